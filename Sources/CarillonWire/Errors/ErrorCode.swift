@@ -1,0 +1,135 @@
+/// The catalogue of everything that the HTTP API refuses: one stable code, its status, and what it is called.
+///
+/// A problem document (RFC 9457) carries the code, and its `type` leads to the entry in `docs/errors.md`.
+package enum ErrorCode: String, CaseIterable, Sendable {
+    // What a sender got wrong.
+    case ttlMissing = "ttl_missing"
+    case ttlInvalid = "ttl_invalid"
+    case topicInvalid = "topic_invalid"
+    case urgencyInvalid = "urgency_invalid"
+    case encodingMissing = "encoding_missing"
+    case encodingUnsupported = "encoding_unsupported"
+    case encryptionHeadersInvalid = "encryption_headers_invalid"
+    case vapidMissing = "vapid_missing"
+    case vapidInvalid = "vapid_invalid"
+    case tokenUnknown = "token_unknown"
+    case tokenGone = "token_gone"
+    case messageUnknown = "message_unknown"
+    case idempotencyKeyInvalid = "idempotency_key_invalid"
+    case idempotencyKeyReused = "idempotency_key_reused"
+    case inboxFull = "inbox_full"
+
+    // What any request can get wrong.
+    case bodyTooLarge = "body_too_large"
+    case bodyIncomplete = "body_incomplete"
+    case jsonInvalid = "json_invalid"
+    case fieldMissing = "field_missing"
+    case fieldInvalid = "field_invalid"
+    case fieldUnknown = "field_unknown"
+    case parameterInvalid = "parameter_invalid"
+    case notFound = "not_found"
+    case methodNotAllowed = "method_not_allowed"
+    case requestInvalid = "request_invalid"
+    case requestTimeout = "request_timeout"
+    case upgradeRequired = "upgrade_required"
+
+    // Who is asking.
+    case credentialMissing = "credential_missing"
+    case credentialInvalid = "credential_invalid"
+    case roleForbidden = "role_forbidden"
+
+    // What is asked for.
+    case appExists = "app_exists"
+    case appUnknown = "app_unknown"
+    case keyUnknown = "key_unknown"
+    case deviceUnknown = "device_unknown"
+    case channelUnknown = "channel_unknown"
+    case channelsTooMany = "channels_too_many"
+
+    // What the server cannot do now.
+    case storageFull = "storage_full"
+    case storageUnavailable = "storage_unavailable"
+    case stopping = "stopping"
+    case overloaded = "overloaded"
+    case internalError = "internal_error"
+
+    package var status: Int {
+        switch self {
+        case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
+            .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
+            .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid:
+            400
+        case .vapidMissing, .credentialMissing, .credentialInvalid: 401
+        case .vapidInvalid, .roleForbidden: 403
+        case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown: 404
+        case .methodNotAllowed: 405
+        case .requestTimeout: 408
+        case .appExists, .channelsTooMany: 409
+        case .tokenGone: 410
+        case .bodyTooLarge: 413
+        case .idempotencyKeyReused: 422
+        case .upgradeRequired: 426
+        case .inboxFull: 429
+        case .internalError: 500
+        case .storageFull, .storageUnavailable, .stopping, .overloaded: 503
+        }
+    }
+
+    /// What the fault is called, the same for each occurrence (RFC 9457 section 3.1.3).
+    package var title: String {
+        switch self {
+        case .ttlMissing: "The TTL header is missing"
+        case .ttlInvalid: "The TTL is not a number of seconds"
+        case .topicInvalid: "The Topic is not valid"
+        case .urgencyInvalid: "The Urgency is not valid"
+        case .encodingMissing: "A body needs a Content-Encoding"
+        case .encodingUnsupported: "The Content-Encoding is not supported"
+        case .encryptionHeadersInvalid: "The encryption headers are not valid"
+        case .vapidMissing: "This channel wants VAPID credentials"
+        case .vapidInvalid: "The VAPID credentials are not valid"
+        case .tokenUnknown: "No such channel token"
+        case .tokenGone: "The channel is closed"
+        case .messageUnknown: "No such message"
+        case .idempotencyKeyInvalid: "The Idempotency-Key is not valid"
+        case .idempotencyKeyReused: "The Idempotency-Key was used for another message"
+        case .inboxFull: "The device's inbox is full"
+        case .bodyTooLarge: "The body is too large"
+        case .bodyIncomplete: "The body ended early"
+        case .jsonInvalid: "The body is not valid JSON"
+        case .fieldMissing: "A field is missing"
+        case .fieldInvalid: "A field has a wrong value"
+        case .fieldUnknown: "A field is unknown"
+        case .parameterInvalid: "A query parameter has a wrong value"
+        case .notFound: "Nothing is here"
+        case .methodNotAllowed: "The method is not allowed here"
+        case .requestInvalid: "The request is not valid HTTP"
+        case .requestTimeout: "The request came too slowly"
+        case .upgradeRequired: "This address speaks WebSocket"
+        case .credentialMissing: "A bearer secret is missing"
+        case .credentialInvalid: "The bearer secret is not valid"
+        case .roleForbidden: "The key's role does not allow this"
+        case .appExists: "The app exists already"
+        case .appUnknown: "No such app"
+        case .keyUnknown: "No such key"
+        case .deviceUnknown: "No such device"
+        case .channelUnknown: "No such channel"
+        case .channelsTooMany: "The device has too many channels"
+        case .storageFull: "The disk is full"
+        case .storageUnavailable: "The store cannot be used now"
+        case .stopping: "The server is stopping"
+        case .overloaded: "The server is full"
+        case .internalError: "The server met a fault"
+        }
+    }
+
+    /// Whether the same request may succeed later without a change.
+    package var isRetryable: Bool {
+        switch self {
+        case .requestTimeout, .inboxFull, .internalError, .storageFull, .storageUnavailable, .stopping, .overloaded: true
+        default: false
+        }
+    }
+
+    /// The status of a `register` frame that answers with this fault.
+    package var frameStatus: Int { status < 500 ? 400 : 500 }
+}

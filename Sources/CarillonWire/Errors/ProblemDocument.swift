@@ -1,0 +1,19 @@
+/// The body of every refusal (RFC 9457), of type `application/problem+json`.
+package struct ProblemDocument: Codable, Equatable, Sendable {
+    package static let mediaType = "application/problem+json"
+
+    package var type: String
+    package var title: String
+    package var status: Int
+    package var detail: String
+    /// The stable name of the fault in the catalogue.
+    package var code: String
+
+    package init(_ refusal: Refusal) {
+        type = "urn:carillon:error:\(refusal.code.rawValue)"
+        title = refusal.code.title
+        status = refusal.code.status
+        detail = refusal.detail
+        code = refusal.code.rawValue
+    }
+}

@@ -1,0 +1,63 @@
+/// A message on its way to a device.
+package struct NotificationFrame: Equatable, Sendable {
+    package var channelID: String
+    /// The message's identifier; Mozilla's protocol calls it version.
+    package var version: String
+    package var body: [UInt8]
+    /// Nil exactly when the body is empty.
+    package var coding: ContentCoding?
+
+    package init(channelID: String, version: String, body: [UInt8], coding: ContentCoding?) {
+        self.channelID = channelID
+        self.version = version
+        self.body = body
+        self.coding = coding
+    }
+
+    func write(to json: inout JSONText) {
+        json.add("messageType", "notification")
+        json.add("channelID", channelID)
+        json.add("version", version)
+        guard !body.isEmpty, let coding else { return }
+        json.add("data", base64URL: body)
+        json.add("headers") { json in
+            json.add("encoding", coding.name.rawValue)
+            if let encryption = coding.encryption { json.add("encryption", encryption) }
+            if let cryptoKey = coding.cryptoKey { json.add("crypto_key", cryptoKey) }
+        }
+    }
+}
+
+/// What happened to a channel other than by the device's own request. Sent to Carillon clients only, and acknowledged
+/// like a notification.
+package struct ChannelEventFrame: Equatable, Sendable {
+    package enum Event: Equatable, Sendable {
+        /// The channel is closed; its token is dead.
+        case closed
+        /// A fault that cannot be mended, with a code of ``ChannelErrorCode``; its token is dead.
+        case error(code: Int)
+    }
+
+    package var channelID: String
+    package var version: String
+    package var event: Event
+
+    package init(channelID: String, version: String, event: Event) {
+        self.channelID = channelID
+        self.version = version
+        self.event = event
+    }
+
+    func write(to json: inout JSONText) {
+        json.add("messageType", "channel")
+        json.add("channelID", channelID)
+        json.add("version", version)
+        switch event {
+        case .closed:
+            json.add("event", "closed")
+        case .error(let code):
+            json.add("event", "error")
+            json.add("code", Int64(code))
+        }
+    }
+}

@@ -1,0 +1,202 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What the server may send over the socket. The cases after `pong` are for clients that said `"carillon": 1`.
+package enum ServerFrame: Equatable, Sendable {
+    case hello(Hello)
+    case register(Registered)
+    case unregister(channelID: String, status: Int)
+    case notification(NotificationFrame)
+    /// Carillon has no broadcasts: each identifier asked for is answered as unknown.
+    case unknownBroadcasts([String])
+    case pong
+    case channelEvent(ChannelEventFrame)
+    /// Everything that waited at the time of connecting has been sent.
+    case caughtUp
+    /// The server is about to close; come back after the delay.
+    case goodbye(delaySeconds: Int)
+
+    package struct Hello: Equatable, Sendable {
+        package var uaid: String
+        /// What only a Carillon client is told.
+        package var carillon: Carillon?
+
+        package init(uaid: String, carillon: Carillon? = nil) {
+            self.uaid = uaid
+            self.carillon = carillon
+        }
+
+        package struct Carillon: Equatable, Sendable {
+            /// How long the server lets a connection be silent before it asks for a sign of life, in seconds.
+            package var keepAliveSeconds: Int
+
+            package init(keepAliveSeconds: Int) {
+                self.keepAliveSeconds = keepAliveSeconds
+            }
+        }
+    }
+
+    package struct Registered: Equatable, Sendable {
+        package var channelID: String
+        package var status: Int
+        package var pushEndpoint: String?
+
+        package init(channelID: String, status: Int, pushEndpoint: String? = nil) {
+            self.channelID = channelID
+            self.status = status
+            self.pushEndpoint = pushEndpoint
+        }
+    }
+}
+
+extension ServerFrame {
+    /// The text of the frame.
+    package var text: [UInt8] {
+        var json = JSONText(capacity: capacity)
+        switch self {
+        case .hello(let hello):
+            json.add("messageType", "hello")
+            json.add("uaid", hello.uaid)
+            json.add("status", 200)
+            json.add("use_webpush", true)
+            json.add("broadcasts") { _ in }
+            if let carillon = hello.carillon {
+                json.add("carillon", 1)
+                json.add("keepAlive", Int64(carillon.keepAliveSeconds))
+            }
+        case .register(let registered):
+            json.add("messageType", "register")
+            json.add("channelID", registered.channelID)
+            json.add("status", Int64(registered.status))
+            if let endpoint = registered.pushEndpoint { json.add("pushEndpoint", endpoint) }
+        case .unregister(let channelID, let status):
+            json.add("messageType", "unregister")
+            json.add("channelID", channelID)
+            json.add("status", Int64(status))
+        case .notification(let notification):
+            notification.write(to: &json)
+        case .unknownBroadcasts(let ids):
+            json.add("messageType", "broadcast")
+            json.add("broadcasts") { json in
+                json.add("errors") { json in
+                    for id in ids { json.add(untrustedName: id, "Broadcast not found") }
+                }
+            }
+        case .pong:
+            break
+        case .channelEvent(let event):
+            event.write(to: &json)
+        case .caughtUp:
+            json.add("messageType", "caughtUp")
+        case .goodbye(let delaySeconds):
+            json.add("messageType", "goodbye")
+            json.add("delay", Int64(delaySeconds))
+        }
+        return json.finished()
+    }
+
+    private var capacity: Int {
+        guard case .notification(let notification) = self else { return 160 }
+        return 192 + Base64URL.encodedLength(of: notification.body.count)
+            + (notification.coding?.encryption?.utf8.count ?? 0) + (notification.coding?.cryptoKey?.utf8.count ?? 0)
+    }
+}
+
+extension ServerFrame {
+    /// Why a text from a server is no frame.
+    package struct Fault: Error, Equatable {
+        package var reason: String
+    }
+
+    /// Reads a frame as a client receives it. Answers nil for a type that this version does not know.
+    package static func parse(_ text: some Sequence<UInt8>) throws(Fault) -> ServerFrame? {
+        do {
+            return try JSONDecoder().decode(Members.self, from: Data(text)).frame()
+        } catch {
+            throw Fault(reason: "a frame of the server cannot be read: \(error)")
+        }
+    }
+
+    private struct Members: Decodable {
+        var messageType: String?
+        var uaid: String?
+        var carillon: Int?
+        var keepAlive: Int?
+        var channelID: String?
+        var status: Int?
+        var pushEndpoint: String?
+        var version: String?
+        var data: String?
+        var headers: Headers?
+        var event: String?
+        var code: Int?
+        var delay: Int?
+
+        struct Headers: Decodable {
+            var encoding: String
+            var encryption: String?
+            var crypto_key: String?
+        }
+
+        func frame() throws -> ServerFrame? {
+            switch messageType {
+            case nil:
+                return .pong
+            case "hello":
+                let extensions = carillon.map { _ in Hello.Carillon(keepAliveSeconds: keepAlive ?? 0) }
+                return .hello(Hello(uaid: try required(uaid, "uaid"), carillon: extensions))
+            case "register":
+                return .register(
+                    Registered(
+                        channelID: try required(channelID, "channelID"),
+                        status: try required(status, "status"),
+                        pushEndpoint: pushEndpoint))
+            case "unregister":
+                return .unregister(
+                    channelID: try required(channelID, "channelID"), status: try required(status, "status"))
+            case "notification":
+                guard let body = Base64URL.decode(data ?? "") else { throw Fault(reason: "data is not base64url") }
+                return .notification(
+                    NotificationFrame(
+                        channelID: try required(channelID, "channelID"),
+                        version: try required(version, "version"),
+                        body: body,
+                        coding: try coding()))
+            case "channel":
+                let event: ChannelEventFrame.Event =
+                    switch self.event {
+                    case "closed": .closed
+                    case "error": .error(code: try required(code, "code"))
+                    default: throw Fault(reason: "event is unknown")
+                    }
+                return .channelEvent(
+                    ChannelEventFrame(
+                        channelID: try required(channelID, "channelID"),
+                        version: try required(version, "version"),
+                        event: event))
+            case "caughtUp":
+                return .caughtUp
+            case "goodbye":
+                return .goodbye(delaySeconds: max(0, delay ?? 0))
+            default:
+                return nil
+            }
+        }
+
+        private func coding() throws -> ContentCoding? {
+            guard let headers else { return nil }
+            guard let name = ContentCoding.Name(rawValue: headers.encoding) else {
+                throw Fault(reason: "encoding is unknown")
+            }
+            return ContentCoding(name, encryption: headers.encryption, cryptoKey: headers.crypto_key)
+        }
+
+        private func required<Value>(_ value: Value?, _ name: String) throws -> Value {
+            guard let value else { throw Fault(reason: "\(name) is missing") }
+            return value
+        }
+    }
+}

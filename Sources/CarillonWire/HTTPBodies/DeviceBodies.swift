@@ -1,0 +1,113 @@
+package struct RegisterDevice: Codable, StrictBody, Sendable {
+    package static let memberNames: Set = ["app"]
+    /// When given, it must be the app of the key.
+    package var app: String?
+    package init(app: String? = nil) { self.app = app }
+}
+
+package struct RegisteredDevice: Codable, Equatable, Sendable {
+    package var id: String
+    /// The device's secret; shown once.
+    package var credential: String
+    /// The WebSocket address to connect to.
+    package var socket: String
+    package init(id: String, credential: String, socket: String) {
+        self.id = id
+        self.credential = credential
+        self.socket = socket
+    }
+}
+
+package struct DeviceBody: Codable, Equatable, Sendable {
+    package var id: String
+    package var app: String
+    package var status: String
+    package var createdAt: String
+    /// How many envelopes wait in the inbox.
+    package var waiting: Int
+    package var channels: [ChannelBody]
+    package init(id: String, app: String, status: String, createdAt: String, waiting: Int, channels: [ChannelBody]) {
+        self.id = id
+        self.app = app
+        self.status = status
+        self.createdAt = createdAt
+        self.waiting = waiting
+        self.channels = channels
+    }
+}
+
+package struct DeviceSummary: Codable, Equatable, Sendable {
+    package var id: String
+    package var app: String
+    package var createdAt: String
+    package init(id: String, app: String, createdAt: String) {
+        self.id = id
+        self.app = app
+        self.createdAt = createdAt
+    }
+}
+
+package struct DeviceList: Codable, Sendable {
+    package var devices: [DeviceSummary]
+    /// Give it back as `after` to get the next page; absent on the last one.
+    package var next: String?
+    package init(devices: [DeviceSummary], next: String?) {
+        self.devices = devices
+        self.next = next
+    }
+}
+
+package struct ChannelBody: Codable, Equatable, Sendable {
+    package var channelID: String
+    package var name: String?
+    /// Whether only the holder of one VAPID key may send.
+    package var restricted: Bool
+    package init(channelID: String, name: String?, restricted: Bool) {
+        self.channelID = channelID
+        self.name = name
+        self.restricted = restricted
+    }
+}
+
+package struct RegisterChannel: Codable, StrictBody, Sendable {
+    package static let memberNames: Set = ["channelID", "name", "key"]
+    package var channelID: String
+    package var name: String?
+    /// The sender's VAPID public key; when given, only its holder may send.
+    package var key: String?
+    package init(channelID: String, name: String? = nil, key: String? = nil) {
+        self.channelID = channelID
+        self.name = name
+        self.key = key
+    }
+}
+
+package struct RegisteredChannel: Codable, Equatable, Sendable {
+    package var channelID: String
+    package var endpoint: String
+    package var token: String
+    package init(channelID: String, endpoint: String, token: String) {
+        self.channelID = channelID
+        self.endpoint = endpoint
+        self.token = token
+    }
+}
+
+package struct InboxResults: Codable, StrictBody, Sendable {
+    package static let memberNames: Set = ["results"]
+
+    package struct Item: Codable, Sendable {
+        package var version: String
+        /// `acknowledged`, `failed`, `unsupported`, or `deferred`.
+        package var result: String
+        package var code: Int?
+        package init(version: String, result: String, code: Int? = nil) {
+            self.version = version
+            self.result = result
+            self.code = code
+        }
+    }
+
+    package var results: [Item]
+    package init(results: [Item]) { self.results = results }
+}

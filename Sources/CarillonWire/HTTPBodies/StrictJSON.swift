@@ -1,0 +1,58 @@
+#if canImport(FoundationEssentials)
+    package import FoundationEssentials
+#else
+    package import Foundation
+#endif
+
+/// A body of the HTTP API whose members are all known by name.
+package protocol StrictBody: Decodable {
+    static var memberNames: Set<String> { get }
+}
+
+/// Reads bodies of our own API: a member that the type does not know is refused instead of ignored, so that a typing
+/// error does not pass for a request.
+package enum StrictJSON {
+    package static func decode<Body: StrictBody>(_ type: Body.Type, from data: Data) throws(Refusal) -> Body {
+        do {
+            let names = try JSONDecoder().decode(MemberNames.self, from: data).names
+            if let unknown = names.subtracting(type.memberNames).min() {
+                let known = type.memberNames.sorted().joined(separator: ", ")
+                throw Refusal(.fieldUnknown, "The field \"\(unknown.prefix(60))\" is unknown; known are: \(known).")
+            }
+            return try JSONDecoder().decode(type, from: data)
+        } catch let refusal as Refusal {
+            throw refusal
+        } catch DecodingError.keyNotFound(let key, let context) {
+            throw Refusal(.fieldMissing, "The field \"\(path(context.codingPath + [key]))\" is missing.")
+        } catch DecodingError.typeMismatch(let type, let context) where !context.codingPath.isEmpty {
+            throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" must be \(name(of: type)).")
+        } catch DecodingError.valueNotFound(let type, let context) where !context.codingPath.isEmpty {
+            throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" must be \(name(of: type)), not null.")
+        } catch DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty {
+            throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" is wrong: \(context.debugDescription)")
+        } catch {
+            throw Refusal(.jsonInvalid, "The body must be one JSON object in UTF-8.")
+        }
+    }
+
+    private struct MemberNames: Decodable {
+        var names: Set<String>
+        init(from decoder: any Decoder) throws {
+            names = Set(try decoder.container(keyedBy: AnyKey.self).allKeys.map(\.stringValue))
+        }
+    }
+
+    private static func path(_ keys: [any CodingKey]) -> String {
+        keys.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+    }
+
+    private static func name(of type: any Any.Type) -> String {
+        switch type {
+        case is String.Type: "a text"
+        case is Int.Type, is Int64.Type: "a whole number"
+        case is Bool.Type: "true or false"
+        case is any Collection.Type: "an array"
+        default: "of another type"
+        }
+    }
+}

@@ -1,0 +1,76 @@
+/// Base64 in the URL-safe alphabet without padding (RFC 4648 section 5), as Web Push writes keys, tokens and bodies.
+package enum Base64URL {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+    private static let values: [UInt8] = {
+        var values = [UInt8](repeating: 0xFF, count: 256)
+        for (value, character) in alphabet.enumerated() {
+            values[Int(character)] = UInt8(value)
+        }
+        values[Int(UInt8(ascii: "+"))] = 62
+        values[Int(UInt8(ascii: "/"))] = 63
+        return values
+    }()
+
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+        String(unsafeUninitializedCapacity: encodedLength(of: bytes.count)) { output in
+            var written = 0
+            append(bytes) { byte in
+                output[written] = byte
+                written += 1
+            }
+            return written
+        }
+    }
+
+    /// Appends the encoding to a text under construction, without an intermediate string.
+    package static func append(_ bytes: some Collection<UInt8>, to output: inout [UInt8]) {
+        output.reserveCapacity(output.count + encodedLength(of: bytes.count))
+        append(bytes) { output.append($0) }
+    }
+
+    package static func encodedLength(of count: Int) -> Int { (count * 4 + 2) / 3 }
+
+    /// Decodes either alphabet, padded or not. Answers nil for anything else, including a dangling character.
+    package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var output: [UInt8] = []
+        output.reserveCapacity(text.utf8.count * 3 / 4)
+        var bits: UInt32 = 0
+        var bitCount = 0
+        var characters = 0
+        var padding = 0
+        for character in text.utf8 {
+            if character == UInt8(ascii: "=") {
+                padding += 1
+                continue
+            }
+            let value = values[Int(character)]
+            guard value != 0xFF, padding == 0 else { return nil }
+            characters += 1
+            bits = bits << 6 | UInt32(value)
+            bitCount += 6
+            if bitCount >= 8 {
+                bitCount -= 8
+                output.append(UInt8(truncatingIfNeeded: bits >> UInt32(bitCount)))
+            }
+        }
+        guard characters % 4 != 1, padding == 0 || (characters + padding) % 4 == 0, padding <= 2 else { return nil }
+        return output
+    }
+
+    private static func append(_ bytes: some Collection<UInt8>, emit: (UInt8) -> Void) {
+        var bits: UInt32 = 0
+        var bitCount: UInt32 = 0
+        for byte in bytes {
+            bits = bits << 8 | UInt32(byte)
+            bitCount += 8
+            while bitCount >= 6 {
+                bitCount -= 6
+                emit(alphabet[Int(bits >> bitCount & 0x3F)])
+            }
+        }
+        if bitCount > 0 {
+            emit(alphabet[Int(bits << (6 - bitCount) & 0x3F)])
+        }
+    }
+}

@@ -1,0 +1,29 @@
+/// Sixteen bytes held in place: the storage of identifiers that must not cost an allocation each.
+package struct Bytes16: Hashable, Sendable {
+    package var high: UInt64
+    package var low: UInt64
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// Answers nil unless there are exactly sixteen bytes.
+    package init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    package static func random(using generator: inout some RandomNumberGenerator) -> Bytes16 {
+        Bytes16(high: generator.next(), low: generator.next())
+    }
+
+    package var bytes: [UInt8] { high.bigEndianBytes + low.bigEndianBytes }
+}
+
+extension FixedWidthInteger {
+    package var bigEndianBytes: [UInt8] {
+        withUnsafeBytes(of: bigEndian) { Array($0) }
+    }
+}

@@ -1,0 +1,38 @@
+/// A device's own name for one of its channels: a UUID that the device chose, written with dashes in lower case.
+package struct ChannelID: Hashable, Sendable {
+    package let value: Bytes16
+
+    package init(_ value: Bytes16) { self.value = value }
+
+    /// Reads `8-4-4-4-12` hexadecimal digits of either case; a UUID without dashes is refused, as Firefox would not
+    /// recognise it in an answer.
+    package init?(_ text: some StringProtocol) {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12],
+            let bytes = Hexadecimal.decode(parts.joined()),
+            let value = Bytes16(bytes)
+        else { return nil }
+        self.value = value
+    }
+
+    /// A fresh random identifier (a UUID of version 4, RFC 9562 section 5.4).
+    package static func random(using generator: inout some RandomNumberGenerator) -> ChannelID {
+        var value = Bytes16.random(using: &generator)
+        value.high = value.high & ~0xF000 | 0x4000
+        value.low = value.low & ~(3 << 62) | 2 << 62
+        return ChannelID(value)
+    }
+}
+
+extension ChannelID: CustomStringConvertible {
+    package var description: String {
+        let digits = Array(Hexadecimal.encode(value.bytes).utf8)
+        var text: [UInt8] = []
+        text.reserveCapacity(36)
+        for (index, digit) in digits.enumerated() {
+            if index == 8 || index == 12 || index == 16 || index == 20 { text.append(UInt8(ascii: "-")) }
+            text.append(digit)
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}

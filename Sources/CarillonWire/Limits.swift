@@ -1,0 +1,25 @@
+/// What both sides may count on. A server may be configured to allow more of some, never less.
+package enum Limits {
+    /// The largest message body, in bytes. RFC 8030 section 7.2 demands at least 4096.
+    package static let messageBodyBytes = 8192
+    /// The largest JSON body of the HTTP API, in bytes.
+    package static let apiBodyBytes = 65_536
+    /// The largest frame, and the largest message put together from fragments, that a client may send, in bytes.
+    package static let clientFrameBytes = 65_536
+    /// The longest TTL, in seconds: thirty days, as autopush has it.
+    package static let ttlSeconds: Int64 = 2_592_000
+    /// RFC 8030 section 5.4.
+    package static let topicCharacters = 32
+    /// The longest name of a channel, in bytes of UTF-8.
+    package static let channelNameBytes = 256
+    /// The most channels of one device.
+    package static let channelsPerDevice = 1000
+    /// The most updates in one `ack` frame, and the most results in one request.
+    package static let resultsPerRequest = 1000
+    /// The longest `wait` of a long poll, in seconds.
+    package static let pollWaitSeconds = 300
+    /// The most envelopes in one answer to a poll.
+    package static let pollEnvelopes = 500
+    /// The longest `Idempotency-Key`, in characters.
+    package static let idempotencyKeyCharacters = 255
+}
