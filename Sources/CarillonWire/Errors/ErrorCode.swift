@@ -15,6 +15,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case tokenUnknown = "token_unknown"
     case tokenGone = "token_gone"
     case messageUnknown = "message_unknown"
+    case messageFinal = "message_final"
     case idempotencyKeyInvalid = "idempotency_key_invalid"
     case idempotencyKeyReused = "idempotency_key_reused"
     case inboxFull = "inbox_full"
@@ -31,6 +32,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case methodNotAllowed = "method_not_allowed"
     case requestInvalid = "request_invalid"
     case requestTimeout = "request_timeout"
+    case headersTooLarge = "headers_too_large"
     case upgradeRequired = "upgrade_required"
 
     // Who is asking.
@@ -64,12 +66,13 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown: 404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
-        case .appExists, .channelsTooMany: 409
+        case .appExists, .channelsTooMany, .messageFinal: 409
         case .tokenGone: 410
         case .bodyTooLarge: 413
         case .idempotencyKeyReused: 422
         case .upgradeRequired: 426
         case .inboxFull: 429
+        case .headersTooLarge: 431
         case .internalError: 500
         case .storageFull, .storageUnavailable, .stopping, .overloaded: 503
         }
@@ -90,6 +93,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .tokenUnknown: "No such channel token"
         case .tokenGone: "The channel is closed"
         case .messageUnknown: "No such message"
+        case .messageFinal: "The message has its outcome"
         case .idempotencyKeyInvalid: "The Idempotency-Key is not valid"
         case .idempotencyKeyReused: "The Idempotency-Key was used for another message"
         case .inboxFull: "The device's inbox is full"
@@ -104,6 +108,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .methodNotAllowed: "The method is not allowed here"
         case .requestInvalid: "The request is not valid HTTP"
         case .requestTimeout: "The request came too slowly"
+        case .headersTooLarge: "The head of the request is too large"
         case .upgradeRequired: "This address speaks WebSocket"
         case .credentialMissing: "A bearer secret is missing"
         case .credentialInvalid: "The bearer secret is not valid"

@@ -53,6 +53,21 @@ package enum ServerFrame: Equatable, Sendable {
 }
 
 extension ServerFrame {
+    /// The frame's `messageType`.
+    package var typeName: String {
+        switch self {
+        case .hello: "hello"
+        case .register: "register"
+        case .unregister: "unregister"
+        case .notification: "notification"
+        case .unknownBroadcasts: "broadcast"
+        case .pong: "pong"
+        case .channelEvent: "channel"
+        case .caughtUp: "caughtUp"
+        case .goodbye: "goodbye"
+        }
+    }
+
     /// The text of the frame.
     package var text: [UInt8] {
         var json = JSONText(capacity: capacity)

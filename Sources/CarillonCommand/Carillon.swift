@@ -1,0 +1,17 @@
+import ArgumentParser
+
+/// The `carillon` command.
+@main
+struct Carillon: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "carillon",
+        abstract: "A push server that you run yourself, and its tools.",
+        discussion: """
+            Start with `carillon demo`: it shows one push on its way, and how to do the same by hand.
+
+            Exit codes: 0 done; 1 a fault; 3 a message ended otherwise than acknowledged; 64 wrong usage; \
+            65 refused for what was asked; 66 a file cannot be read; 69 the server cannot be reached; \
+            73 the data directory cannot be used; 75 try again later; 77 the key is not valid for this.
+            """,
+        subcommands: [ServeCommand.self, AppsCommand.self, KeysCommand.self, SendCommand.self])
+}

@@ -1,0 +1,60 @@
+import AsyncHTTPClient
+import CarillonWire
+import Foundation
+import NIOCore
+import NIOHTTP1
+
+/// Speaks to a server's HTTP API for the command line.
+struct APIClient: Sendable {
+    struct Answer {
+        var status: Int
+        var headers: HTTPHeaders
+        var body: Data
+    }
+
+    let server: String
+    let key: String?
+
+    /// - Parameter path: A path of the server, or a whole address.
+    func send(
+        _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil
+    ) async throws -> Answer {
+        let base = server.hasSuffix("/") ? String(server.dropLast()) : server
+        var request = HTTPClientRequest(url: path.contains("://") ? path : base + path)
+        request.method = method
+        if let key { request.headers.add(name: "authorization", value: "Bearer \(key)") }
+        for (name, value) in headers { request.headers.add(name: name, value: value) }
+        if let body { request.body = .bytes(body) }
+        let response: HTTPClientResponse
+        do {
+            response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+        } catch {
+            throw CommandFault(ExitStatus.unreachable, "\(request.url) cannot be reached: \(error)")
+        }
+        let bytes = try await response.body.collect(upTo: 8 << 20)
+        return Answer(status: Int(response.status.code), headers: response.headers, body: Data(bytes.readableBytesView))
+    }
+
+    /// Sends a body of the API, if there is one, and reads one; a refusal is thrown.
+    func call<Result: Decodable>(
+        _ method: HTTPMethod, _ path: String, _ body: (some Encodable)?, as type: Result.Type
+    ) async throws -> Result {
+        let answer = try accepted(
+            try await send(
+                method, path, headers: body == nil ? [] : [("content-type", "application/json")],
+                body: try body.map { Array(try JSONEncoder().encode($0)) }))
+        return try JSONDecoder().decode(type, from: answer.body)
+    }
+
+    func call<Result: Decodable>(_ method: HTTPMethod, _ path: String, as type: Result.Type) async throws -> Result {
+        try await call(method, path, String?.none, as: type)
+    }
+
+    /// The answer, when it is one of success; otherwise throws what the problem document says.
+    func accepted(_ answer: Answer) throws -> Answer {
+        if (200..<300).contains(answer.status) { return answer }
+        if let problem = try? JSONDecoder().decode(ProblemDocument.self, from: answer.body) { throw CommandFault(problem) }
+        throw CommandFault(
+            answer.status >= 500 ? ExitStatus.tryAgain : ExitStatus.refused, "the server answered \(answer.status)")
+    }
+}

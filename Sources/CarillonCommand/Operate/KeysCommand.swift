@@ -1,0 +1,95 @@
+import ArgumentParser
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import NIOHTTP1
+
+struct KeysCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keys", abstract: "Create, list, rotate and revoke keys.",
+        subcommands: [Create.self, List.self, Rotate.self, Revoke.self])
+
+    struct Create: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Create a key.", discussion: "The secret is printed once; only a hash of it is kept.")
+        @Option(help: "admin, sender or client.") var role: String
+        @Option(help: "The app of a sender or client key.") var app: String?
+        @Option(help: "What the key is for, in your words.") var name: String?
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { core in
+                let (key, secret) = try await core.keys.createKey(
+                    role: try KeyRole.checked(role), app: try app.map(AppID.checked), name: name)
+                options.show(KeyBody(key, secret: secret.text), event: "created")
+            } onServer: { client in
+                let body = CreateKey(role: role, app: app, name: name)
+                options.show(try await client.call(.POST, "/v1/keys", body, as: KeyBody.self), event: "created")
+            }
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List all keys, without their secrets.")
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { core in
+                for key in try await core.keys.list() { options.show(KeyBody(key), event: nil) }
+            } onServer: { client in
+                for key in try await client.call(.GET, "/v1/keys", as: KeyList.self).keys { options.show(key, event: nil) }
+            }
+        }
+    }
+
+    struct Rotate: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Give a key a new secret.")
+        @Argument(help: "The key's id.") var id: String
+        @Option(help: "How many seconds the earlier secret goes on to work.") var overlap = 0
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { core in
+                let (key, secret) = try await core.keys.rotate(try KeyID.checked(id), overlapSeconds: overlap)
+                options.show(KeyBody(key, secret: secret.text), event: "rotated")
+            } onServer: { client in
+                let body = RotateKey(overlapSeconds: overlap)
+                options.show(
+                    try await client.call(.POST, "/v1/keys/\(id)/rotate", body, as: KeyBody.self), event: "rotated")
+            }
+        }
+    }
+
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Revoke a key; it stops working at once.")
+        @Argument(help: "The key's id.") var id: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { core in
+                try await core.keys.revoke(try KeyID.checked(id))
+            } onServer: { client in
+                _ = try client.accepted(try await client.send(.DELETE, "/v1/keys/\(id)"))
+            }
+            options.printer.print(["event": "revoked", "id": .text(id)], otherwise: "revoked key \(id)")
+        }
+    }
+}
+
+extension OperatorOptions {
+    fileprivate func show(_ key: KeyBody, event: String?) {
+        var values: [String: JSONValue] = [
+            "id": .text(key.id), "role": .text(key.role), "createdAt": .text(key.createdAt),
+        ]
+        values["event"] = event.map(JSONValue.text)
+        values["app"] = key.app.map(JSONValue.text)
+        values["name"] = key.name.map(JSONValue.text)
+        values["revokedAt"] = key.revokedAt.map(JSONValue.text)
+        values["secret"] = key.secret.map(JSONValue.text)
+        let words = [
+            event, key.id, key.role, key.app, key.name.map { "\"\($0)\"" }, key.revokedAt.map { "revoked \($0)" },
+            key.secret,
+        ]
+        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+    }
+}

@@ -1,0 +1,68 @@
+import ArgumentParser
+import CarillonSQLite
+import CarillonWire
+
+import Foundation
+
+/// The exit codes, after `sysexits.h` where it has one.
+enum ExitStatus {
+    static let otherOutcome = ExitCode(3)
+    static let refused = ExitCode(65)
+    static let noInput = ExitCode(66)
+    static let unreachable = ExitCode(69)
+    static let dataDirectory = ExitCode(73)
+    static let tryAgain = ExitCode(75)
+    static let notAllowed = ExitCode(77)
+}
+
+/// Ends a command with a sentence and a code.
+struct CommandFault: Error {
+    var code: ExitCode
+    var message: String
+
+    init(_ code: ExitCode, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    init(_ refusal: Refusal) {
+        let code: ExitCode =
+            switch refusal.code.status {
+            case 401, 403: ExitStatus.notAllowed
+            case _ where refusal.code.isRetryable: ExitStatus.tryAgain
+            default: ExitStatus.refused
+            }
+        self.init(code, "\(refusal.code.rawValue): \(refusal.detail)")
+    }
+
+    init(_ problem: ProblemDocument) {
+        let code: ExitCode =
+            switch problem.status {
+            case 401, 403: ExitStatus.notAllowed
+            case 408, 429, 500...: ExitStatus.tryAgain
+            default: ExitStatus.refused
+            }
+        self.init(code, "\(problem.code): \(problem.detail)")
+    }
+}
+
+/// Runs a command's work, and turns its faults into a sentence on standard error and an exit code.
+func reportingFaults(_ work: () async throws -> Void) async throws {
+    do {
+        try await work()
+    } catch let fault as CommandFault {
+        StandardError.print("carillon: \(fault.message)")
+        throw fault.code
+    } catch let refusal as Refusal {
+        let fault = CommandFault(refusal)
+        StandardError.print("carillon: \(fault.message)")
+        throw fault.code
+    } catch let fault as StoreOpenFault {
+        StandardError.print("carillon: \(fault.description)")
+        throw ExitStatus.dataDirectory
+    }
+}
+
+enum StandardError {
+    static func print(_ line: String) { FileHandle.standardError.write(Data((line + "\n").utf8)) }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Synchronization
+
+/// Writes a command's output: lines for people, or one JSON object a line.
+struct Printer: Sendable {
+    let isJSON: Bool
+
+    /// Prints the values as one JSON object, or the sentence.
+    func print(_ values: [String: JSONValue], otherwise sentence: @autoclosure () -> String) {
+        let line: String
+        if isJSON {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            line = (try? encoder.encode(values)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        } else {
+            line = sentence()
+        }
+        FileHandle.standardOutput.write(Data((line + "\n").utf8))
+    }
+}
+
+/// A value of the JSON output.
+enum JSONValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
+    case text(String)
+    case number(Int64)
+    case list([[String: JSONValue]])
+
+    init(stringLiteral value: String) { self = .text(value) }
+    init(integerLiteral value: Int64) { self = .number(value) }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .text(let text): try container.encode(text)
+        case .number(let number): try container.encode(number)
+        case .list(let list): try container.encode(list)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import ArgumentParser
+import CarillonWire
+import Foundation
+import NIOHTTP1
+
+struct SendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send", abstract: "Send a message to a channel's endpoint.",
+        discussion: "The text is sent as it is, not encrypted: the server could read it.")
+
+    @Argument(help: "The endpoint that the app was given.") var endpoint: String
+    @Argument(help: "The message's text.") var text: String?
+    @Option(help: "Send the bytes of this file instead of a text.") var file: String?
+    @Option(help: "How many seconds the message may wait for the device; 0 is now or never.") var ttl: Int64 = 86_400
+    @Option(help: "Replaces an earlier message of the same topic that still waits.") var topic: String?
+    @Option(help: "very-low, low, normal or high.") var urgency: String?
+    @Option(help: "Sign with this VAPID private key: PEM, or 32 bytes in base64url.") var vapid: String?
+    @Option(name: .customLong("vapid-subject"), help: "Whom the operator may turn to: a mailto: or https: address.")
+    var vapidSubject: String?
+    @Option(name: .customLong("idempotency-key"), help: "Sending again with the same key sends nothing new.")
+    var idempotencyKey: String?
+    @Flag(help: "Wait for the outcome.") var wait = false
+    @Flag(help: "Print one JSON object a line.") var json = false
+
+    func validate() throws {
+        guard (text == nil) != (file == nil) else { throw ValidationError("Say either a TEXT or --file F.") }
+        guard endpoint.contains("://") else { throw ValidationError("The endpoint is a whole address, http://….") }
+    }
+
+    func run() async throws {
+        try await reportingFaults { try await send() }
+    }
+
+    private func send() async throws {
+        let client = APIClient(server: "", key: nil)
+        let answer = try client.accepted(
+            try await client.send(.POST, endpoint, headers: try headers(), body: try body()))
+        let location = answer.headers.first(name: "location") ?? ""
+        let id = location.split(separator: "/").last.map(String.init) ?? ""
+        let standing = answer.headers.first(name: HeaderNames.outcome) ?? "waiting"
+        let granted = answer.headers.first(name: "ttl") ?? ""
+        Printer(isJSON: json).print(
+            [
+                "event": "accepted", "id": .text(id), "location": .text(location), "outcome": .text(standing),
+                "ttl": .number(Int64(granted) ?? 0),
+            ],
+            otherwise: "accepted  \(standing)  ttl \(granted)  \(location)")
+        if wait { try await awaitOutcome(of: id, at: location, client) }
+    }
+
+    private func headers() throws -> [(String, String)] {
+        var headers = [("ttl", String(ttl))]
+        if let topic { headers.append(("topic", topic)) }
+        if let urgency { headers.append(("urgency", urgency)) }
+        if let idempotencyKey { headers.append(("idempotency-key", idempotencyKey)) }
+        if let vapid {
+            let signer = try VapidSigner(key: try read(vapid), subject: vapidSubject)
+            headers.append(("authorization", try signer.authorization(forEndpoint: endpoint, at: Date())))
+        }
+        if try !body().isEmpty { headers.append(("content-encoding", ContentCoding.Name.identity.rawValue)) }
+        return headers
+    }
+
+    private func body() throws -> [UInt8] {
+        if let file { return Array(try read(file)) }
+        return Array((text ?? "").utf8)
+    }
+
+    private func read(_ path: String) throws -> Data {
+        do {
+            return try Data(contentsOf: URL(fileURLWithPath: path))
+        } catch {
+            throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read")
+        }
+    }
+
+    private func awaitOutcome(of id: String, at location: String, _ client: APIClient) async throws {
+        let limit = Date(timeIntervalSinceNow: Double(ttl) + 120)
+        while Date() < limit {
+            let answer = try client.accepted(try await client.send(.GET, location))
+            let message = try JSONDecoder().decode(MessageBody.self, from: answer.body)
+            if let outcome = message.outcome {
+                var values: [String: JSONValue] = ["event": "final", "id": .text(id), "outcome": .text(outcome)]
+                values["code"] = message.code.map { .number(Int64($0)) }
+                Printer(isJSON: json).print(
+                    values, otherwise: "final  \(outcome)\(message.code.map { "  code \($0)" } ?? "")")
+                if outcome != "acknowledged" { throw ExitStatus.otherOutcome }
+                return
+            }
+            try await Task.sleep(for: .milliseconds(200))
+        }
+        throw CommandFault(ExitStatus.tryAgain, "the outcome did not come")
+    }
+}

@@ -1,0 +1,68 @@
+import ArgumentParser
+import CarillonServer
+import Configuration
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run a push server.",
+        discussion: """
+            Every option can also be set in the environment (CARILLON_PUBLIC_URL for --public-url) or in a JSON file \
+            ({"public-url": "…"}); an option given here goes before the environment, and that before the file.
+
+            SIGTERM and Ctrl-C stop the server: it says goodbye to every socket, writes down what was accepted, and \
+            exits with 0.
+            """)
+
+    @Option(help: "The address to listen on. (default: 127.0.0.1:8080)") var listen: String?
+    @Option(name: .customLong("public-url"), help: "What endpoints begin with: the address that senders and apps reach.")
+    var publicURL: String?
+    @Option(help: "The data directory; made when it is missing.") var data: String?
+    @Flag(help: "For development: anonymous devices are allowed, and the log says more.") var dev = false
+    @Flag(
+        name: .customLong("anonymous-devices"),
+        help: "Let in devices that never registered, as Firefox and UnifiedPush distributors do.")
+    var anonymousDevices = false
+    @Option(name: .customLong("anonymous-app"), help: "The app they belong to. (default: anonymous)")
+    var anonymousApp: String?
+    @Option(help: "trace, debug, info, notice, warning or error. (default: info)") var log: String?
+    @Option(help: "A JSON file with these options.") var config: String?
+
+    func run() async throws {
+        try await reportingFaults {
+            let options = try await ServeOptions(flags: flags, file: config)
+            let settings = try options.settings()
+            let logger = options.logger
+            OpenFiles.raiseLimit()
+            let server = CarillonServer(settings: settings, logger: logger) { running in
+                logger.info(
+                    "serving",
+                    metadata: ["listen": "\(settings.host):\(running.port)", "public-url": "\(running.addresses.base)"])
+            }
+            var group = ServiceGroupConfiguration(
+                services: [.init(service: server, successTerminationBehavior: .gracefullyShutdownGroup)],
+                gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
+            group.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds + 5)
+            do {
+                try await ServiceGroup(configuration: group).run()
+            } catch let error as any IOErrorDescribing {
+                throw CommandFault(ExitStatus.unreachable, error.sentence(for: settings))
+            }
+        }
+    }
+
+    private var flags: [String: String] {
+        var flags: [String: String] = [:]
+        flags["listen"] = listen
+        flags["public-url"] = publicURL
+        flags["data"] = data
+        flags["anonymous-app"] = anonymousApp
+        flags["log"] = log
+        if dev { flags["dev"] = "true" }
+        if anonymousDevices { flags["anonymous-devices"] = "true" }
+        return flags
+    }
+}

@@ -1,0 +1,111 @@
+import ArgumentParser
+import CarillonCore
+import CarillonSQLite
+import CarillonServer
+import CarillonWire
+import Configuration
+import Logging
+
+/// What `serve` was told, by flags, then by the environment, then by a file.
+struct ServeOptions {
+    private let values: [String: String]
+    let logger: Logger
+
+    private static let names = [
+        "listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log", "max-sockets", "hello-seconds",
+        "keep-alive-seconds", "keep-alive-answer-seconds", "window-envelopes", "window-bytes", "inbox-envelopes",
+        "inbox-bytes", "outcome-seconds", "stop-seconds",
+    ]
+
+    init(flags: [String: String], file: String?) async throws {
+        let flagValues = Dictionary(
+            uniqueKeysWithValues: flags.map { name, value in
+                (AbsoluteConfigKey([name]), ConfigValue(.string(value), isSecret: false))
+            })
+        var providers: [any ConfigProvider] = [
+            InMemoryProvider(name: "flags", values: flagValues),
+            EnvironmentVariablesProvider().prefixKeys(with: "carillon"),
+        ]
+        if let file {
+            let place = InMemoryProvider(values: ["filePath": ConfigValue(.string(file), isSecret: false)])
+            do {
+                providers.append(try await FileProvider<JSONSnapshot>(config: ConfigReader(provider: place)))
+            } catch {
+                throw CommandFault(ExitStatus.noInput, "the file \(file) cannot be read as a JSON object: \(error)")
+            }
+        }
+        let reader = ConfigReader(providers: providers)
+        var values: [String: String] = [:]
+        for name in Self.names {
+            let key = ConfigKey([name])
+            values[name] =
+                reader.string(forKey: key) ?? reader.int(forKey: key).map(String.init)
+                ?? reader.bool(forKey: key).map(String.init)
+        }
+        self.values = values
+        guard let level = Logger.Level(rawValue: values["log"] ?? (values["dev"] == "true" ? "debug" : "info")) else {
+            throw CommandFault(.validationFailure, "--log must be trace, debug, info, notice, warning or error")
+        }
+        var logger = Logger(label: "carillon")
+        logger.logLevel = level
+        self.logger = logger
+    }
+
+    func settings() throws -> ServerSettings {
+        guard let data = values["data"] else {
+            throw CommandFault(.validationFailure, "say with --data DIR (or CARILLON_DATA) where to keep everything")
+        }
+        let (host, port) = try Self.address(values["listen"] ?? "127.0.0.1:8080")
+        var settings = ServerSettings(host: host, port: port, dataDirectory: data)
+        if let url = values["public-url"] {
+            guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
+                throw CommandFault(.validationFailure, "--public-url must begin with http:// or https://")
+            }
+            settings.publicURL = url
+        }
+        if try flag("anonymous-devices") || flag("dev") {
+            settings.anonymousApp = try AppID.checked(values["anonymous-app"] ?? "anonymous").text
+        }
+        try number("max-sockets", &settings.maximumSockets)
+        try number("hello-seconds", &settings.helloTimeoutSeconds)
+        try number("keep-alive-seconds", &settings.keepAliveSeconds)
+        try number("keep-alive-answer-seconds", &settings.keepAliveAnswerSeconds)
+        try number("window-envelopes", &settings.window.envelopes)
+        try number("window-bytes", &settings.window.bytes)
+        try number("inbox-envelopes", &settings.store.inboxEnvelopes)
+        try number("inbox-bytes", &settings.store.inboxBytes)
+        var retention = Int(settings.store.outcomeRetentionSeconds)
+        try number("outcome-seconds", &retention)
+        settings.store.outcomeRetentionSeconds = Int64(retention)
+        try number("stop-seconds", &settings.stopSeconds)
+        return settings
+    }
+
+    private func flag(_ name: String) throws -> Bool {
+        switch values[name] {
+        case nil, "false", "0", "no": false
+        case "true", "1", "yes": true
+        case .some(let text): throw CommandFault(.validationFailure, "\(name) must be true or false, not \"\(text)\"")
+        }
+    }
+
+    private func number(_ name: String, _ setting: inout Int) throws {
+        guard let text = values[name] else { return }
+        guard let number = Int(text), number > 0 else {
+            throw CommandFault(.validationFailure, "\(name) must be a whole number above 0, not \"\(text)\"")
+        }
+        setting = number
+    }
+
+    /// `host:port`, or `[v6]:port`.
+    private static func address(_ text: String) throws -> (host: String, port: Int) {
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+            (0...65_535).contains(port), colon != text.startIndex
+        else {
+            throw CommandFault(.validationFailure, "--listen must be HOST:PORT, such as 127.0.0.1:8080, not \"\(text)\"")
+        }
+        var host = String(text[..<colon])
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        return (host, port)
+    }
+}

@@ -1,0 +1,95 @@
+package import CarillonWire
+import Crypto
+
+/// Opens and closes channels.
+package struct ChannelRegistrar: Sendable {
+    package struct Registration: Equatable, Sendable {
+        package var channel: PushChannel
+        package var token: String
+    }
+
+    private let channels: any ChannelStore
+    private let directory: ChannelDirectory
+    private let inbox: Inbox
+    private let sealer: TokenSealer
+    private let time: TimeSource
+
+    package init(
+        channels: any ChannelStore, directory: ChannelDirectory, inbox: Inbox, sealer: TokenSealer, time: TimeSource
+    ) {
+        self.channels = channels
+        self.directory = directory
+        self.inbox = inbox
+        self.sealer = sealer
+        self.time = time
+    }
+
+    /// Opens the channel, or finds it open, and gives a token for it. Tokens given before go on to work.
+    package func register(
+        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?
+    ) async throws -> Registration {
+        if let name, name.utf8.count > Limits.channelNameBytes {
+            throw Refusal(.fieldInvalid, "The name may have at most \(Limits.channelNameBytes) bytes.")
+        }
+        let result = try await channels.openChannel(
+            id, device: device, name: name, vapidKey: vapidKey,
+            limit: Limits.channelsPerDevice, at: time.now())
+        switch result {
+        case .alreadyOpen(let channel) where channel.vapidKey != vapidKey:
+            throw Refusal(.fieldInvalid, "The channel is open with another VAPID key, or with none; close it first.")
+        case .opened(let channel), .alreadyOpen(let channel):
+            let token = try sealer.seal(.init(device: device, channel: channel.serial))
+            return Registration(channel: channel, token: token)
+        case .tooMany:
+            throw Refusal(.channelsTooMany, "A device may have \(Limits.channelsPerDevice) channels; close one first.")
+        case .deviceGone:
+            throw Refusal(.deviceUnknown, "The device was deleted.")
+        }
+    }
+
+    package func list(device: DeviceSerial) async throws -> [PushChannel] { try await channels.channels(device: device) }
+
+    /// Closes the channel by its device's own wish. Answers whether it was open.
+    package func unregister(_ id: ChannelID, device: DeviceSerial) async throws -> Bool {
+        guard let serial = try await channels.closeChannel(id, device: device, at: time.now()) else {
+            return false
+        }
+        directory.forget([serial])
+        return true
+    }
+
+    /// Closes the channel by the operator's wish. The app hears `closed`, or with a code `error`, now or when it
+    /// connects next.
+    package func revoke(_ id: ChannelID, device: DeviceSerial, code: Int?) async throws {
+        if let code, !ChannelErrorCode.client.contains(code), !ChannelErrorCode.server.contains(code) {
+            throw Refusal(.fieldInvalid, "The code of a channel's error is 200–499 or 500–599, not \(code).")
+        }
+        guard let channel = try await channels.channel(id, device: device) else { throw notOpen(id) }
+        let now = time.now()
+        let written = await inbox.append(to: device, rules: AppendRules(), isOffered: false) { envelopeID in
+            Envelope(
+                id: envelopeID, device: device, app: channel.app, channel: channel.serial, channelID: id,
+                kind: code.map { .channelError(code: $0) } ?? .channelClosed, acceptedAt: now, expiresAt: .never)
+        }
+        switch written {
+        case .result(.stored), .settled: directory.forget([channel.serial])
+        case .result: throw notOpen(id)
+        case .failed(let fault): throw fault
+        }
+    }
+
+    private func notOpen(_ id: ChannelID) -> Refusal {
+        Refusal(.channelUnknown, "The device has no open channel \(id).")
+    }
+
+    /// Reads a VAPID public key: an uncompressed point on P-256, in base64url, padded or not (RFC 8292 section 3.2).
+    package static func parseVapidKey(_ text: String) throws(Refusal) -> [UInt8] {
+        guard let bytes = Base64URL.decode(text), bytes.count == 65,
+            (try? P256.Signing.PublicKey(x963Representation: bytes)) != nil
+        else {
+            throw Refusal(
+                .fieldInvalid, "The key must be an uncompressed P-256 point of 65 bytes in base64url (87 characters).")
+        }
+        return bytes
+    }
+}

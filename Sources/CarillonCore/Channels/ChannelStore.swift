@@ -1,0 +1,22 @@
+package import CarillonWire
+
+package protocol ChannelStore: Sendable {
+    /// Opens the channel, or finds it open. The restriction of an open channel is not changed.
+    func openChannel(
+        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, limit: Int, at now: Timestamp
+    ) async throws -> OpenChannelResult
+    func channel(_ serial: ChannelSerial) async throws -> PushChannel?
+    func channels(device: DeviceSerial) async throws -> [PushChannel]
+    func channel(_ id: ChannelID, device: DeviceSerial) async throws -> PushChannel?
+    /// Removes the channel; its waiting messages end as ``Outcome/gone``. Answers nil when it was not open.
+    func closeChannel(_ id: ChannelID, device: DeviceSerial, at now: Timestamp) async throws -> ChannelSerial?
+    /// The keys that seal tokens, the one in use first. Makes one when there is none.
+    func tokenKeys(makeKey: @Sendable () -> [UInt8]) async throws -> [TokenKey]
+}
+
+package enum OpenChannelResult: Equatable, Sendable {
+    case opened(PushChannel)
+    case alreadyOpen(PushChannel)
+    case tooMany
+    case deviceGone
+}

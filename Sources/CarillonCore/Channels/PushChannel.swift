@@ -1,0 +1,34 @@
+package import CarillonWire
+
+/// A device's named address, as the store keeps it while it is open. A closed channel has no record.
+package struct PushChannel: Equatable, Sendable {
+    package var serial: ChannelSerial
+    package var device: DeviceSerial
+    package var app: AppSerial
+    package var id: ChannelID
+    package var name: String?
+    /// The one VAPID key whose holder may send (RFC 8292 section 4), as an uncompressed point; nil lets anyone who
+    /// has the token.
+    package var vapidKey: [UInt8]?
+    package var createdAt: Timestamp
+
+    package init(
+        serial: ChannelSerial, device: DeviceSerial, app: AppSerial, id: ChannelID, name: String?, vapidKey: [UInt8]?,
+        createdAt: Timestamp
+    ) {
+        self.serial = serial
+        self.device = device
+        self.app = app
+        self.id = id
+        self.name = name
+        self.vapidKey = vapidKey
+        self.createdAt = createdAt
+    }
+}
+
+/// The store's number for a channel; never used twice, so that a token of a closed channel stays dead even when the
+/// device opens a channel of the same name again.
+package struct ChannelSerial: Hashable, Sendable {
+    package var rawValue: Int64
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}

@@ -1,0 +1,72 @@
+import CarillonWire
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A key that seals channel tokens.
+package struct TokenKey: Equatable, Sendable {
+    package static let byteCount = 32
+
+    package var id: UInt8
+    package var bytes: [UInt8]
+
+    package init(id: UInt8, bytes: [UInt8]) {
+        self.id = id
+        self.bytes = bytes
+    }
+}
+
+/// Makes and opens channel tokens: key id, device and channel, sealed under AES-256-GCM with a random nonce.
+///
+///     key id ⊕ first byte of the nonce │ nonce, 12 bytes │ device and channel, 16 bytes │ tag, 16 bytes
+///
+/// In base64url that is 60 characters. The key id is masked with the nonce, so that two tokens have no visible part
+/// in common. Garbage is told from a token without a look into the store.
+package struct TokenSealer: Sendable {
+    package struct Contents: Equatable, Sendable {
+        package var device: DeviceSerial
+        package var channel: ChannelSerial
+        package init(device: DeviceSerial, channel: ChannelSerial) {
+            self.device = device
+            self.channel = channel
+        }
+    }
+
+    package static let tokenCharacters = 60
+
+    private let current: UInt8
+    private let keys: [UInt8: SymmetricKey]
+    private let random: RandomSource
+
+    /// The first key seals; all of them open.
+    package init(keys: [TokenKey], random: RandomSource) {
+        precondition(!keys.isEmpty, "a sealer needs a key")
+        current = keys[0].id
+        self.keys = Dictionary(keys.map { ($0.id, SymmetricKey(data: $0.bytes)) }, uniquingKeysWith: { first, _ in first })
+        self.random = random
+    }
+
+    package func seal(_ contents: Contents) throws -> String {
+        guard let key = keys[current] else { preconditionFailure("the sealing key is one of the keys") }
+        let nonce = random.bytes(12)
+        let plain = contents.device.rawValue.bigEndianBytes + contents.channel.rawValue.bigEndianBytes
+        let box = try AES.GCM.seal(plain, using: key, nonce: AES.GCM.Nonce(data: nonce))
+        return Base64URL.encode([current ^ nonce[0]] + nonce + box.ciphertext + box.tag)
+    }
+
+    /// What a token leads to; nil for anything that this server did not seal.
+    package func open(_ token: some StringProtocol) -> Contents? {
+        guard token.utf8.count == Self.tokenCharacters, let bytes = Base64URL.decode(token),
+            let key = keys[bytes[0] ^ bytes[1]],
+            let box = try? AES.GCM.SealedBox(combined: bytes.dropFirst()),
+            let plain = try? AES.GCM.open(box, using: key), plain.count == 16
+        else { return nil }
+        let device = plain.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        let channel = plain.suffix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        return Contents(device: DeviceSerial(device), channel: ChannelSerial(channel))
+    }
+}

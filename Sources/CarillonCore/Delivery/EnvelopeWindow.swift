@@ -1,0 +1,153 @@
+package import CarillonWire
+
+/// What one connection has been given and not answered for, and what it may be given next.
+///
+/// The inbox is the buffer; a connection holds only a position, a window of unacknowledged envelopes, and the
+/// knowledge that more is waiting.
+///
+/// - *catching up*: the connection began, or more was stored than the window could take. Envelopes come from the
+///   store in order, as many as the window has room for; what is offered meanwhile will come from the store too.
+/// - *live*: everything before the position was given. An offered envelope is given at once, while there is room.
+///
+/// From *catching up* to *live*: a load came back with less than was asked for, and nothing was offered or stored
+/// since it was asked for. From *live* to *catching up*: an offer found no room, or something was stored without
+/// having been offered here.
+package struct EnvelopeWindow: Sendable {
+    package struct Limits: Equatable, Sendable {
+        package var envelopes: Int
+        package var bytes: Int
+
+        package init(envelopes: Int = 64, bytes: Int = 262_144) {
+            self.envelopes = envelopes
+            self.bytes = bytes
+        }
+    }
+
+    /// Ask the store for what follows a position.
+    package struct Load: Equatable, Sendable {
+        package var after: Int64
+        package var limit: Int
+        package var bytes: Int
+    }
+
+    package enum Offer: Equatable, Sendable {
+        /// Give it to the device now.
+        case give
+        /// It will come from the store.
+        case later(Load?)
+    }
+
+    package struct Loaded: Equatable, Sendable {
+        package var give: [Envelope] = []
+        package var load: Load?
+        /// For the first time since the beginning, nothing more waits.
+        package var isCaughtUp = false
+    }
+
+    private struct Slot {
+        var id: MessageID
+        var bytes: Int32
+        /// TTL 0: the store does not know it.
+        var isVolatile: Bool
+    }
+
+    private let limits: Limits
+    private var position: Int64 = 0
+    private var slots: [Slot] = []
+    private var bytes = 0
+    private var isLoading = false
+    private var moreWaits = true
+    private var toldCaughtUp = false
+    /// What was withdrawn while a load is under way that may have read it before.
+    private var withdrawn: Set<Int64> = []
+
+    package init(limits: Limits) { self.limits = limits }
+
+    package var unacknowledgedCount: Int { slots.count }
+
+    package mutating func began() -> Load? { nextLoad() }
+
+    /// An envelope was appended to the inbox, and may be given directly.
+    package mutating func offered(_ envelope: Envelope, isVolatile: Bool) -> Offer {
+        let isLive = !isLoading && !moreWaits
+        guard isLive, hasRoom(for: envelope), isVolatile || envelope.position > position else {
+            if isVolatile { return .later(nil) }
+            moreWaits = true
+            return .later(nextLoad())
+        }
+        give(envelope, isVolatile: isVolatile)
+        return .give
+    }
+
+    /// Something was committed to the inbox without having been offered.
+    package mutating func storedMore() -> Load? {
+        moreWaits = true
+        return nextLoad()
+    }
+
+    /// The load that was asked for came back.
+    package mutating func loaded(_ envelopes: [Envelope], isComplete: Bool, at now: Timestamp) -> Loaded {
+        isLoading = false
+        var loaded = Loaded()
+        for envelope in envelopes where envelope.position > position {
+            if withdrawn.contains(envelope.position) || envelope.isExpired(at: now) {
+                position = envelope.position
+                continue
+            }
+            give(envelope, isVolatile: false)
+            loaded.give.append(envelope)
+        }
+        withdrawn.removeAll()
+        if !isComplete { moreWaits = true }
+        loaded.load = nextLoad()
+        if !moreWaits, !isLoading, !toldCaughtUp {
+            toldCaughtUp = true
+            loaded.isCaughtUp = true
+        }
+        return loaded
+    }
+
+    /// The load that was asked for failed; it is tried again when something happens.
+    package mutating func loadFailed() {
+        isLoading = false
+        moreWaits = true
+    }
+
+    /// An envelope was cancelled or replaced.
+    package mutating func withdrew(_ position: Int64) {
+        if isLoading { withdrawn.insert(position) }
+    }
+
+    /// The device answered for an envelope.
+    package mutating func settled(_ id: MessageID) -> Load? {
+        guard let index = slots.firstIndex(where: { $0.id == id }) else { return nil }
+        bytes -= Int(slots.remove(at: index).bytes)
+        if slots.isEmpty, slots.capacity > 8 { slots = [] }
+        return nextLoad()
+    }
+
+    /// The connection ended: these of TTL 0 were given and never answered for.
+    package mutating func ended() -> [MessageID] {
+        let volatile = slots.filter(\.isVolatile).map(\.id)
+        slots = []
+        return volatile
+    }
+
+    private func hasRoom(for envelope: Envelope) -> Bool {
+        slots.count < limits.envelopes && (slots.isEmpty || bytes + envelope.byteCount <= limits.bytes)
+    }
+
+    private mutating func give(_ envelope: Envelope, isVolatile: Bool) {
+        position = max(position, envelope.position)
+        bytes += envelope.byteCount
+        slots.append(Slot(id: envelope.id, bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
+    }
+
+    /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.
+    private mutating func nextLoad() -> Load? {
+        guard moreWaits, !isLoading, slots.count <= limits.envelopes / 2, bytes <= limits.bytes / 2 else { return nil }
+        isLoading = true
+        moreWaits = false
+        return Load(after: position, limit: limits.envelopes - slots.count, bytes: limits.bytes - bytes)
+    }
+}

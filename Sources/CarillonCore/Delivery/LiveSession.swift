@@ -1,0 +1,26 @@
+package import CarillonWire
+
+/// A connection of a device that envelopes can be given to now. Every call returns at once, and may come from any
+/// thread; what was called earlier takes effect earlier.
+package protocol LiveSession: AnyObject, Sendable {
+    /// An envelope was queued for the inbox; give it now if the window allows.
+    func offer(_ envelope: Envelope)
+    /// An envelope of TTL 0: give it now, or say that it cannot be given.
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (_ wasGiven: Bool) -> Void)
+    /// Something was queued for the inbox that is not offered.
+    func storedMore()
+    /// An envelope was withdrawn; `done` is called when it can no longer be given.
+    func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void)
+    /// The device answered for envelopes by another way than this connection.
+    func settled(_ ids: [MessageID])
+    func end(because reason: SessionEnd)
+}
+
+package enum SessionEnd: Equatable, Sendable {
+    /// A newer connection of the same device.
+    case replaced
+    /// The device, or its app, was deleted.
+    case deviceGone
+    /// The server is about to stop.
+    case serverStops
+}

@@ -1,0 +1,92 @@
+import Metrics
+import Synchronization
+
+/// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill.
+package final class LiveSessions: Sendable {
+    private struct Presence {
+        var session: (any LiveSession)?
+        var waiters: [UInt64: @Sendable () -> Void] = [:]
+        var isEmpty: Bool { session == nil && waiters.isEmpty }
+    }
+
+    private typealias Shard = Mutex<[DeviceSerial: Presence]>
+
+    private final class ShardBox: Sendable {
+        let presences = Shard([:])
+    }
+
+    private let shards: [ShardBox]
+    private let nextWaiter = Atomic<UInt64>(0)
+
+    package init(shardCount: Int = 64) {
+        shards = (0..<shardCount).map { _ in ShardBox() }
+    }
+
+    /// Makes this the device's session, and ends the one before it.
+    package func join(_ session: any LiveSession, device: DeviceSerial) {
+        let earlier = shard(of: device).presences.withLock { presences in
+            let earlier = presences[device]?.session
+            presences[device, default: Presence()].session = session
+            return earlier
+        }
+        if let earlier, earlier !== session { earlier.end(because: .replaced) }
+    }
+
+    /// The session ended. A newer one of the same device stays.
+    package func leave(_ session: any LiveSession, device: DeviceSerial) {
+        shard(of: device).presences.withLock { presences in
+            guard presences[device]?.session === session else { return }
+            presences[device]?.session = nil
+            if presences[device]?.isEmpty == true { presences[device] = nil }
+        }
+    }
+
+    /// Calls `work` with the device's session, if there is one, while nothing else is queued for this device: what
+    /// gets its position inside is given in the order of positions. Waiters are called after it.
+    package func appending<Result>(
+        to device: DeviceSerial, _ work: (_ session: (any LiveSession)?) -> Result
+    ) -> Result {
+        let (result, waiters) = shard(of: device).presences.withLock { presences in
+            let presence = presences[device]
+            return (work(presence?.session), presence.map { Array($0.waiters.values) } ?? [])
+        }
+        for waiter in waiters { waiter() }
+        return result
+    }
+
+    package func session(of device: DeviceSerial) -> (any LiveSession)? {
+        shard(of: device).presences.withLock { $0[device]?.session }
+    }
+
+    /// Calls back each time something is queued for the device, until the waiter is removed.
+    package func addWaiter(for device: DeviceSerial, _ call: @escaping @Sendable () -> Void) -> UInt64 {
+        let number = nextWaiter.wrappingAdd(1, ordering: .relaxed).newValue
+        shard(of: device).presences.withLock { $0[device, default: Presence()].waiters[number] = call }
+        return number
+    }
+
+    package func removeWaiter(_ number: UInt64, for device: DeviceSerial) {
+        shard(of: device).presences.withLock { presences in
+            presences[device]?.waiters[number] = nil
+            if presences[device]?.isEmpty == true { presences[device] = nil }
+        }
+    }
+
+    /// Ends the sessions of these devices, and lets their waiters look again.
+    package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
+        for device in devices {
+            let presence = shard(of: device).presences.withLock { $0[device] }
+            presence?.session?.end(because: reason)
+            presence?.waiters.values.forEach { $0() }
+        }
+    }
+
+    /// Ends every session, and lets everyone look again who waits for an inbox to fill.
+    package func endAll(because reason: SessionEnd) {
+        for shard in shards { end(shard.presences.withLock { Array($0.keys) }, because: reason) }
+    }
+
+    private func shard(of device: DeviceSerial) -> ShardBox {
+        shards[Int(UInt64(bitPattern: device.rawValue) % UInt64(shards.count))]
+    }
+}

@@ -1,0 +1,145 @@
+package import CarillonWire
+
+/// The headers of a sender's request (RFC 8030 section 5), read and checked.
+package struct PublishHeaders: Sendable {
+    package var ttl: String?
+    package var urgency: [String]
+    package var topic: [String]
+    package var contentEncoding: String?
+    package var encryption: String?
+    package var cryptoKey: String?
+    package var authorization: String?
+    package var idempotencyKey: String?
+
+    package init(
+        ttl: String? = nil, urgency: [String] = [], topic: [String] = [], contentEncoding: String? = nil,
+        encryption: String? = nil, cryptoKey: String? = nil, authorization: String? = nil, idempotencyKey: String? = nil
+    ) {
+        self.ttl = ttl
+        self.urgency = urgency
+        self.topic = topic
+        self.contentEncoding = contentEncoding
+        self.encryption = encryption
+        self.cryptoKey = cryptoKey
+        self.authorization = authorization
+        self.idempotencyKey = idempotencyKey
+    }
+
+    /// The request that these headers and a body make.
+    package func request(body: [UInt8]) throws(Refusal) -> PublishRequest {
+        PublishRequest(
+            body: body,
+            coding: try coding(bodyIsEmpty: body.isEmpty),
+            ttl: try ttlSeconds(),
+            urgency: try urgencyValue(),
+            topic: try topicValue(),
+            vapid: try VapidCredentials(authorization: authorization, cryptoKey: cryptoKey),
+            idempotencyKey: try idempotencyKeyValue())
+    }
+
+    /// RFC 8030 section 5.2: digits only; what overflows counts as 2^31.
+    private func ttlSeconds() throws(Refusal) -> Int64 {
+        guard let ttl else {
+            throw Refusal(.ttlMissing, "Say in \"TTL\" how many seconds the message may wait for the device; 0 is now or never.")
+        }
+        guard !ttl.isEmpty, ttl.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw Refusal(.ttlInvalid, "TTL \"\(ttl.prefix(20))\" is not a number of seconds; digits only, such as 3600.")
+        }
+        return min(Int64(ttl) ?? 1 << 31, 1 << 31)
+    }
+
+    private func urgencyValue() throws(Refusal) -> Urgency {
+        guard let text = urgency.first else { return .normal }
+        guard urgency.count == 1, let value = Urgency(rawValue: text) else {
+            let known = Urgency.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Refusal(.urgencyInvalid, "Urgency must be one of \(known), and given once.")
+        }
+        return value
+    }
+
+    private func topicValue() throws(Refusal) -> String? {
+        guard let text = topic.first else { return nil }
+        guard topic.count == 1, (1...Limits.topicCharacters).contains(text.utf8.count),
+            text.utf8.allSatisfy(Self.isURLSafeBase64)
+        else {
+            throw Refusal(
+                .topicInvalid, "Topic must be 1–\(Limits.topicCharacters) letters, digits, \"-\" or \"_\", and given once.")
+        }
+        return text
+    }
+
+    private func idempotencyKeyValue() throws(Refusal) -> String? {
+        guard let idempotencyKey else { return nil }
+        guard (1...Limits.idempotencyKeyCharacters).contains(idempotencyKey.utf8.count),
+            idempotencyKey.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+        else {
+            throw Refusal(
+                .idempotencyKeyInvalid,
+                "Idempotency-Key must be 1–\(Limits.idempotencyKeyCharacters) printable ASCII characters.")
+        }
+        return idempotencyKey
+    }
+
+    private func coding(bodyIsEmpty: Bool) throws(Refusal) -> ContentCoding? {
+        guard let contentEncoding else {
+            if bodyIsEmpty { return nil }
+            throw Refusal(
+                .encodingMissing,
+                "Label the body with \"Content-Encoding\": aes128gcm or aesgcm when encrypted, identity when not.")
+        }
+        guard let name = ContentCoding.Name(rawValue: contentEncoding.lowercased()) else {
+            let known = ContentCoding.Name.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Refusal(.encodingUnsupported, "Content-Encoding must be one of \(known).")
+        }
+        switch name {
+        case .identity:
+            return ContentCoding(.identity)
+        case .aes128gcm:
+            if let encryption, HeaderParameters(encryption)["salt"] != nil {
+                throw Refusal(
+                    .encryptionHeadersInvalid, "With aes128gcm the salt is in the body; \"Encryption\" belongs to aesgcm.")
+            }
+            if let cryptoKey, HeaderParameters(cryptoKey)["dh"] != nil {
+                throw Refusal(
+                    .encryptionHeadersInvalid, "With aes128gcm the sender's key is in the body; \"dh\" belongs to aesgcm.")
+            }
+            return ContentCoding(.aes128gcm)
+        case .aesgcm:
+            if bodyIsEmpty { return nil }
+            return ContentCoding(
+                .aesgcm,
+                encryption: try normalized(encryption, header: "Encryption", required: "salt", allowed: ["salt", "rs", "keyid"]),
+                cryptoKey: try normalized(cryptoKey, header: "Crypto-Key", required: "dh", allowed: ["dh", "keyid"]))
+        }
+    }
+
+    /// The header without quotes, padding, and what is not the receiver's business: Firefox does not decrypt with
+    /// padded values, and the VAPID key must not reach the device.
+    private func normalized(
+        _ text: String?, header: String, required: String, allowed: Set<String>
+    ) throws(Refusal) -> String {
+        let parameters = HeaderParameters(text ?? "")
+        guard let value = parameters[required], let bytes = Base64URL.decode(value), !bytes.isEmpty else {
+            throw Refusal(.encryptionHeadersInvalid, "aesgcm needs \"\(header): \(required)=<base64url>\".")
+        }
+        var parts: [String] = []
+        for (name, value) in parameters.pairs where allowed.contains(name) {
+            let bare = String(value.reversed().drop { $0 == "=" }.reversed())
+            guard !bare.isEmpty, bare.utf8.count <= 256,
+                bare.utf8.allSatisfy({ Self.isURLSafeBase64($0) || $0 == 0x2B || $0 == 0x2F })
+            else { throw Refusal(.encryptionHeadersInvalid, "The value of \(name) in \"\(header)\" is not base64url.") }
+            parts.append("\(name)=\(bare)")
+        }
+        return parts.joined(separator: ";")
+    }
+
+    private static func isURLSafeBase64(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default:
+            false
+        }
+    }
+}

@@ -1,0 +1,28 @@
+package import CarillonWire
+
+/// One install of one app, as the store keeps it.
+package struct Device: Equatable, Sendable {
+    package var serial: DeviceSerial
+    package var id: DeviceID
+    package var app: AppSerial
+    package var appID: AppID
+    package var credentialHash: SecretHash
+    package var createdAt: Timestamp
+
+    package init(
+        serial: DeviceSerial, id: DeviceID, app: AppSerial, appID: AppID, credentialHash: SecretHash, createdAt: Timestamp
+    ) {
+        self.serial = serial
+        self.id = id
+        self.app = app
+        self.appID = appID
+        self.credentialHash = credentialHash
+        self.createdAt = createdAt
+    }
+}
+
+/// The store's number for a device; never used twice.
+package struct DeviceSerial: Hashable, Sendable {
+    package var rawValue: Int64
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}

@@ -1,0 +1,36 @@
+package import CarillonWire
+
+/// The secret that a device gets at registration: `<device id>.<192 random bits>`.
+package struct DeviceCredential: Sendable {
+    package let device: DeviceID
+    package let text: String
+
+    package var hash: SecretHash { SecretHash(of: text.utf8) }
+
+    package init(device: DeviceID, random: RandomSource) {
+        self.device = device
+        text = "\(device).\(Base64URL.encode(random.bytes(24)))"
+    }
+
+    package init?(parsing text: some StringProtocol) {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, let device = DeviceID(parts[0]), parts[1].utf8.count == 32 else { return nil }
+        self.device = device
+        self.text = String(text)
+    }
+}
+
+/// The secret of a device that never registered: Mozilla's user agent identifier, 32 hexadecimal digits, which such a
+/// client shows at each `hello`.
+package struct UserAgentID: Equatable, Sendable {
+    package let text: String
+
+    package var hash: SecretHash { SecretHash(of: text.utf8) }
+
+    package init(random: RandomSource) { text = Hexadecimal.encode(random.bytes(16)) }
+
+    package init?(parsing text: some StringProtocol) {
+        guard text.utf8.count == 32, let bytes = Hexadecimal.decode(text) else { return nil }
+        self.text = Hexadecimal.encode(bytes)
+    }
+}

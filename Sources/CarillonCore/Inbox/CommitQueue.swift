@@ -1,0 +1,174 @@
+package import CarillonWire
+
+/// Gathers changes into commits, and lets an acknowledgement overtake its message's write.
+///
+/// One commit is under way at a time; what comes meanwhile forms the next, so that the disk's own pace sets the size
+/// of a group. How long a change may wait for company depends on who waits for it: a message for an absent device is
+/// committed at once; one that was offered to a live device gives the device a few milliseconds to acknowledge, as
+/// an acknowledgement spares the write; an outcome, for which nobody waits, may take longer.
+///
+/// An offered message is in one of these places:
+/// - *gathered*: its write is in the queue. An acknowledgement turns the write into a mere record of the outcome,
+///   and its sender is answered then.
+/// - *being written*: it was taken into a commit, which nothing stops. An acknowledgement becomes a change of its own
+///   in the next commit; the sender is answered by the first, as until then a crash would bring the message again.
+/// - *waiting*: it was committed. An acknowledgement becomes a change of its own.
+package struct CommitQueue<Waiter> {
+    package enum Urgency: Sendable {
+        case now
+        case offered
+        case leisurely
+    }
+
+    package struct Entry {
+        package var operation: InboxOperation
+        package var waiter: Waiter?
+    }
+
+    package enum Action: Equatable {
+        case none
+        /// Take a batch, and commit it.
+        case commit
+        /// Say ``wakeElapsed(_:)`` with this urgency after this time.
+        case wake(Urgency, after: Duration)
+    }
+
+    package enum Enqueued: Equatable {
+        case accepted(Action)
+        /// The queue is at its bound; nothing was taken.
+        case refused
+    }
+
+    package struct Limits: Sendable {
+        package var entries: Int
+        package var batch: Int
+        package var offeredDelay: Duration
+        package var leisurelyDelay: Duration
+
+        package init(
+            entries: Int = 65_536, batch: Int = 2048, offeredDelay: Duration = .milliseconds(4),
+            leisurelyDelay: Duration = .milliseconds(40)
+        ) {
+            self.entries = entries
+            self.batch = batch
+            self.offeredDelay = offeredDelay
+            self.leisurelyDelay = leisurelyDelay
+        }
+    }
+
+    private let limits: Limits
+    private var entries: [Entry] = []
+    /// Where in `entries` the write of an offered message is, by position.
+    private var gathered: [Int64: Int] = [:]
+    private var isCommitting = false
+    /// Whether something is due that no wake will bring about.
+    private var isDue = false
+    private var isOfferedWakeSet = false
+    private var isLeisurelyWakeSet = false
+
+    package init(limits: Limits = Limits()) { self.limits = limits }
+
+    /// How many changes were ever queued, and how many of them are through: a change is through when the second
+    /// number has reached what the first was after it was queued.
+    package private(set) var queuedCount = 0
+    package private(set) var throughCount = 0
+    private var inCommit = 0
+
+    package mutating func enqueue(_ operation: InboxOperation, urgency: Urgency, waiter: Waiter?) -> Enqueued {
+        // Outcomes are let in beyond the bound: each frees what an earlier entry took.
+        if case .append = operation, entries.count >= limits.entries { return .refused }
+        if urgency == .offered, case .append(let envelope, _) = operation {
+            gathered[envelope.position] = entries.count
+        }
+        append(Entry(operation: operation, waiter: waiter))
+        return .accepted(schedule(urgency))
+    }
+
+    package enum Overtaken {
+        /// The write was cancelled, and its waiter may be answered.
+        case write(Waiter?)
+        /// The write is under way or done; the outcome follows it.
+        case queued(Action)
+    }
+
+    /// The device spoke about an envelope that may still be on its way to the disk.
+    package mutating func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) -> Overtaken {
+        if let index = gathered[id.position], case .append(let envelope, let rules) = entries[index].operation,
+            envelope.id == id, envelope.device == device
+        {
+            gathered[id.position] = nil
+            entries[index].operation = .record(envelope, rules, settlement)
+            let waiter = entries[index].waiter
+            entries[index].waiter = nil
+            return .write(waiter)
+        }
+        append(Entry(operation: .settle(id, device: device, settlement), waiter: nil))
+        return .queued(schedule(.leisurely))
+    }
+
+    package mutating func wakeElapsed(_ urgency: Urgency) -> Action {
+        switch urgency {
+        case .now:
+            break
+        case .offered:
+            isOfferedWakeSet = false
+            // Every offered message was acknowledged: only outcomes are left, and they can wait.
+            if gathered.isEmpty, !entries.isEmpty { return schedule(.leisurely) }
+        case .leisurely:
+            isLeisurelyWakeSet = false
+        }
+        return schedule(.now)
+    }
+
+    /// The next group, in order. There is none while a commit is under way, or nothing to commit.
+    package mutating func takeBatch() -> [Entry] {
+        guard !isCommitting, !entries.isEmpty else { return [] }
+        isCommitting = true
+        isDue = false
+        let batch: [Entry]
+        if entries.count <= limits.batch {
+            batch = entries
+            entries.removeAll(keepingCapacity: true)
+            gathered.removeAll(keepingCapacity: true)
+        } else {
+            batch = Array(entries.prefix(limits.batch))
+            entries.removeFirst(limits.batch)
+            gathered = gathered.filter { $0.value >= limits.batch }.mapValues { $0 - limits.batch }
+            isDue = true
+        }
+        inCommit = batch.count
+        return batch
+    }
+
+    /// The commit ended, one way or the other.
+    package mutating func committed() -> Action {
+        isCommitting = false
+        throughCount += inCommit
+        inCommit = 0
+        return isDue && !entries.isEmpty ? .commit : .none
+    }
+
+    private mutating func append(_ entry: Entry) {
+        entries.append(entry)
+        queuedCount += 1
+    }
+
+    private mutating func schedule(_ urgency: Urgency) -> Action {
+        switch urgency {
+        case .now:
+            guard !entries.isEmpty else { return .none }
+            isDue = true
+            return isCommitting ? .none : .commit
+        case .offered:
+            guard !isOfferedWakeSet, !isDue else { return .none }
+            isOfferedWakeSet = true
+            return .wake(.offered, after: limits.offeredDelay)
+        case .leisurely:
+            guard !isLeisurelyWakeSet, !isOfferedWakeSet, !isDue else { return .none }
+            isLeisurelyWakeSet = true
+            return .wake(.leisurely, after: limits.leisurelyDelay)
+        }
+    }
+}
+
+extension CommitQueue.Overtaken: Equatable where Waiter: Equatable {}

@@ -1,0 +1,51 @@
+package import CarillonWire
+
+/// One change of the inboxes. Many are committed together, in order; each succeeds or fails for itself.
+package enum InboxOperation: Equatable, Sendable {
+    /// Appends an envelope: it waits from then on. One that tells of a channel's end closes the channel with it.
+    case append(Envelope, AppendRules)
+    /// Ends a waiting envelope. `device` nil is the sender's side, which may end any message whose identifier it has.
+    case settle(MessageID, device: DeviceSerial?, Settlement)
+    /// Writes down the outcome of a message that never waited in the store.
+    case record(Envelope, AppendRules, Settlement)
+}
+
+package struct AppendRules: Equatable, Sendable {
+    /// Replaces the waiting message of the same topic on the same channel.
+    package var topic: String?
+    package var idempotency: IdempotencyClaim?
+
+    package init(topic: String? = nil, idempotency: IdempotencyClaim? = nil) {
+        self.topic = topic
+        self.idempotency = idempotency
+    }
+}
+
+/// The right to be the first of the requests that carry one `Idempotency-Key` to one channel.
+package struct IdempotencyClaim: Equatable, Sendable {
+    package var keyHash: [UInt8]
+    /// The hash of all that the request asks for: another request must not use the same key.
+    package var fingerprint: [UInt8]
+    package var validUntil: Timestamp
+
+    package init(keyHash: [UInt8], fingerprint: [UInt8], validUntil: Timestamp) {
+        self.keyHash = keyHash
+        self.fingerprint = fingerprint
+        self.validUntil = validUntil
+    }
+}
+
+package enum InboxResult: Equatable, Sendable {
+    /// Appended; a message of the same topic may have been replaced.
+    case stored(replaced: MessageID?)
+    /// The `Idempotency-Key` was used before, by the same request: this is the message it made.
+    case duplicate(of: MessageID, acceptedAt: Timestamp, expiresAt: Timestamp, outcome: Outcome?)
+    /// The `Idempotency-Key` was used before, by another request.
+    case keyReused
+    case channelGone
+    /// The inbox has no room.
+    case full
+    case settled
+    /// There was nothing that waited under this identifier.
+    case notWaiting
+}

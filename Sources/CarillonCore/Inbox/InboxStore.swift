@@ -1,0 +1,37 @@
+package import CarillonWire
+
+package protocol InboxStore: Sendable {
+    /// The greatest position ever stored, or 0.
+    func lastPosition() async throws -> Int64
+    /// Makes all the changes in one transaction, and answers when they are on disk, one result for each. When it
+    /// throws, nothing was changed.
+    func commit(_ operations: [InboxOperation]) async throws -> [InboxResult]
+    /// Waiting envelopes of a device in order of position, those that expire by `now` left out. At least one is
+    /// given, when there is one, however large.
+    func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
+        -> [Envelope]
+    func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
+    func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord?
+    /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, a limited number in
+    /// one transaction. Answers whether there is more to do.
+    func sweep(at now: Timestamp, limit: Int) async throws -> Bool
+}
+
+/// Why a store could not do its work. Nothing was changed.
+package struct StoreFault: Error, Equatable, Sendable {
+    package enum Kind: Equatable, Sendable {
+        /// The disk, or the space allotted, is full.
+        case full
+        /// Anything else.
+        case unavailable
+    }
+
+    package var kind: Kind
+    /// For the operator's log.
+    package var message: String
+
+    package init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+}

@@ -1,0 +1,152 @@
+package import CarillonWire
+package import Logging
+import Metrics
+import Synchronization
+
+/// Brings changes of the inboxes to the disk, many in one commit, by the rules of ``CommitQueue``.
+///
+/// A task exists while there is something to commit, and ends by itself.
+package final class InboxWriter: Sendable {
+    package enum Written: Sendable {
+        /// On disk, or refused by the store's rules.
+        case result(InboxResult)
+        /// The device spoke before the write was done.
+        case settled(Settlement)
+        /// The store could not; nothing was changed.
+        case failed(StoreFault)
+    }
+
+    package typealias Waiter = @Sendable (Written) -> Void
+
+    private struct State {
+        var queue: CommitQueue<Waiter>
+        var flushes: [(target: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let store: any InboxStore
+    private let scheduler: Scheduler
+    private let logger: Logger
+    private let state: Mutex<State>
+    private let commits = Counter(label: "carillon_inbox_commits")
+    private let changes = Counter(label: "carillon_inbox_changes")
+    private let sparedWrites = Counter(label: "carillon_inbox_writes_spared")
+    private let failures = Counter(label: "carillon_inbox_commit_failures")
+
+    package init(
+        store: any InboxStore, scheduler: Scheduler, logger: Logger, limits: CommitQueue<Waiter>.Limits = .init()
+    ) {
+        self.store = store
+        self.scheduler = scheduler
+        self.logger = logger
+        state = Mutex(State(queue: CommitQueue(limits: limits)))
+    }
+
+    /// Queues a change. Answers false, without calling the waiter, when the queue is at its bound.
+    package func enqueue(
+        _ operation: InboxOperation, urgency: CommitQueue<Waiter>.Urgency, then waiter: Waiter? = nil
+    ) -> Bool {
+        switch state.withLock({ $0.queue.enqueue(operation, urgency: urgency, waiter: waiter) }) {
+        case .refused:
+            return false
+        case .accepted(let action):
+            perform(action)
+            return true
+        }
+    }
+
+    /// Queues a change, and waits until it is on disk.
+    package func write(_ operation: InboxOperation) async throws -> InboxResult {
+        let written = await withCheckedContinuation { continuation in
+            if !enqueue(operation, urgency: .now, then: { continuation.resume(returning: $0) }) {
+                continuation.resume(returning: .failed(StoreFault(.unavailable, "too many writes are queued")))
+            }
+        }
+        switch written {
+        case .result(let result): return result
+        case .settled: return .settled
+        case .failed(let fault): throw fault
+        }
+    }
+
+    /// The device said what became of an envelope.
+    package func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) {
+        switch state.withLock({ $0.queue.settled(id, device: device, settlement) }) {
+        case .write(let waiter):
+            sparedWrites.increment()
+            waiter?(.settled(settlement))
+        case .queued(let action):
+            perform(action)
+        }
+    }
+
+    /// Waits until everything that was queued before is on disk, or has failed.
+    package func flush() async {
+        await withCheckedContinuation { continuation in
+            let action = state.withLock { state -> CommitQueue<Waiter>.Action? in
+                guard state.queue.throughCount < state.queue.queuedCount else { return nil }
+                state.flushes.append((state.queue.queuedCount, continuation))
+                return state.queue.wakeElapsed(.now)
+            }
+            guard let action else { return continuation.resume() }
+            perform(action)
+        }
+    }
+
+    private func perform(_ action: CommitQueue<Waiter>.Action) {
+        switch action {
+        case .none:
+            break
+        case .commit:
+            // Ends by itself when nothing is left to commit; `flush()` waits for it.
+            Task { await self.commitUntilDone() }
+        case .wake(let urgency, let delay):
+            scheduler.run(delay) { [weak self] in
+                guard let self else { return }
+                self.perform(self.state.withLock { $0.queue.wakeElapsed(urgency) })
+            }
+        }
+    }
+
+    private func commitUntilDone() async {
+        while true {
+            let batch = state.withLock { $0.queue.takeBatch() }
+            guard !batch.isEmpty else { return }
+            let outcome: Result<[InboxResult], StoreFault>
+            do {
+                outcome = .success(try await store.commit(batch.map(\.operation)))
+                commits.increment()
+                changes.increment(by: batch.count)
+            } catch {
+                let fault = error as? StoreFault ?? StoreFault(.unavailable, "\(error)")
+                failures.increment()
+                logger.error(
+                    "inbox commit failed", metadata: ["changes": "\(batch.count)", "reason": "\(fault.message)"])
+                outcome = .failure(fault)
+            }
+            let next = state.withLock { $0.queue.committed() }
+            answer(batch, outcome)
+            resumeFlushes()
+            guard next == .commit else { return }
+        }
+    }
+
+    private func answer(_ batch: [CommitQueue<Waiter>.Entry], _ outcome: Result<[InboxResult], StoreFault>) {
+        for (index, entry) in batch.enumerated() {
+            guard let waiter = entry.waiter else { continue }
+            switch outcome {
+            case .success(let results): waiter(.result(results[index]))
+            case .failure(let fault): waiter(.failed(fault))
+            }
+        }
+    }
+
+    private func resumeFlushes() {
+        let through = state.withLock { state in
+            let count = state.queue.throughCount
+            let through = state.flushes.filter { $0.target <= count }
+            state.flushes.removeAll { $0.target <= count }
+            return through
+        }
+        for flush in through { flush.continuation.resume() }
+    }
+}

@@ -1,0 +1,18 @@
+package import CarillonWire
+
+extension ServerFrame {
+    /// An envelope as it travels.
+    package init(_ envelope: Envelope) {
+        let channelID = envelope.channelID.description
+        let version = envelope.id.description
+        switch envelope.kind {
+        case .message(let content):
+            self = .notification(
+                NotificationFrame(channelID: channelID, version: version, body: content.body, coding: content.coding))
+        case .channelClosed:
+            self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .closed))
+        case .channelError(let code):
+            self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .error(code: code)))
+        }
+    }
+}

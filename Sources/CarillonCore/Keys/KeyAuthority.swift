@@ -1,0 +1,70 @@
+package import CarillonWire
+
+/// Makes keys, and says who may do what.
+package struct KeyAuthority: Sendable {
+    private let keys: any KeyStore
+    private let apps: any AppStore
+    private let time: TimeSource
+    private let random: RandomSource
+
+    package init(keys: any KeyStore, apps: any AppStore, time: TimeSource, random: RandomSource) {
+        self.keys = keys
+        self.apps = apps
+        self.time = time
+        self.random = random
+    }
+
+    /// A new key with its secret, which nobody can ask for again.
+    package func createKey(role: KeyRole, app: AppID?, name: String?) async throws -> (key: AccessKey, secret: KeySecret) {
+        switch (role, app) {
+        case (.admin, .some):
+            throw Refusal(.fieldInvalid, "An admin key is for all apps; leave \"app\" out.")
+        case (.sender, nil), (.client, nil):
+            throw Refusal(.fieldMissing, "A \(role.rawValue) key belongs to one app; say which in \"app\".")
+        default:
+            break
+        }
+        let secret = KeySecret(role: role, id: KeyID(random.next()), random: random)
+        let key = AccessKey(
+            id: secret.id, role: role, app: app, name: name, secretHash: secret.hash, createdAt: time.now())
+        guard try await keys.insertKey(key) else {
+            throw Refusal(.appUnknown, "There is no app \"\(app?.text ?? "")\"; create it first.")
+        }
+        return (key, secret)
+    }
+
+    package func list() async throws -> [AccessKey] { try await keys.keys() }
+
+    package func revoke(_ id: KeyID) async throws {
+        guard try await keys.revokeKey(id, at: time.now()) else { throw unknown(id) }
+    }
+
+    package func rotate(_ id: KeyID, overlapSeconds: Int) async throws -> (key: AccessKey, secret: KeySecret) {
+        guard let key = try await keys.key(id), key.revokedAt == nil else { throw unknown(id) }
+        let secret = KeySecret(role: key.role, id: id, random: random)
+        let validUntil = time.now().adding(seconds: Int64(overlapSeconds))
+        guard try await keys.rotateKey(id, to: secret.hash, earlierValidUntil: validUntil) else { throw unknown(id) }
+        return (key, secret)
+    }
+
+    /// The key that a bearer secret opens, when its role is among those allowed.
+    package func authorize(bearer: String?, as roles: Set<KeyRole>) async throws -> AccessKey {
+        let wanted = roles.map(\.rawValue).sorted().joined(separator: " or ")
+        guard let bearer else {
+            throw Refusal(.credentialMissing, "Send a key of role \(wanted) as \"Authorization: Bearer …\".")
+        }
+        guard let secret = KeySecret(parsing: bearer), let key = try await keys.key(secret.id),
+            key.accepts(secret.hash, at: time.now())
+        else {
+            throw Refusal(.credentialInvalid, "The key is unknown, revoked, or mistyped; a key of role \(wanted) is wanted.")
+        }
+        guard roles.contains(key.role) else {
+            throw Refusal(.roleForbidden, "A key of role \(key.role.rawValue) may not do this; \(wanted) may.")
+        }
+        return key
+    }
+
+    private func unknown(_ id: KeyID) -> Refusal {
+        Refusal(.keyUnknown, "There is no key \(id) that is not revoked.")
+    }
+}

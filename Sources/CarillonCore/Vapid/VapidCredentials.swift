@@ -1,0 +1,109 @@
+package import CarillonWire
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A sender's voluntary identification (RFC 8292), as one request carries it, in either generation of the headers.
+package struct VapidCredentials: Equatable, Sendable {
+    package var token: String
+    /// The sender's public key: an uncompressed P-256 point.
+    package var key: [UInt8]
+
+    /// Reads the credentials of a request. Answers nil when there are none: no `Authorization`, or one of another kind.
+    ///
+    /// - `vapid t=…, k=…`: RFC 8292 section 3; the parameters in either order, with or without a space, others ignored.
+    /// - `WebPush …` or `Bearer …` with `Crypto-Key: p256ecdsa=…`: the drafts before it.
+    package init?(authorization: String?, cryptoKey: String?) throws(Refusal) {
+        guard let authorization else { return nil }
+        let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
+        guard parts.count == 2 else { return nil }
+        switch parts[0].lowercased() {
+        case "vapid":
+            let parameters = HeaderParameters(parts[1])
+            guard let token = parameters["t"], let key = parameters["k"] else {
+                throw Refusal(.vapidInvalid, "\"Authorization: vapid\" needs both t=<token> and k=<public key>.")
+            }
+            try self.init(token: token, key: key)
+        case "webpush", "bearer":
+            guard let key = cryptoKey.flatMap({ HeaderParameters($0)["p256ecdsa"] }) else {
+                if parts[0].lowercased() == "bearer" { return nil }
+                throw Refusal(.vapidInvalid, "\"Authorization: WebPush\" needs the public key in \"Crypto-Key: p256ecdsa=…\".")
+            }
+            try self.init(token: String(parts[1]), key: key)
+        default:
+            return nil
+        }
+    }
+
+    private init(token: String, key: String) throws(Refusal) {
+        guard let bytes = Base64URL.decode(key), bytes.count == 65 else {
+            throw Refusal(.vapidInvalid, "The VAPID public key must be an uncompressed P-256 point in base64url.")
+        }
+        self.token = token
+        self.key = bytes
+    }
+
+    /// How far beyond 24 hours `exp` may lie, and how long ago it may have passed: senders' clocks differ, and common
+    /// libraries ask for exactly 24 hours.
+    package static let leewaySeconds: Int64 = 300
+
+    /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2).
+    package func verify(audience: String, at now: Timestamp) throws(Refusal) {
+        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, token.utf8.count <= 4096,
+            let header: Header = Self.decode(parts[0]), let claims: Claims = Self.decode(parts[1]),
+            let signature = Base64URL.decode(parts[2])
+        else { throw Refusal(.vapidInvalid, "The VAPID token must be a JWT with numeric exp and an aud.") }
+        guard header.alg == "ES256" else {
+            throw Refusal(.vapidInvalid, "The VAPID token must be signed with ES256.")
+        }
+        guard let publicKey = try? P256.Signing.PublicKey(x963Representation: key),
+            let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature),
+            publicKey.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8))
+        else { throw Refusal(.vapidInvalid, "The VAPID token's signature does not fit its key.") }
+        guard claims.exp > Double(now.seconds - Self.leewaySeconds) else {
+            throw Refusal(.vapidInvalid, "The VAPID token has expired (exp is in the past).")
+        }
+        guard claims.exp <= Double(now.seconds + 86_400 + Self.leewaySeconds) else {
+            throw Refusal(.vapidInvalid, "The VAPID token's exp is more than 24 hours ahead.")
+        }
+        guard claims.aud.values.contains(where: { Self.isSameOrigin($0, audience) }) else {
+            throw Refusal(.vapidInvalid, "The VAPID token's aud must be \(audience), the origin of the endpoint.")
+        }
+    }
+
+    private static func isSameOrigin(_ left: String, _ right: String) -> Bool {
+        func trimmed(_ text: String) -> Substring { text.hasSuffix("/") ? text.dropLast() : text[...] }
+        return trimmed(left).lowercased() == trimmed(right).lowercased()
+    }
+
+    private static func decode<Value: Decodable>(_ part: Substring) -> Value? {
+        guard let bytes = Base64URL.decode(part) else { return nil }
+        return try? JSONDecoder().decode(Value.self, from: Data(bytes))
+    }
+
+    private struct Header: Decodable {
+        var alg: String
+    }
+
+    private struct Claims: Decodable {
+        var aud: Audience
+        var exp: Double
+    }
+
+    private struct Audience: Decodable {
+        var values: [String]
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let value = try? container.decode(String.self) {
+                values = [value]
+            } else {
+                values = try container.decode([String].self)
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Keeps two processes from using one data directory. The operating system takes the lock away when the process ends,
+/// however it ends.
+final class DirectoryLock: Sendable {
+    private let descriptor: Int32
+
+    /// Creates the directory when it is missing, for its owner only.
+    init(directory: String) throws {
+        if mkdir(directory, 0o700) != 0, errno != EEXIST {
+            throw StoreOpenFault.notWritable(directory, String(cString: strerror(errno)))
+        }
+        let path = directory + "/lock"
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw StoreOpenFault.notWritable(directory, String(cString: strerror(errno)))
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            close(descriptor)
+            throw StoreOpenFault.locked(directory)
+        }
+    }
+
+    deinit { close(descriptor) }
+}

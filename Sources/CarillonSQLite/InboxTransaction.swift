@@ -1,0 +1,290 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Changes of the inboxes inside one transaction.
+struct InboxTransaction {
+    private let db: Database
+    private let usage: InboxUsage
+    private let settings: SQLiteStore.Settings
+
+    init(_ db: Database, usage: InboxUsage, settings: SQLiteStore.Settings) {
+        self.db = db
+        self.usage = usage
+        self.settings = settings
+    }
+
+    func perform(_ operation: InboxOperation) throws -> InboxResult {
+        switch operation {
+        case .append(let envelope, let rules):
+            return try append(envelope, rules)
+        case .settle(let id, let device, let settlement):
+            return try settle(id, device: device, settlement)
+        case .record(let envelope, let rules, let settlement):
+            return try record(envelope, rules, settlement)
+        }
+    }
+
+    // MARK: Entering
+
+    private func append(_ envelope: Envelope, _ rules: AppendRules) throws -> InboxResult {
+        if let earlier = try claim(rules.idempotency, for: envelope) { return earlier }
+        switch envelope.kind {
+        case .message:
+            let select = try db.cachedStatement(sql: "SELECT 1 FROM channel WHERE serial = ?")
+            guard try Int.fetchOne(select, arguments: [envelope.channel.rawValue]) != nil else { return .channelGone }
+            guard try envelope.isVolatile || hasRoom(for: envelope) else { return try refuseAsFull(rules, envelope) }
+        case .channelClosed, .channelError:
+            guard try close(envelope.channel, of: envelope.device, at: envelope.acceptedAt) else { return .channelGone }
+        }
+        let replaced = try replace(rules.topic, by: envelope)
+        try insert(envelope, topic: envelope.isVolatile ? nil : rules.topic, settlement: nil)
+        usage.added(envelope.byteCount, to: envelope.device)
+        return .stored(replaced: replaced)
+    }
+
+    private func record(
+        _ envelope: Envelope, _ rules: AppendRules, _ settlement: Settlement
+    ) throws -> InboxResult {
+        if let earlier = try claim(rules.idempotency, for: envelope) { return earlier }
+        _ = try replace(rules.topic, by: envelope)
+        try insert(envelope, topic: nil, settlement: settlement)
+        return .settled
+    }
+
+    private func insert(_ envelope: Envelope, topic: String?, settlement: Settlement?) throws {
+        var content: Envelope.Content?
+        var eventCode: Int?
+        var kind = 0
+        switch envelope.kind {
+        case .message(let message): content = settlement == nil ? message : nil
+        case .channelClosed: kind = 1
+        case .channelError(let code):
+            kind = 2
+            eventCode = code
+        }
+        let due = settlement.map { forgetting(after: $0.at) } ?? dueTime(of: envelope)
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO envelope (position, secret, device, app, channel, channel_id, kind, event_code, topic, coding,
+                    encryption, crypto_key, body, accepted_at, expires_at, outcome, outcome_code, final_at, due_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try insert.execute(arguments: [
+            envelope.position, envelope.id.secret.data, envelope.device.rawValue, envelope.app.rawValue,
+            envelope.channel.rawValue, envelope.channelID.value.data, kind, eventCode, topic,
+            content?.coding?.name.rawValue, content?.coding?.encryption, content?.coding?.cryptoKey,
+            content.map { Data($0.body) }, envelope.acceptedAt.milliseconds, envelope.expiresAt.milliseconds,
+            settlement?.outcome.rawValue, settlement?.code, settlement?.at.milliseconds, due.milliseconds,
+        ])
+    }
+
+    /// A TTL-0 message that nobody answers for is given up a minute after it was given.
+    private func dueTime(of envelope: Envelope) -> Timestamp {
+        envelope.isVolatile ? envelope.acceptedAt.adding(milliseconds: Self.volatileGraceMilliseconds) : envelope.expiresAt
+    }
+
+    static let volatileGraceMilliseconds: Int64 = 60_000
+
+    private func forgetting(after moment: Timestamp) -> Timestamp { moment.adding(seconds: settings.outcomeRetentionSeconds) }
+
+    private func hasRoom(for envelope: Envelope) throws -> Bool {
+        if try fits(envelope) { return true }
+        try sweep(device: envelope.device, at: envelope.acceptedAt)
+        return try fits(envelope)
+    }
+
+    private func fits(_ envelope: Envelope) throws -> Bool {
+        let amount = try usage.amount(of: envelope.device) { try readUsage(of: envelope.device) }
+        return amount.envelopes < settings.inboxEnvelopes && amount.bytes + envelope.byteCount <= settings.inboxBytes
+    }
+
+    private func readUsage(of device: DeviceSerial) throws -> InboxUsage.Amount {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT count(*) AS envelopes, coalesce(sum(coalesce(length(body), 0) + \(Envelope.overhead)), 0) AS bytes
+                FROM envelope WHERE device = ? AND outcome IS NULL
+                """)
+        guard let row = try Row.fetchOne(select, arguments: [device.rawValue]) else { return InboxUsage.Amount() }
+        return InboxUsage.Amount(envelopes: row["envelopes"], bytes: row["bytes"])
+    }
+
+    /// The claim of a message that was refused does not stand: a repetition may succeed.
+    private func refuseAsFull(_ rules: AppendRules, _ envelope: Envelope) throws -> InboxResult {
+        if let claim = rules.idempotency {
+            try db.execute(
+                sql: "DELETE FROM idempotency WHERE channel = ? AND key_hash = ?",
+                arguments: [envelope.channel.rawValue, Data(claim.keyHash)])
+        }
+        return .full
+    }
+
+    // MARK: Idempotency
+
+    /// Takes the key for this envelope. Answers with the earlier use when there is one.
+    private func claim(_ claim: IdempotencyClaim?, for envelope: Envelope) throws -> InboxResult? {
+        guard let claim else { return nil }
+        let select = try db.cachedStatement(
+            sql: "SELECT * FROM idempotency WHERE channel = ? AND key_hash = ? AND valid_until > ?")
+        let arguments: StatementArguments = [
+            envelope.channel.rawValue, Data(claim.keyHash), envelope.acceptedAt.milliseconds,
+        ]
+        if let row = try Row.fetchOne(select, arguments: arguments) {
+            guard row.bytes("fingerprint") == claim.fingerprint else { return .keyReused }
+            let id = MessageID(position: row["position"], secret: try row.bytes16("secret"))
+            return .duplicate(
+                of: id, acceptedAt: row.timestamp("accepted_at"), expiresAt: row.timestamp("expires_at"),
+                outcome: try outcome(of: id))
+        }
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            arguments: [
+                envelope.channel.rawValue, Data(claim.keyHash), Data(claim.fingerprint), envelope.position,
+                envelope.id.secret.data, envelope.acceptedAt.milliseconds, envelope.expiresAt.milliseconds,
+                claim.validUntil.milliseconds,
+            ])
+        return nil
+    }
+
+    private func outcome(of id: MessageID) throws -> Outcome? {
+        try String.fetchOne(db, sql: "SELECT outcome FROM envelope WHERE position = ?", arguments: [id.position])
+            .flatMap(Outcome.init(rawValue:))
+    }
+
+    // MARK: Leaving
+
+    private func settle(_ id: MessageID, device: DeviceSerial?, _ settlement: Settlement) throws -> InboxResult {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT device, secret, outcome, accepted_at, expires_at, coalesce(length(body), 0) AS length
+                FROM envelope WHERE position = ?
+                """)
+        guard let row = try Row.fetchOne(select, arguments: [id.position]), try row.bytes16("secret") == id.secret,
+            device == nil || device?.rawValue == row["device"]
+        else { return .notWaiting }
+        if let outcome = row["outcome"] as String? {
+            try amend(id, outcome: outcome, with: settlement, byDevice: device != nil)
+            return .notWaiting
+        }
+        let isVolatile = row["accepted_at"] as Int64 == row["expires_at"]
+        guard isVolatile || row["expires_at"] > settlement.at.milliseconds else { return .notWaiting }
+        try finish(id.position, settlement)
+        usage.removed(row["length"] + Envelope.overhead, from: DeviceSerial(row["device"]))
+        return .settled
+    }
+
+    /// A device may acknowledge a message and then say that its handler failed: the outcome stays, the code is added.
+    private func amend(_ id: MessageID, outcome: String, with settlement: Settlement, byDevice: Bool) throws {
+        guard byDevice, outcome == Outcome.acknowledged.rawValue, settlement.outcome == .failed,
+            let code = settlement.code, code >= ResultCode.handlerFailed
+        else { return }
+        try db.execute(
+            sql: "UPDATE envelope SET outcome_code = ? WHERE position = ?", arguments: [code, id.position])
+    }
+
+    private func finish(_ position: Int64, _ settlement: Settlement) throws {
+        let update = try db.cachedStatement(
+            sql: """
+                UPDATE envelope SET outcome = ?, outcome_code = ?, final_at = ?, due_at = ?, topic = NULL, body = NULL,
+                    coding = NULL, encryption = NULL, crypto_key = NULL
+                WHERE position = ?
+                """)
+        try update.execute(arguments: [
+            settlement.outcome.rawValue, settlement.code, settlement.at.milliseconds,
+            forgetting(after: settlement.at).milliseconds, position,
+        ])
+    }
+
+    private func replace(_ topic: String?, by envelope: Envelope) throws -> MessageID? {
+        guard let topic else { return nil }
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT position, secret, expires_at, coalesce(length(body), 0) AS length FROM envelope
+                WHERE channel = ? AND topic = ? AND outcome IS NULL AND topic IS NOT NULL
+                """)
+        guard let row = try Row.fetchOne(select, arguments: [envelope.channel.rawValue, topic]) else { return nil }
+        let id = MessageID(position: row["position"], secret: try row.bytes16("secret"))
+        let isExpired = row["expires_at"] <= envelope.acceptedAt.milliseconds
+        try finish(
+            id.position,
+            Settlement(
+                isExpired ? .expired : .replaced, at: isExpired ? row.timestamp("expires_at") : envelope.acceptedAt))
+        usage.removed(row["length"] + Envelope.overhead, from: envelope.device)
+        return id
+    }
+
+    /// Removes the channel and ends what waits on it. Answers whether it was open.
+    func close(_ channel: ChannelSerial, of device: DeviceSerial, at now: Timestamp) throws -> Bool {
+        try db.execute(sql: "DELETE FROM channel WHERE serial = ?", arguments: [channel.rawValue])
+        guard db.changesCount == 1 else { return false }
+        try end("device = ? AND channel = ? AND kind = 0", [device.rawValue, channel.rawValue], at: now)
+        usage.forget(device)
+        return true
+    }
+
+    func endAll(of device: DeviceSerial, at now: Timestamp) throws {
+        try end("device = ?", [device.rawValue], at: now)
+        usage.forget(device)
+    }
+
+    private func end(_ condition: String, _ arguments: StatementArguments, at now: Timestamp) throws {
+        try db.execute(
+            sql: """
+                UPDATE envelope SET outcome = CASE WHEN expires_at <= ? THEN ? ELSE ? END, final_at = min(expires_at, ?),
+                    due_at = ?, topic = NULL, body = NULL, coding = NULL, encryption = NULL, crypto_key = NULL
+                WHERE outcome IS NULL AND \(condition)
+                """,
+            arguments: [
+                now.milliseconds, Outcome.expired.rawValue, Outcome.gone.rawValue, now.milliseconds,
+                forgetting(after: now).milliseconds,
+            ] + arguments)
+    }
+
+    // MARK: Time
+
+    /// Ends what has expired, and forgets what is past keeping. Answers how many rows it touched.
+    func sweep(at now: Timestamp, limit: Int) throws -> Int {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT position, device, outcome, accepted_at, expires_at, coalesce(length(body), 0) AS length
+                FROM envelope WHERE due_at <= ? ORDER BY due_at LIMIT ?
+                """)
+        let delete = try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?")
+        let rows = try Row.fetchAll(select, arguments: [now.milliseconds, limit])
+        for row in rows {
+            if row["outcome"] as String? == nil {
+                try expire(row)
+            } else {
+                try delete.execute(arguments: [row["position"] as Int64])
+            }
+        }
+        try db.execute(
+            sql: """
+                DELETE FROM idempotency WHERE (channel, key_hash) IN
+                    (SELECT channel, key_hash FROM idempotency WHERE valid_until <= ? ORDER BY valid_until LIMIT ?)
+                """,
+            arguments: [now.milliseconds, limit])
+        return rows.count + db.changesCount
+    }
+
+    private func sweep(device: DeviceSerial, at now: Timestamp) throws {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT position, device, outcome, accepted_at, expires_at, coalesce(length(body), 0) AS length
+                FROM envelope WHERE device = ? AND outcome IS NULL AND due_at <= ?
+                """)
+        for row in try Row.fetchAll(select, arguments: [device.rawValue, now.milliseconds]) { try expire(row) }
+    }
+
+    private func expire(_ row: Row) throws {
+        let isVolatile = row["accepted_at"] as Int64 == row["expires_at"]
+        try finish(row["position"], Settlement(isVolatile ? .dropped : .expired, at: row.timestamp("expires_at")))
+        usage.removed(row["length"] + Envelope.overhead, from: DeviceSerial(row["device"]))
+    }
+}

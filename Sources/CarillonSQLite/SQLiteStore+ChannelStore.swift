@@ -1,0 +1,95 @@
+package import CarillonCore
+package import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension SQLiteStore: ChannelStore {
+    package func openChannel(
+        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, limit: Int, at now: Timestamp
+    ) async throws -> OpenChannelResult {
+        try await group.run { db in
+            if let open = try Self.channel(id, device: device, in: db) { return .alreadyOpen(open) }
+            guard let app = try Int64.fetchOne(
+                db, sql: "SELECT app FROM device WHERE serial = ?", arguments: [device.rawValue])
+            else { return .deviceGone }
+            let count = try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM channel WHERE device = ?", arguments: [device.rawValue])
+            if let count, count >= limit { return .tooMany }
+            try db.execute(
+                sql: "INSERT INTO channel (device, id, name, vapid_key, created_at) VALUES (?, ?, ?, ?, ?)",
+                arguments: [device.rawValue, id.value.data, name, vapidKey.map { Data($0) }, now.milliseconds])
+            return .opened(
+                PushChannel(
+                    serial: ChannelSerial(db.lastInsertedRowID), device: device, app: AppSerial(app), id: id,
+                    name: name, vapidKey: vapidKey, createdAt: now))
+        }
+    }
+
+    package func channel(_ serial: ChannelSerial) async throws -> PushChannel? {
+        try await read { db in
+            let select = try db.cachedStatement(sql: Self.selectChannels + " WHERE channel.serial = ?")
+            return try Row.fetchOne(select, arguments: [serial.rawValue]).map(PushChannel.init)
+        }
+    }
+
+    package func channel(_ id: ChannelID, device: DeviceSerial) async throws -> PushChannel? {
+        try await read { db in try Self.channel(id, device: device, in: db) }
+    }
+
+    package func channels(device: DeviceSerial) async throws -> [PushChannel] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: Self.selectChannels + " WHERE channel.device = ? ORDER BY channel.serial",
+                arguments: [device.rawValue]
+            ).map(PushChannel.init)
+        }
+    }
+
+    package func closeChannel(
+        _ id: ChannelID, device: DeviceSerial, at now: Timestamp
+    ) async throws -> ChannelSerial? {
+        try await group.run { [usage, settings] db in
+            guard let channel = try Self.channel(id, device: device, in: db) else { return nil }
+            let inboxes = InboxTransaction(db, usage: usage, settings: settings)
+            guard try inboxes.close(channel.serial, of: device, at: now) else { return nil }
+            return channel.serial
+        }
+    }
+
+    package func tokenKeys(makeKey: @Sendable () -> [UInt8]) async throws -> [TokenKey] {
+        let fresh = makeKey()
+        return try await group.run { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO token_key (id, bytes, created_at)
+                    SELECT 1, ?, 0 WHERE NOT EXISTS (SELECT 1 FROM token_key)
+                    """,
+                arguments: [Data(fresh)])
+            return try Row.fetchAll(db, sql: "SELECT * FROM token_key ORDER BY created_at DESC, id DESC").map { row in
+                TokenKey(id: row["id"], bytes: row.bytes("bytes") ?? [])
+            }
+        }
+    }
+
+    private static func channel(_ id: ChannelID, device: DeviceSerial, in db: Database) throws -> PushChannel? {
+        let select = try db.cachedStatement(sql: selectChannels + " WHERE channel.device = ? AND channel.id = ?")
+        return try Row.fetchOne(select, arguments: [device.rawValue, id.value.data]).map(PushChannel.init)
+    }
+
+    private static let selectChannels =
+        "SELECT channel.*, device.app AS app FROM channel JOIN device ON device.serial = channel.device"
+}
+
+extension PushChannel {
+    init(row: Row) throws {
+        self.init(
+            serial: ChannelSerial(row["serial"]), device: DeviceSerial(row["device"]), app: AppSerial(row["app"]),
+            id: ChannelID(try row.bytes16("id")), name: row["name"], vapidKey: row.bytes("vapid_key"),
+            createdAt: row.timestamp("created_at"))
+    }
+}

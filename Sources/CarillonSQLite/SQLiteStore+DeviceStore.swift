@@ -1,0 +1,78 @@
+package import CarillonCore
+package import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension SQLiteStore: DeviceStore {
+    package func insertDevice(
+        _ id: DeviceID, app: AppID, credential: SecretHash, at now: Timestamp
+    ) async throws -> Device? {
+        try await group.run { db in
+            guard let serial = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [app.text])
+            else { return nil }
+            try db.execute(
+                sql: "INSERT INTO device (id, app, credential_hash, created_at) VALUES (?, ?, ?, ?)",
+                arguments: [id.value.data, serial, Data(credential.bytes), now.milliseconds])
+            return Device(
+                serial: DeviceSerial(db.lastInsertedRowID), id: id, app: AppSerial(serial), appID: app,
+                credentialHash: credential, createdAt: now)
+        }
+    }
+
+    package func device(_ id: DeviceID) async throws -> Device? {
+        try await read { db in
+            let select = try db.cachedStatement(sql: Self.selectDevices + " WHERE device.id = ?")
+            return try Row.fetchOne(select, arguments: [id.value.data]).map(Device.init)
+        }
+    }
+
+    package func device(withCredential hash: SecretHash) async throws -> Device? {
+        try await read { db in
+            let select = try db.cachedStatement(sql: Self.selectDevices + " WHERE device.credential_hash = ?")
+            return try Row.fetchOne(select, arguments: [Data(hash.bytes)]).map(Device.init)
+        }
+    }
+
+    package func devices(app: AppID, after: DeviceID?, limit: Int) async throws -> [Device] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: Self.selectDevices + """
+                     WHERE app.id = ? AND device.serial > coalesce((SELECT serial FROM device WHERE id = ?), 0)
+                    ORDER BY device.serial LIMIT ?
+                    """,
+                arguments: [app.text, after?.value.data, limit]
+            ).map(Device.init)
+        }
+    }
+
+    package func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices? {
+        try await group.run { [usage, settings] db in
+            let channels = try Int64.fetchAll(
+                db, sql: "SELECT serial FROM channel WHERE device = ?", arguments: [serial.rawValue])
+            try db.execute(sql: "DELETE FROM device WHERE serial = ?", arguments: [serial.rawValue])
+            guard db.changesCount == 1 else { return nil }
+            try InboxTransaction(db, usage: usage, settings: settings).endAll(of: serial, at: now)
+            return RemovedDevices(devices: [serial], channels: channels.map(ChannelSerial.init))
+        }
+    }
+
+    private static let selectDevices =
+        "SELECT device.*, app.id AS app_id FROM device JOIN app ON app.serial = device.app"
+}
+
+extension Device {
+    init(row: Row) throws {
+        guard let app = AppID(row["app_id"] as String), let hash = row.bytes("credential_hash") else {
+            throw StoreFault(.unavailable, "a device's row cannot be read")
+        }
+        self.init(
+            serial: DeviceSerial(row["serial"]), id: DeviceID(try row.bytes16("id")), app: AppSerial(row["app"]),
+            appID: app, credentialHash: SecretHash(stored: hash), createdAt: row.timestamp("created_at"))
+    }
+}

@@ -1,0 +1,102 @@
+import GRDB
+
+/// The tables, and how a file of an earlier version becomes one of this.
+enum Schema {
+    static let version = 1
+    /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
+    static let applicationID: Int32 = 0x4361_7269
+
+    static func create(in db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TABLE app (
+                    serial INTEGER PRIMARY KEY AUTOINCREMENT,
+                    id TEXT NOT NULL UNIQUE,
+                    created_at INTEGER NOT NULL
+                ) STRICT;
+
+                CREATE TABLE access_key (
+                    id INTEGER PRIMARY KEY,
+                    role TEXT NOT NULL CHECK (role IN ('admin', 'sender', 'client')),
+                    app INTEGER REFERENCES app ON DELETE CASCADE,
+                    name TEXT,
+                    secret_hash BLOB NOT NULL,
+                    earlier_hash BLOB,
+                    earlier_until INTEGER,
+                    created_at INTEGER NOT NULL,
+                    revoked_at INTEGER,
+                    CHECK ((role = 'admin') = (app IS NULL))
+                ) STRICT;
+                CREATE INDEX access_key_of_app ON access_key (app);
+
+                CREATE TABLE device (
+                    serial INTEGER PRIMARY KEY AUTOINCREMENT,
+                    id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+                    app INTEGER NOT NULL REFERENCES app ON DELETE CASCADE,
+                    credential_hash BLOB NOT NULL UNIQUE,
+                    created_at INTEGER NOT NULL
+                ) STRICT;
+                CREATE INDEX device_of_app ON device (app);
+
+                CREATE TABLE channel (
+                    serial INTEGER PRIMARY KEY AUTOINCREMENT,
+                    device INTEGER NOT NULL REFERENCES device ON DELETE CASCADE,
+                    id BLOB NOT NULL CHECK (length(id) = 16),
+                    name TEXT,
+                    vapid_key BLOB,
+                    created_at INTEGER NOT NULL,
+                    UNIQUE (device, id)
+                ) STRICT;
+
+                CREATE TABLE token_key (
+                    id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 255),
+                    bytes BLOB NOT NULL CHECK (length(bytes) = 32),
+                    created_at INTEGER NOT NULL
+                ) STRICT;
+
+                -- One row for each message from its acceptance until its outcome is forgotten. It waits while outcome
+                -- is null. due_at is when time changes it next: it expires, or it is forgotten.
+                CREATE TABLE envelope (
+                    position INTEGER PRIMARY KEY,
+                    secret BLOB NOT NULL CHECK (length(secret) = 16),
+                    device INTEGER NOT NULL,
+                    app INTEGER NOT NULL,
+                    channel INTEGER NOT NULL,
+                    channel_id BLOB NOT NULL,
+                    kind INTEGER NOT NULL,
+                    event_code INTEGER,
+                    topic TEXT,
+                    coding TEXT,
+                    encryption TEXT,
+                    crypto_key TEXT,
+                    body BLOB,
+                    accepted_at INTEGER NOT NULL,
+                    expires_at INTEGER NOT NULL,
+                    outcome TEXT,
+                    outcome_code INTEGER,
+                    final_at INTEGER,
+                    due_at INTEGER NOT NULL
+                ) STRICT;
+                CREATE INDEX envelope_waiting ON envelope (device, position) WHERE outcome IS NULL;
+                CREATE UNIQUE INDEX envelope_topic ON envelope (channel, topic)
+                    WHERE outcome IS NULL AND topic IS NOT NULL;
+                CREATE INDEX envelope_due ON envelope (due_at);
+
+                CREATE TABLE idempotency (
+                    channel INTEGER NOT NULL,
+                    key_hash BLOB NOT NULL,
+                    fingerprint BLOB NOT NULL,
+                    position INTEGER NOT NULL,
+                    secret BLOB NOT NULL,
+                    accepted_at INTEGER NOT NULL,
+                    expires_at INTEGER NOT NULL,
+                    valid_until INTEGER NOT NULL,
+                    PRIMARY KEY (channel, key_hash)
+                ) STRICT, WITHOUT ROWID;
+                CREATE INDEX idempotency_end ON idempotency (valid_until);
+
+                PRAGMA application_id = \(applicationID);
+                PRAGMA user_version = \(version);
+                """)
+    }
+}

@@ -1,0 +1,116 @@
+import CarillonCore
+import GRDB
+import Synchronization
+
+/// Puts what many callers write into few commits: while one commit is on its way to the disk, the next group gathers.
+///
+/// Each caller's work is a savepoint of its own; it can fail without the others. When the commit itself fails, all of
+/// the group fail, and nothing was changed.
+final class TransactionGroup: Sendable {
+    private struct Job: Sendable {
+        var work: @Sendable (Database) throws -> Void
+        var finish: @Sendable (StoreFault?) -> Void
+    }
+
+    private struct Queue {
+        var jobs: [Job] = []
+        var isDraining = false
+    }
+
+    private let writer: any DatabaseWriter
+    private let queue = Mutex(Queue())
+    private static let groupLimit = 512
+
+    init(writer: any DatabaseWriter) { self.writer = writer }
+
+    /// Runs the work inside a group, and answers when the group is on disk.
+    func run<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            let result = Mutex<Result<Value, any Error>?>(nil)
+            enqueue(
+                Job(
+                    work: { db in
+                        do {
+                            let value = try work(db)
+                            result.withLock { $0 = .success(value) }
+                        } catch {
+                            result.withLock { $0 = .failure(error) }
+                            throw error
+                        }
+                    },
+                    finish: { fault in
+                        let outcome = result.withLock { $0 }
+                        switch (outcome, fault) {
+                        case (.failure(let error), _): continuation.resume(throwing: StoreFault(error))
+                        case (_, .some(let fault)): continuation.resume(throwing: fault)
+                        case (.success(let value), nil): continuation.resume(returning: value)
+                        case (nil, nil): continuation.resume(throwing: StoreFault(.unavailable, "the work was not run"))
+                        }
+                    }))
+        }
+    }
+
+    private func enqueue(_ job: Job) {
+        let startsDraining = queue.withLock { queue in
+            queue.jobs.append(job)
+            defer { queue.isDraining = true }
+            return !queue.isDraining
+        }
+        guard startsDraining else { return }
+        drain()
+    }
+
+    private func drain() {
+        writer.asyncWriteWithoutTransaction { db in
+            while true {
+                let jobs = self.queue.withLock { queue -> [Job] in
+                    let jobs = Array(queue.jobs.prefix(Self.groupLimit))
+                    queue.jobs.removeFirst(jobs.count)
+                    if jobs.isEmpty { queue.isDraining = false }
+                    return jobs
+                }
+                if jobs.isEmpty { return }
+                let fault = Self.commit(jobs, in: db)
+                for job in jobs { job.finish(fault) }
+            }
+        }
+    }
+
+    private static func commit(_ jobs: [Job], in db: Database) -> StoreFault? {
+        do {
+            try db.inTransaction(.immediate) {
+                for job in jobs {
+                    do {
+                        try db.inSavepoint {
+                            try job.work(db)
+                            return .commit
+                        }
+                    } catch {
+                        // The job keeps its own error. A fault of the disk may have ended the transaction of all.
+                        if !db.isInsideTransaction { throw error }
+                    }
+                }
+                return .commit
+            }
+            return nil
+        } catch {
+            return StoreFault(error)
+        }
+    }
+}
+
+extension StoreFault {
+    init(_ error: any Error) {
+        switch error {
+        case let fault as StoreFault:
+            self = fault
+        case let error as DatabaseError where error.resultCode == .SQLITE_FULL:
+            self.init(.full, "the disk is full: \(error.message ?? "SQLITE_FULL")")
+        case let error as DatabaseError:
+            // Never the whole error: it can quote the values of a statement.
+            self.init(.unavailable, "SQLite \(error.extendedResultCode.rawValue): \(error.message ?? "no message")")
+        default:
+            self.init(.unavailable, "\(type(of: error))")
+        }
+    }
+}

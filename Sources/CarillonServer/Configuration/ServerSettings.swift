@@ -1,0 +1,47 @@
+package import CarillonCore
+package import CarillonSQLite
+
+/// All that an operator can set.
+package struct ServerSettings: Sendable {
+    package var host: String
+    package var port: Int
+    /// What endpoints and message addresses begin with; no slash at the end. Nil: `http://host:port` of the listener.
+    package var publicURL: String?
+    package var dataDirectory: String
+    /// The app under which devices come in that never registered; nil refuses them.
+    package var anonymousApp: String?
+
+    /// How many sockets are held at once; beyond it a handshake is answered with 503.
+    package var maximumSockets: Int
+    package var helloTimeoutSeconds: Int
+    package var keepAliveSeconds: Int
+    package var keepAliveAnswerSeconds: Int
+    package var window: EnvelopeWindow.Limits
+
+    package var requestHeadSeconds: Int
+    package var requestBodySeconds: Int
+    package var idleSeconds: Int
+
+    package var store: SQLiteStore.Settings
+    package var sweepSeconds: Int
+
+    /// How long a stop may take in all.
+    package var stopSeconds: Int
+
+    package init(host: String = "127.0.0.1", port: Int = 8080, dataDirectory: String) {
+        self.host = host
+        self.port = port
+        self.dataDirectory = dataDirectory
+        maximumSockets = 200_000
+        helloTimeoutSeconds = 5
+        keepAliveSeconds = 60
+        keepAliveAnswerSeconds = 10
+        window = EnvelopeWindow.Limits()
+        requestHeadSeconds = 10
+        requestBodySeconds = 30
+        idleSeconds = 75
+        store = SQLiteStore.Settings()
+        sweepSeconds = 1
+        stopSeconds = 20
+    }
+}

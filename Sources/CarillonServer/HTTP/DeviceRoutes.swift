@@ -1,0 +1,71 @@
+import CarillonCore
+import CarillonWire
+import Hummingbird
+
+/// What a device does by HTTP: it registers, describes and deletes itself, and opens channels without a socket.
+struct DeviceRoutes: Sendable {
+    let core: Core
+    let addresses: Addresses
+
+    func add(to routes: Routes) {
+        routes.on(.post, "/v1/devices", register)
+        routes.on(.get, "/v1/device", show)
+        routes.on(.delete, "/v1/device", delete)
+        routes.on(.get, "/v1/device/channels", listChannels)
+        routes.on(.post, "/v1/device/channels", openChannel)
+        routes.on(.delete, "/v1/device/channels/:channel", closeChannel)
+    }
+
+    @Sendable private func register(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let key = try await core.keys.authorize(bearer: request.bearer, as: [.client])
+        guard let app = key.app else { throw Refusal(.roleForbidden, "The key belongs to no app.") }
+        if let wanted = try await request.decodeIfPresent(RegisterDevice.self)?.app, wanted != app.text {
+            throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
+        }
+        let (device, credential) = try await core.devices.register(app: app)
+        return Response(
+            status: .created,
+            json: RegisteredDevice(
+                id: device.id.description, credential: credential.text, socket: addresses.socket))
+    }
+
+    @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
+        Response(status: .ok, json: try await core.describe(try await device(request)))
+    }
+
+    @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await core.devices.delete(try await device(request))
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func listChannels(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let channels = try await core.channels.list(device: try await device(request).serial)
+        return Response(status: .ok, json: ["channels": channels.map(ChannelBody.init)])
+    }
+
+    @Sendable private func openChannel(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        let body = try await request.decode(RegisterChannel.self)
+        let registration = try await core.channels.register(
+            try ChannelID.checked(body.channelID), device: device.serial, name: body.name,
+            vapidKey: try body.key.map(ChannelRegistrar.parseVapidKey))
+        return Response(
+            status: .created,
+            json: RegisteredChannel(
+                channelID: registration.channel.id.description,
+                endpoint: addresses.endpoint(token: registration.token), token: registration.token))
+    }
+
+    @Sendable private func closeChannel(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        let id = try ChannelID.checked(try context.parameters.require("channel"))
+        guard try await core.channels.unregister(id, device: device.serial) else {
+            throw Refusal(.channelUnknown, "The device has no open channel \(id).")
+        }
+        return Response(status: .noContent)
+    }
+
+    private func device(_ request: Request) async throws -> Device {
+        try await core.devices.authenticate(bearer: request.bearer)
+    }
+}

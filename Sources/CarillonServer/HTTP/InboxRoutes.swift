@@ -1,0 +1,137 @@
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// A device's inbox without a socket: by long poll or as server-sent events, and what the device says of envelopes.
+struct InboxRoutes: Sendable {
+    let core: Core
+    let settings: ServerSettings
+    let readiness: Readiness
+
+    func add(to routes: Routes) {
+        routes.on(.get, "/v1/inbox", read)
+        routes.on(.post, "/v1/inbox/results", takeResults)
+    }
+
+    @Sendable private func read(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await core.devices.authenticate(bearer: request.bearer)
+        if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device.serial) }
+        let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
+        let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
+        return try await poll(device.serial, waitSeconds: wait, max: max)
+    }
+
+    // MARK: Long poll
+
+    private func poll(_ device: DeviceSerial, waitSeconds: Int, max: Int) async throws -> Response {
+        let wait = InboxWait()
+        let waiter = core.sessions.addWaiter(for: device) { wait.call() }
+        defer { core.sessions.removeWaiter(waiter, for: device) }
+        let deadline = ContinuousClock.now + .seconds(waitSeconds)
+        while true {
+            let (envelopes, isComplete) = try await core.inbox.waiting(
+                device: device, after: 0, limit: max, bytes: Self.pollBytes)
+            let remaining = deadline - ContinuousClock.now
+            if !envelopes.isEmpty || remaining <= .zero || !readiness.isReady || Task.isCancelled {
+                return Response(
+                    status: .ok, text: Self.page(envelopes, more: !isComplete), type: "application/json")
+            }
+            await Self.wait(wait, atMost: remaining)
+        }
+    }
+
+    private static let pollBytes = 4 << 20
+
+    private static func wait(_ wait: InboxWait, atMost time: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await wait.wait() }
+            group.addTask { try? await Task.sleep(for: time) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
+    private static func page(_ envelopes: [Envelope], more: Bool) -> [UInt8] {
+        var text = Array(#"{"envelopes":["#.utf8)
+        for (index, envelope) in envelopes.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            text += ServerFrame(envelope).text
+        }
+        text += Array(#"],"more":\#(more)}"#.utf8)
+        return text
+    }
+
+    // MARK: Server-sent events
+
+    private func stream(_ device: DeviceSerial) -> Response {
+        let core = core
+        let window = settings.window
+        let body = ResponseBody { writer in
+            let stream = InboxStream(device: device, core: core, window: window)
+            stream.begin()
+            // Ends with the stream: a peer that went away is noticed by the write that fails.
+            let keepAlive = Task {
+                while !Task.isCancelled {
+                    try await Task.sleep(for: .seconds(20))
+                    stream.keepAlive()
+                }
+            }
+            defer {
+                keepAlive.cancel()
+                stream.finish()
+            }
+            for await item in stream.items { try await writer.write(ByteBuffer(bytes: Self.event(item))) }
+            try await writer.finish(nil)
+        }
+        return Response(
+            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
+    }
+
+    private static func event(_ item: InboxStream.Item) -> [UInt8] {
+        switch item {
+        case .envelope(let envelope):
+            let frame = ServerFrame(envelope)
+            return Array("event: \(frame.typeName)\nid: \(envelope.id)\ndata: ".utf8) + frame.text + Array("\n\n".utf8)
+        case .caughtUp:
+            return Array("event: caughtUp\ndata: {}\n\n".utf8)
+        case .keepAlive:
+            return Array(": \n\n".utf8)
+        case .ended(let reason):
+            return Array("event: end\ndata: {\"reason\":\"\(reason)\"}\n\n".utf8)
+        }
+    }
+
+    // MARK: Results
+
+    @Sendable private func takeResults(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await core.devices.authenticate(bearer: request.bearer)
+        let results = try await request.decode(InboxResults.self).results
+        guard results.count <= Limits.resultsPerRequest else {
+            throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")
+        }
+        let settled = try results.compactMap(Self.read)
+        for (id, outcome, code) in settled {
+            core.inbox.settle(id, device: device.serial, outcome, code: code)
+        }
+        core.sessions.session(of: device.serial)?.settled(settled.map(\.0))
+        await core.inbox.writer.flush()
+        return Response(status: .noContent)
+    }
+
+    /// Nil for `deferred`, which leaves the envelope where it is, and for an identifier that is none of ours.
+    private static func read(_ item: InboxResults.Item) throws(Refusal) -> (MessageID, Outcome, Int?)? {
+        let outcome: Outcome
+        switch item.result {
+        case "acknowledged": outcome = .acknowledged
+        case "failed": outcome = .failed
+        case "unsupported": outcome = .unsupported
+        case "deferred": return nil
+        default:
+            throw Refusal(.fieldInvalid, "A result is acknowledged, failed, unsupported or deferred.")
+        }
+        return MessageID(item.version).map { ($0, outcome, item.code) }
+    }
+}

@@ -1,0 +1,116 @@
+import CarillonCore
+import CarillonWire
+import Hummingbird
+
+/// Apps, keys, and devices as the operator sees them. All want an admin key.
+struct OperatorRoutes: Sendable {
+    let core: Core
+
+    func add(to routes: Routes) {
+        routes.on(.post, "/v1/apps", createApp)
+        routes.on(.get, "/v1/apps", listApps)
+        routes.on(.delete, "/v1/apps/:app", deleteApp)
+        routes.on(.post, "/v1/keys", createKey)
+        routes.on(.get, "/v1/keys", listKeys)
+        routes.on(.delete, "/v1/keys/:key", revokeKey)
+        routes.on(.post, "/v1/keys/:key/rotate", rotateKey)
+        routes.on(.get, "/v1/apps/:app/devices", listDevices)
+        routes.on(.get, "/v1/devices/:device", showDevice)
+        routes.on(.delete, "/v1/devices/:device", deleteDevice)
+        routes.on(.post, "/v1/devices/:device/channels/:channel/revoke", revokeChannel)
+    }
+
+    private func authorize(_ request: Request) async throws {
+        _ = try await core.keys.authorize(bearer: request.bearer, as: [.admin])
+    }
+
+    // MARK: Apps
+
+    @Sendable private func createApp(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        let app = try await core.apps.create(try AppID.checked(try await request.decode(CreateApp.self).id))
+        return Response(status: .created, json: AppBody(app))
+    }
+
+    @Sendable private func listApps(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        return Response(status: .ok, json: AppList(apps: try await core.apps.list().map(AppBody.init)))
+    }
+
+    @Sendable private func deleteApp(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        try await core.apps.delete(try AppID.checked(try context.parameters.require("app")))
+        return Response(status: .noContent)
+    }
+
+    // MARK: Keys
+
+    @Sendable private func createKey(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        let body = try await request.decode(CreateKey.self)
+        let (key, secret) = try await core.keys.createKey(
+            role: try KeyRole.checked(body.role), app: try body.app.map(AppID.checked), name: body.name)
+        return Response(status: .created, json: KeyBody(key, secret: secret.text))
+    }
+
+    @Sendable private func listKeys(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        return Response(status: .ok, json: KeyList(keys: try await core.keys.list().map { KeyBody($0) }))
+    }
+
+    @Sendable private func revokeKey(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        try await core.keys.revoke(try KeyID.checked(try context.parameters.require("key")))
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func rotateKey(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        let overlap = try await request.decodeIfPresent(RotateKey.self)?.overlapSeconds ?? 0
+        guard (0...31_536_000).contains(overlap) else {
+            throw Refusal(.fieldInvalid, "overlapSeconds must be from 0 to 31536000, a year.")
+        }
+        let (key, secret) = try await core.keys.rotate(
+            try KeyID.checked(try context.parameters.require("key")), overlapSeconds: overlap)
+        return Response(status: .ok, json: KeyBody(key, secret: secret.text))
+    }
+
+    // MARK: Devices
+
+    @Sendable private func listDevices(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        let limit = try request.number("limit", in: 1...1000, default: 100)
+        let after = try request.uri.queryParameters["after"].map { try DeviceID.checked(String($0)) }
+        let app = try AppID.checked(try context.parameters.require("app"))
+        let devices = try await core.devices.list(app: app, after: after, limit: limit)
+        return Response(
+            status: .ok,
+            json: DeviceList(
+                devices: devices.map(DeviceSummary.init),
+                next: devices.count == limit ? devices.last?.id.description : nil))
+    }
+
+    @Sendable private func showDevice(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        return Response(status: .ok, json: try await core.describe(try await device(context)))
+    }
+
+    @Sendable private func deleteDevice(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        try await core.devices.delete(try await device(context))
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func revokeChannel(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        let device = try await device(context)
+        let channel = try ChannelID.checked(try context.parameters.require("channel"))
+        let code = try await request.decodeIfPresent(RevokeChannel.self)?.code
+        try await core.channels.revoke(channel, device: device.serial, code: code)
+        return Response(status: .noContent)
+    }
+
+    private func device(_ context: RouteContext) async throws -> Device {
+        try await core.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+    }
+}

@@ -1,0 +1,79 @@
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension Request {
+    /// The secret of `Authorization: Bearer …`.
+    var bearer: String? {
+        guard let value = headers[.authorization] else { return nil }
+        let parts = value.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return String(parts[1])
+    }
+
+    /// The whole body, read no further than the limit.
+    func bytes(upTo limit: Int) async throws -> [UInt8] {
+        let tooLarge = Refusal(.bodyTooLarge, "The body may have \(limit) bytes.")
+        if let length = headers[.contentLength].flatMap(Int.init), length > limit { throw tooLarge }
+        do {
+            let buffer = try await body.collect(upTo: limit)
+            return Array(buffer.readableBytesView)
+        } catch is NIOTooManyBytesError {
+            throw tooLarge
+        }
+    }
+
+    /// The body as one of our own types; unknown members are refused.
+    func decode<Body: StrictBody>(_ type: Body.Type) async throws -> Body {
+        try StrictJSON.decode(type, from: Data(try await bytes(upTo: Limits.apiBodyBytes)))
+    }
+
+    /// The same, when a body may be left out altogether.
+    func decodeIfPresent<Body: StrictBody>(_ type: Body.Type) async throws -> Body? {
+        let bytes = try await bytes(upTo: Limits.apiBodyBytes)
+        return bytes.isEmpty ? nil : try StrictJSON.decode(type, from: Data(bytes))
+    }
+
+    /// A query parameter that is a whole number within bounds.
+    func number(_ name: String, in range: ClosedRange<Int>, default value: Int) throws -> Int {
+        guard let text = uri.queryParameters[Substring(name)] else { return value }
+        guard let number = Int(text), range.contains(number) else {
+            throw Refusal(
+                .parameterInvalid, "\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound).")
+        }
+        return number
+    }
+}
+
+extension Timestamp3339 {
+    static func text(_ milliseconds: Int64) -> String {
+        let seconds = Double(milliseconds) / 1000
+        return Date(timeIntervalSince1970: seconds).formatted(
+            .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
+    }
+}
+
+/// Moments as the API writes them (RFC 3339, in UTC, with milliseconds).
+enum Timestamp3339 {}
+
+extension HTTPField.Name {
+    static let ttl = known("TTL")
+    static let urgency = known("Urgency")
+    static let topic = known("Topic")
+    static let encryption = known("Encryption")
+    static let cryptoKey = known("Crypto-Key")
+    static let idempotencyKey = known("Idempotency-Key")
+    static let carillonOutcome = known(HeaderNames.outcome)
+
+    private static func known(_ name: String) -> HTTPField.Name {
+        guard let name = HTTPField.Name(name) else { preconditionFailure("\(name) is the name of a header") }
+        return name
+    }
+}

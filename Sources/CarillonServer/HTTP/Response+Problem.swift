@@ -1,0 +1,82 @@
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension Response {
+    /// A refusal as a problem document.
+    init(refusal: Refusal) {
+        self.init(status: .init(code: refusal.code.status), json: ProblemDocument(refusal))
+        headers[.contentType] = ProblemDocument.mediaType
+        if let seconds = refusal.retryAfterSeconds { headers[.retryAfter] = String(seconds) }
+        if refusal.code.status == 401 { headers[.wwwAuthenticate] = "Bearer" }
+    }
+
+    init(status: HTTPResponse.Status, json value: some Encodable) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // The bodies are our own types, of texts and numbers: encoding them cannot fail.
+        let data = (try? encoder.encode(value)) ?? Data()
+        self.init(status: status, text: Array(data), type: "application/json")
+    }
+
+    init(status: HTTPResponse.Status, text: [UInt8], type: String) {
+        self.init(
+            status: status,
+            headers: [.contentType: type, .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: text)))
+    }
+}
+
+/// Turns everything that a route throws into a problem document: the one place where faults meet HTTP.
+struct ProblemMiddleware: RouterMiddleware {
+    @concurrent func handle(
+        _ request: Request, context: RouteContext,
+        next: @concurrent (Request, RouteContext) async throws -> Response
+    ) async throws -> Response {
+        do {
+            return try await next(request, context)
+        } catch let refusal as Refusal {
+            return Response(refusal: refusal)
+        } catch let fault as StoreFault {
+            context.logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
+            return Response(refusal: Refusal(fault))
+        } catch let error as any HTTPResponseError {
+            return Response(refusal: Refusal(status: error.status))
+        } catch is CancellationError {
+            return Response(refusal: Refusal(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2))
+        } catch {
+            context.logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
+            return Response(refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
+        }
+    }
+}
+
+extension Refusal {
+    init(_ fault: StoreFault) {
+        switch fault.kind {
+        case .full:
+            self.init(.storageFull, "The server's disk is full; nothing was accepted.", retryAfterSeconds: 10)
+        case .unavailable:
+            self.init(.storageUnavailable, "The server cannot use its store now; nothing was accepted.", retryAfterSeconds: 5)
+        }
+    }
+
+    init(status: HTTPResponse.Status) {
+        switch status.code {
+        case 404: self.init(.notFound, "There is nothing at this address; see the documentation of the HTTP API.")
+        case 405: self.init(.methodNotAllowed, "This address does not know the method.")
+        case 413: self.init(.bodyTooLarge, "The body is larger than this address takes.")
+        case 400..<500: self.init(.requestInvalid, "The request could not be understood.")
+        default: self.init(.internalError, "The server met a fault.")
+        }
+    }
+}

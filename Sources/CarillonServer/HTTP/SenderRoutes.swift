@@ -1,0 +1,102 @@
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+
+/// The sender's half of RFC 8030, and what UnifiedPush asks of an endpoint.
+struct SenderRoutes: Sendable {
+    let core: Core
+    let addresses: Addresses
+
+    func add(to routes: Routes) {
+        routes.on(.post, "/push/:token", publish)
+        routes.on(.get, "/push/:token", discover)
+        routes.on(.get, "/message/:id", outcome)
+        routes.on(.delete, "/message/:id", cancel)
+        routes.on(.get, "/v1/messages/:id", outcomeForSender)
+    }
+
+    @Sendable private func publish(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let headers = PublishHeaders(
+            ttl: request.headers[.ttl],
+            urgency: request.headers[values: .urgency],
+            topic: request.headers[values: .topic],
+            contentEncoding: request.headers[.contentEncoding],
+            encryption: request.headers[.encryption],
+            cryptoKey: request.headers[.cryptoKey],
+            authorization: request.headers[.authorization],
+            idempotencyKey: request.headers[.idempotencyKey])
+        let body = try await request.bytes(upTo: Limits.messageBodyBytes)
+        let token = try context.parameters.require("token")
+        let receipt = try await core.publisher.publish(try headers.request(body: body), to: token)
+        return Response(
+            status: .created,
+            headers: [
+                .location: addresses.message(receipt.id),
+                .ttl: String(receipt.ttl),
+                .carillonOutcome: receipt.standing.text,
+                .cacheControl: "no-store",
+            ])
+    }
+
+    /// UnifiedPush's discovery: removed from its specification, still asked by older software.
+    @Sendable private func discover(_ request: Request, _ context: RouteContext) async throws -> Response {
+        _ = try await core.publisher.channel(of: try context.parameters.require("token"))
+        return Response(status: .ok, text: Array(#"{"unifiedpush":{"version":1}}"#.utf8), type: "application/json")
+    }
+
+    @Sendable private func outcome(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let (id, record) = try await message(context)
+        return Response(status: .ok, json: MessageBody(id, record))
+    }
+
+    @Sendable private func outcomeForSender(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let key = try await core.keys.authorize(bearer: request.bearer, as: [.sender, .admin])
+        let (id, record) = try await message(context)
+        if let app = key.app, try await core.apps.serial(of: app) != record.app { throw Self.unknown }
+        return Response(status: .ok, json: MessageBody(id, record))
+    }
+
+    @Sendable private func cancel(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let (id, record) = try await message(context)
+        if record.settlement?.outcome == .cancelled { return Response(status: .noContent) }
+        guard try await core.inbox.cancel(id) else {
+            let outcome = try await core.inbox.record(of: id)?.settlement?.outcome
+            throw Refusal(
+                .messageFinal, "The message does not wait any more; its outcome is \(outcome?.rawValue ?? "forgotten").")
+        }
+        return Response(status: .noContent)
+    }
+
+    private func message(_ context: RouteContext) async throws -> (MessageID, MessageRecord) {
+        guard let id = MessageID(try context.parameters.require("id")), let record = try await core.inbox.record(of: id)
+        else { throw Self.unknown }
+        return (id, record)
+    }
+
+    private static let unknown = Refusal(
+        .messageUnknown, "There is no such message, or its outcome was kept long enough and forgotten.")
+}
+
+extension PublishReceipt.Standing {
+    var text: String {
+        switch self {
+        case .waiting: "waiting"
+        case .offered: "offered"
+        case .final(let outcome): outcome.rawValue
+        }
+    }
+}
+
+extension MessageBody {
+    init(_ id: MessageID, _ record: MessageRecord) {
+        self.init(
+            id: id.description,
+            state: record.settlement == nil ? "waiting" : "final",
+            outcome: record.settlement?.outcome.rawValue,
+            code: record.settlement?.code,
+            acceptedAt: Timestamp3339.text(record.acceptedAt.milliseconds),
+            expiresAt: Timestamp3339.text(record.expiresAt.milliseconds),
+            finalAt: record.settlement.map { Timestamp3339.text($0.at.milliseconds) })
+    }
+}

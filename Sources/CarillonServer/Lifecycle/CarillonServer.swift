@@ -1,0 +1,109 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Hummingbird
+import HummingbirdCore
+package import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+
+/// A whole Carillon server: one process, one data directory.
+///
+/// `run()` serves until it is told to stop, by graceful shutdown or by cancellation. It then refuses new work, says
+/// goodbye to every socket at its own moment, waits for requests under way, and brings what was accepted to the disk.
+package struct CarillonServer: Service {
+    /// What is known when the server listens.
+    package struct Running: Sendable {
+        package let core: Core
+        package let addresses: Addresses
+        package let port: Int
+    }
+
+    private let settings: ServerSettings
+    private let logger: Logger
+    private let onRunning: @Sendable (Running) async -> Void
+
+    /// - Parameter onRunning: Called once, when the server listens.
+    package init(
+        settings: ServerSettings, logger: Logger, onRunning: @escaping @Sendable (Running) async -> Void = { _ in }
+    ) {
+        self.settings = settings
+        self.logger = logger
+        self.onRunning = onRunning
+    }
+
+    /// - Throws: ``StoreOpenFault`` when the data directory cannot be used.
+    package func run() async throws {
+        let store = try SQLiteStore(directory: settings.dataDirectory, settings: settings.store)
+        let group = MultiThreadedEventLoopGroup.singleton
+        let addresses = Addresses(base: settings.publicURL ?? "http://\(settings.host):\(settings.port)")
+        let core = try await Core(
+            store: store, audience: addresses.origin, scheduler: .on(group), logger: logger)
+        let anonymousApp = try await anonymousApp(core)
+        let readiness = Readiness()
+        let sockets = SocketHandler.Shared(
+            core: core,
+            settings: settings,
+            sessionSettings: .init(window: settings.window, keepAliveSeconds: settings.keepAliveSeconds),
+            identifier: SocketIdentifier(devices: core.devices, anonymousApp: anonymousApp),
+            requests: SocketRequests(
+                devices: core.devices, channels: core.channels, addresses: addresses, anonymousApp: anonymousApp,
+                logger: logger),
+            population: SocketPopulation(limit: settings.maximumSockets))
+        let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2)
+        let application = Application(
+            router: router(core, addresses, store, readiness, sockets.population),
+            server: HTTPServerBuilder { responder in
+                ConnectionChannel(responder: responder, sockets: sockets, loops: loops)
+            },
+            configuration: .init(address: .hostname(settings.host, port: settings.port), backlog: 4096),
+            onServerRunning: { [onRunning, settings] channel in
+                await onRunning(
+                    Running(core: core, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
+            },
+            eventLoopGroupProvider: .shared(group),
+            logger: logger)
+        var configuration = ServiceGroupConfiguration(
+            services: [
+                .init(service: Sweeper(store: store, seconds: settings.sweepSeconds, time: core.time, logger: logger)),
+                .init(service: application),
+                // Stopped first, as services stop in the reverse of this order.
+                .init(service: StopNotice(readiness: readiness, sessions: core.sessions)),
+            ],
+            logger: logger)
+        configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
+        try await ServiceGroup(configuration: configuration).run()
+        await core.inbox.writer.flush()
+        try store.close()
+        logger.info("stopped")
+    }
+
+    private func router(
+        _ core: Core, _ addresses: Addresses, _ store: SQLiteStore, _ readiness: Readiness,
+        _ population: SocketPopulation
+    ) -> Router<RouteContext> {
+        let routes = Routes(middleware: [ProblemMiddleware()])
+        SenderRoutes(core: core, addresses: addresses).add(to: routes)
+        MatrixRoutes(core: core, addresses: addresses).add(to: routes)
+        DeviceRoutes(core: core, addresses: addresses).add(to: routes)
+        InboxRoutes(core: core, settings: settings, readiness: readiness).add(to: routes)
+        OperatorRoutes(core: core).add(to: routes)
+        HealthRoutes(store: store, readiness: readiness).add(to: routes)
+        routes.on(.get, "/") { _, _ in
+            guard population.admits() else {
+                throw Refusal(.overloaded, "The server holds as many sockets as it may.", retryAfterSeconds: 10)
+            }
+            throw Refusal(.upgradeRequired, "Connect with a WebSocket handshake (RFC 6455, version 13).")
+        }
+        return routes.finished()
+    }
+
+    /// The app of devices that never registered; it is made when it is missing.
+    private func anonymousApp(_ core: Core) async throws -> AppID? {
+        guard let name = settings.anonymousApp else { return nil }
+        let app = try AppID.checked(name)
+        if try await core.apps.serial(of: app) == nil { _ = try await core.apps.create(app) }
+        return app
+    }
+}

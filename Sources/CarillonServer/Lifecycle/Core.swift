@@ -1,0 +1,68 @@
+package import CarillonCore
+package import CarillonSQLite
+import CarillonWire
+package import Logging
+package import NIOCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The core, put together over one store.
+package struct Core: Sendable {
+    package let apps: AppRegistrar
+    package let keys: KeyAuthority
+    package let devices: DeviceRegistrar
+    package let channels: ChannelRegistrar
+    package let publisher: Publisher
+    package let inbox: Inbox
+    package let sessions: LiveSessions
+    package let time: TimeSource
+
+    package init(store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger) async throws {
+        let time = TimeSource.system
+        let random = RandomSource.system
+        let sessions = LiveSessions()
+        let directory = ChannelDirectory(store: store)
+        let positions = PositionSource(after: try await store.lastPosition())
+        let tokenKeys = try await store.tokenKeys { random.bytes(TokenKey.byteCount) }
+        let sealer = TokenSealer(keys: tokenKeys, random: random)
+        let writer = InboxWriter(store: store, scheduler: scheduler, logger: logger)
+        let inbox = Inbox(
+            store: store, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
+        self.inbox = inbox
+        self.sessions = sessions
+        self.time = time
+        apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
+        keys = KeyAuthority(keys: store, apps: store, time: time, random: random)
+        devices = DeviceRegistrar(
+            devices: store, sessions: sessions, directory: directory, time: time, random: random)
+        channels = ChannelRegistrar(channels: store, directory: directory, inbox: inbox, sealer: sealer, time: time)
+        publisher = Publisher(
+            sealer: sealer, directory: directory, inbox: inbox, sessions: sessions, audience: audience, time: time)
+    }
+}
+
+extension TimeSource {
+    package static let system = TimeSource {
+        Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)))
+    }
+}
+
+extension RandomSource {
+    package static let system = RandomSource {
+        var generator = SystemRandomNumberGenerator()
+        return generator.next()
+    }
+}
+
+extension Scheduler {
+    /// Runs the work on an event loop of the group.
+    package static func on(_ group: any EventLoopGroup) -> Scheduler {
+        Scheduler { delay, work in
+            _ = group.next().scheduleTask(in: TimeAmount(delay), work)
+        }
+    }
+}

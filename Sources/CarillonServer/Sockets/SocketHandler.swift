@@ -1,0 +1,295 @@
+import CarillonCore
+import CarillonWire
+import Logging
+import NIOCore
+import NIOWebSocket
+
+/// One client's socket: feeds a ``SessionMachine`` with what happens, and does what it says.
+///
+/// `@unchecked Sendable`: its state is touched on its event loop only. The calls of ``LiveSession``, which come from
+/// anywhere, do nothing but hop there; each checks in debug builds that it arrived.
+final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendable {
+    typealias InboundIn = WebSocketFrame
+    typealias OutboundOut = WebSocketFrame
+
+    /// What all sockets of a server share.
+    struct Shared: Sendable {
+        let core: Core
+        let settings: ServerSettings
+        let sessionSettings: SessionMachine.Settings
+        let identifier: SocketIdentifier
+        let requests: SocketRequests
+        let population: SocketPopulation
+    }
+
+    private let shared: Shared
+    private let loop: LoopContext
+    private let eventLoop: any EventLoop
+    private var machine: SessionMachine
+    private var assembler = MessageAssembler()
+    private var context: ChannelHandlerContext?
+    private var offerAnswers: [@Sendable (Bool) -> Void] = []
+    private var lastHeard = 0
+    private var silentRounds = 0
+    private var isClosing = false
+    var place: SocketWheel.Place?
+
+    init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop) {
+        self.shared = shared
+        self.loop = loop
+        self.eventLoop = eventLoop
+        machine = SessionMachine(settings: shared.sessionSettings)
+    }
+
+    // MARK: The channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        shared.population.opened()
+        lastHeard = loop.wheel.value.now
+        loop.wheel.value.insert(self, afterSeconds: shared.settings.helloTimeoutSeconds)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        guard self.context != nil else { return }
+        self.context = nil
+        shared.population.closed()
+        loop.wheel.value.remove(self)
+        let device = machine.device
+        perform(machine.disconnected())
+        if let device { shared.core.sessions.leave(self, device: device) }
+        refuseOffers()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        lastHeard = loop.wheel.value.now
+        silentRounds = 0
+        machine.receivedSignOfLife()
+        switch assembler.received(Self.unwrapInboundIn(data)) {
+        case .incomplete, .pong:
+            break
+        case .ping(let data):
+            guard !isClosing else { break }
+            write(.pong, data)
+            context.flush()
+        case .close(let code):
+            closed(byPeerWith: code, context)
+        case .fault(let code, let reason):
+            perform(machine.receivedNonsense(code, reason))
+        case .text(let bytes):
+            do {
+                perform(machine.received(try ClientFrame(parsing: bytes)))
+            } catch {
+                perform(machine.receivedNonsense(.protocolError, error.reason))
+            }
+        }
+    }
+
+    /// A client that does not read is not read from, so that answers do not pile up here.
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable {
+            lastHeard = loop.wheel.value.now
+            machine.receivedSignOfLife()
+        }
+        context.channel.setOption(.autoRead, value: context.channel.isWritable || isClosing).whenFailure { _ in }
+        context.fireChannelWritabilityChanged()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case let event as ChannelEvent where event == .inputClosed:
+            context.close(promise: nil)
+        case is ChannelShouldQuiesceEvent:
+            end(because: .serverStops)
+        default:
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error {
+        case NIOWebSocketError.invalidFrameLength:
+            perform(machine.receivedNonsense(.tooBig, "frame_too_big: at most \(Limits.clientFrameBytes) bytes"))
+        case is NIOWebSocketError:
+            perform(machine.receivedNonsense(.protocolError, "frame_invalid: see RFC 6455 section 5"))
+        default:
+            context.close(promise: nil)
+        }
+    }
+
+    private func closed(byPeerWith code: WebSocketErrorCode?, _ context: ChannelHandlerContext) {
+        if !isClosing {
+            isClosing = true
+            var data = context.channel.allocator.buffer(capacity: 2)
+            if let code { data.write(webSocketErrorCode: code) }
+            write(.connectionClose, data)
+        }
+        context.flush()
+        context.close(promise: nil)
+    }
+
+    // MARK: Silence
+
+    func wheelTurned(at second: Int) -> Int? {
+        guard let context, !isClosing else { return nil }
+        if machine.isAwaitingHello {
+            perform(machine.helloTimedOut())
+            return nil
+        }
+        let heard = second - lastHeard
+        guard heard >= shared.settings.keepAliveSeconds else { return shared.settings.keepAliveSeconds - heard }
+        // What was written is still on its way: a slow line is not a dead one, for a while.
+        if !context.channel.isWritable, silentRounds < 6 {
+            silentRounds += 1
+            return shared.settings.keepAliveAnswerSeconds
+        }
+        perform(machine.wasSilent())
+        return isClosing ? nil : shared.settings.keepAliveAnswerSeconds
+    }
+
+    // MARK: What the machine says
+
+    private func perform(_ actions: [SessionMachine.Action]) {
+        eventLoop.assertInEventLoop()
+        guard !actions.isEmpty else { return }
+        for action in actions { perform(action) }
+        context?.flush()
+    }
+
+    private func perform(_ action: SessionMachine.Action) {
+        switch action {
+        case .send(let frame):
+            write(.text, ByteBuffer(bytes: frame.text))
+        case .identify(let hello):
+            identify(hello)
+        case .join(let device):
+            shared.core.sessions.join(self, device: device)
+        case .load(let load, let device):
+            self.load(load, device)
+        case .perform(let request):
+            perform(request)
+        case .settle(let id, let device, let outcome, let code):
+            shared.core.inbox.settle(id, device: device, outcome, code: code)
+        case .answerOffer(let wasGiven):
+            if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasGiven) }
+        case .ping:
+            write(.ping, ByteBuffer())
+        case .close(let code, let reason):
+            close(code, reason)
+        }
+    }
+
+    private func write(_ opcode: WebSocketOpcode, _ data: ByteBuffer) {
+        context?.write(Self.wrapOutboundOut(WebSocketFrame(fin: true, opcode: opcode, data: data)), promise: nil)
+    }
+
+    private func close(_ code: CloseCode, _ reason: String) {
+        guard let context, !isClosing else { return }
+        isClosing = true
+        if let device = machine.device { shared.core.sessions.leave(self, device: device) }
+        refuseOffers()
+        var data = context.channel.allocator.buffer(capacity: 2 + reason.utf8.count)
+        data.write(webSocketErrorCode: WebSocketErrorCode(codeNumber: Int(code.rawValue)))
+        data.writeBytes(reason.utf8.prefix(123))
+        context.writeAndFlush(
+            Self.wrapOutboundOut(WebSocketFrame(fin: true, opcode: .connectionClose, data: data)), promise: nil)
+        // The peer answers with its own close; one that does not is not waited for.
+        eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.context?.close(promise: nil) }
+    }
+
+    private func refuseOffers() {
+        for answer in offerAnswers { answer(false) }
+        offerAnswers = []
+    }
+
+    // MARK: What takes a while
+
+    private func identify(_ hello: ClientFrame.Hello) {
+        let identifier = shared.identifier
+        start { await identifier.identify(hello) } then: { handler, result in
+            switch result {
+            case .success(let identity): handler.perform(handler.machine.identified(identity))
+            case .failure(let refusal):
+                handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))
+            }
+        }
+    }
+
+    private func load(_ load: EnvelopeWindow.Load, _ device: DeviceSerial) {
+        let core = shared.core
+        start {
+            try? await core.inbox.waiting(
+                device: device, after: load.after, limit: load.limit, bytes: load.bytes)
+        } then: { handler, result in
+            guard let result else { return handler.perform(handler.machine.loadFailed()) }
+            handler.perform(
+                handler.machine.loaded(result.envelopes, isComplete: result.isComplete, at: core.time.now()))
+        }
+    }
+
+    private func perform(_ request: SessionMachine.Request) {
+        let requests = shared.requests
+        start { await requests.perform(request) } then: { handler, answer in
+            handler.perform(handler.machine.answered(answer))
+        }
+    }
+
+    /// Runs the work in a task on this event loop, which ends with the work, and hands its value back here.
+    private func start<Value: Sendable>(
+        _ work: @escaping @Sendable () async -> Value, then: @escaping @Sendable (SocketHandler, Value) -> Void
+    ) {
+        Task(executorPreference: loop.executor) {
+            let value = await work()
+            self.onLoop { then($0, value) }
+        }
+    }
+
+    private func onLoop(_ work: @escaping @Sendable (SocketHandler) -> Void) {
+        if eventLoop.inEventLoop {
+            work(self)
+        } else {
+            eventLoop.execute { work(self) }
+        }
+    }
+}
+
+extension SocketHandler: LiveSession {
+    func offer(_ envelope: Envelope) {
+        eventLoop.execute { self.perform(self.machine.offered(envelope, isVolatile: false)) }
+    }
+
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
+        eventLoop.execute {
+            guard self.context != nil, !self.isClosing else { return answer(false) }
+            self.offerAnswers.append(answer)
+            self.perform(self.machine.offered(envelope, isVolatile: true))
+        }
+    }
+
+    func storedMore() {
+        eventLoop.execute { self.perform(self.machine.storedMore()) }
+    }
+
+    func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void) {
+        eventLoop.execute {
+            self.machine.withdrew(position)
+            done()
+        }
+    }
+
+    func settled(_ ids: [MessageID]) {
+        eventLoop.execute { self.perform(self.machine.settledElsewhere(ids)) }
+    }
+
+    func end(because reason: SessionEnd) {
+        // When the server stops, closings are spread over time, so that not all clients come back at once.
+        let delay: TimeAmount =
+            reason == .serverStops
+            ? shared.population.closingDelay(withinSeconds: shared.settings.stopSeconds / 2) : .zero
+        eventLoop.scheduleTask(in: delay) { self.perform(self.machine.ended(because: reason)) }
+    }
+}

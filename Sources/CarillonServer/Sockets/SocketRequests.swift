@@ -1,0 +1,62 @@
+import CarillonCore
+import CarillonWire
+import Logging
+
+/// Does what clients ask for over the socket.
+struct SocketRequests: Sendable {
+    let devices: DeviceRegistrar
+    let channels: ChannelRegistrar
+    let addresses: Addresses
+    let anonymousApp: AppID?
+    let logger: Logger
+
+    func perform(_ request: SessionMachine.Request) async -> SessionMachine.Answer {
+        switch request {
+        case .register(let owner, let id, let register): await self.register(id, register, owner)
+        case .unregister(let owner, let id, let asWritten): await unregister(id, asWritten, owner)
+        }
+    }
+
+    private func register(
+        _ id: ChannelID, _ register: ClientFrame.Register, _ owner: SessionMachine.Owner
+    ) async -> SessionMachine.Answer {
+        do {
+            // A key that is not one must not leave a device behind.
+            let vapidKey = try register.key.map(ChannelRegistrar.parseVapidKey)
+            let device = try await device(of: owner)
+            let registration = try await channels.register(
+                id, device: device, name: register.name, vapidKey: vapidKey)
+            return .registered(
+                asWritten: register.channelID, endpoint: addresses.endpoint(token: registration.token), device: device)
+        } catch let refusal as Refusal {
+            return .registrationRefused(asWritten: register.channelID, refusal.code)
+        } catch {
+            logger.error("channel registration failed", metadata: ["reason": "\(error)"])
+            return .registrationRefused(asWritten: register.channelID, .storageUnavailable)
+        }
+    }
+
+    private func unregister(
+        _ id: ChannelID, _ asWritten: String, _ owner: SessionMachine.Owner
+    ) async -> SessionMachine.Answer {
+        guard case .device(let device) = owner else { return .unregistered(asWritten: asWritten, status: 200) }
+        do {
+            _ = try await channels.unregister(id, device: device)
+            return .unregistered(asWritten: asWritten, status: 200)
+        } catch {
+            logger.error("channel closing failed", metadata: ["reason": "\(error)"])
+            return .unregistered(asWritten: asWritten, status: 500)
+        }
+    }
+
+    /// A client without registration is stored with its first channel.
+    private func device(of owner: SessionMachine.Owner) async throws -> DeviceSerial {
+        switch owner {
+        case .device(let device):
+            return device
+        case .provisional(let userAgent):
+            guard let anonymousApp else { throw Refusal(.credentialMissing, "Register the device by HTTP first.") }
+            return try await devices.registerAnonymous(userAgent, app: anonymousApp).serial
+        }
+    }
+}

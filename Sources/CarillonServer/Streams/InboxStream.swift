@@ -1,0 +1,117 @@
+import CarillonCore
+import CarillonWire
+import Synchronization
+
+/// A device's inbox as server-sent events: the same envelopes, in the same order, through the same window as a socket.
+/// The device answers for them with `POST /v1/inbox/results`.
+final class InboxStream: LiveSession {
+    enum Item: Sendable {
+        case envelope(Envelope)
+        case caughtUp
+        case keepAlive
+        case ended(SessionEnd)
+    }
+
+    private struct State {
+        var window: EnvelopeWindow
+        var isOpen = true
+    }
+
+    let items: AsyncStream<Item>
+    private let output: AsyncStream<Item>.Continuation
+    private let device: DeviceSerial
+    private let core: Core
+    private let state: Mutex<State>
+
+    /// The stream's buffer needs no bound of its own: the window is one.
+    init(device: DeviceSerial, core: Core, window: EnvelopeWindow.Limits) {
+        self.device = device
+        self.core = core
+        state = Mutex(State(window: EnvelopeWindow(limits: window)))
+        (items, output) = AsyncStream.makeStream(of: Item.self, bufferingPolicy: .unbounded)
+    }
+
+    func begin() {
+        core.sessions.join(self, device: device)
+        start(state.withLock { $0.window.began() })
+    }
+
+    /// The connection is gone.
+    func finish() {
+        core.sessions.leave(self, device: device)
+        let lost = state.withLock { state in
+            state.isOpen = false
+            return state.window.ended()
+        }
+        for id in lost { core.inbox.settle(id, device: device, .dropped, code: nil) }
+        output.finish()
+    }
+
+    func keepAlive() { output.yield(.keepAlive) }
+
+    func offer(_ envelope: Envelope) {
+        let load: EnvelopeWindow.Load? = state.withLock { state in
+            guard state.isOpen else { return nil }
+            switch state.window.offered(envelope, isVolatile: false) {
+            case .give:
+                output.yield(.envelope(envelope))
+                return nil
+            case .later(let load):
+                return load
+            }
+        }
+        start(load)
+    }
+
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
+        let wasGiven = state.withLock { state in
+            guard state.isOpen, state.window.offered(envelope, isVolatile: true) == .give else { return false }
+            output.yield(.envelope(envelope))
+            return true
+        }
+        answer(wasGiven)
+    }
+
+    func storedMore() {
+        start(state.withLock { $0.isOpen ? $0.window.storedMore() : nil })
+    }
+
+    func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void) {
+        state.withLock { $0.window.withdrew(position) }
+        done()
+    }
+
+    func settled(_ ids: [MessageID]) {
+        for id in ids { start(state.withLock { $0.isOpen ? $0.window.settled(id) : nil }) }
+    }
+
+    func end(because reason: SessionEnd) {
+        output.yield(.ended(reason))
+        output.finish()
+    }
+
+    private func start(_ load: EnvelopeWindow.Load?) {
+        guard let load else { return }
+        // Ends with the answer of the store.
+        Task { await self.run(load) }
+    }
+
+    private func run(_ load: EnvelopeWindow.Load) async {
+        let result = try? await core.inbox.waiting(
+            device: device, after: load.after, limit: load.limit, bytes: load.bytes)
+        let next: EnvelopeWindow.Load? = state.withLock { state in
+            guard state.isOpen else { return nil }
+            guard let result else {
+                state.window.loadFailed()
+                output.finish()
+                return nil
+            }
+            let loaded = state.window.loaded(
+                result.envelopes, isComplete: result.isComplete, at: core.time.now())
+            for envelope in loaded.give { output.yield(.envelope(envelope)) }
+            if loaded.isCaughtUp { output.yield(.caughtUp) }
+            return loaded.load
+        }
+        start(next)
+    }
+}
