@@ -39,8 +39,7 @@ package struct Publisher: Sendable {
         return channel
     }
 
-    package func publish(_ request: PublishRequest, to token: String) async throws -> PublishReceipt {
-        let channel = try await channel(of: token)
+    package func publish(_ request: PublishRequest, to channel: PushChannel) async throws -> PublishReceipt {
         try authorize(request.vapid, for: channel)
         let ttl = min(request.ttl, Limits.ttlSeconds)
         return ttl == 0

@@ -44,7 +44,7 @@ struct MatrixRoutes: Sendable {
         guard let token = addresses.token(ofEndpoint: pushkey) else { return false }
         let message = PublishRequest(body: body, coding: ContentCoding(.identity), ttl: Self.ttlSeconds)
         do {
-            _ = try await core.publisher.publish(message, to: token)
+            _ = try await core.publisher.publish(message, to: try await core.publisher.channel(of: token))
             return true
         } catch let refusal as Refusal where !refusal.code.isRetryable {
             return false

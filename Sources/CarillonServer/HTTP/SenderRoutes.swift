@@ -17,6 +17,7 @@ struct SenderRoutes: Sendable {
     }
 
     @Sendable private func publish(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let channel = try await core.publisher.channel(of: try context.parameters.require("token"))
         let headers = PublishHeaders(
             ttl: request.headers[.ttl],
             urgency: request.headers[values: .urgency],
@@ -27,8 +28,7 @@ struct SenderRoutes: Sendable {
             authorization: request.headers[.authorization],
             idempotencyKey: request.headers[.idempotencyKey])
         let body = try await request.bytes(upTo: Limits.messageBodyBytes)
-        let token = try context.parameters.require("token")
-        let receipt = try await core.publisher.publish(try headers.request(body: body), to: token)
+        let receipt = try await core.publisher.publish(try headers.request(body: body), to: channel)
         return Response(
             status: .created,
             headers: [

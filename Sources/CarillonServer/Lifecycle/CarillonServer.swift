@@ -42,6 +42,8 @@ package struct CarillonServer: Service {
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger)
         let anonymousApp = try await anonymousApp(core)
         let readiness = Readiness()
+        var quiet = logger
+        quiet.logLevel = max(logger.logLevel, .warning)
         let sockets = SocketHandler.Shared(
             core: core,
             settings: settings,
@@ -63,7 +65,7 @@ package struct CarillonServer: Service {
                     Running(core: core, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
             },
             eventLoopGroupProvider: .shared(group),
-            logger: logger)
+            logger: quiet)
         var configuration = ServiceGroupConfiguration(
             services: [
                 .init(service: Sweeper(store: store, seconds: settings.sweepSeconds, time: core.time, logger: logger)),
@@ -71,7 +73,7 @@ package struct CarillonServer: Service {
                 // Stopped first, as services stop in the reverse of this order.
                 .init(service: StopNotice(readiness: readiness, sessions: core.sessions)),
             ],
-            logger: logger)
+            logger: quiet)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
         try await ServiceGroup(configuration: configuration).run()
         await core.inbox.writer.flush()
