@@ -102,6 +102,20 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "CarillonWireTests", dependencies: ["CarillonWire"], swiftSettings: settings),
+        .testTarget(
+            name: "CarillonCoreTests",
+            dependencies: ["CarillonCore", "CarillonWire", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "CarillonSQLiteTests",
+            dependencies: [
+                "CarillonCore", "CarillonSQLite", "CarillonWire", .product(name: "GRDB", package: "GRDB.swift"),
+            ],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -73,6 +73,14 @@ package final class SQLiteStore: Sendable {
         }
     }
 
+    /// Allows the file to grow by so many pages and no further, as a disk does that is nearly full.
+    package func limitPages(toUsedPlus pages: Int) async throws {
+        try await database.writeWithoutTransaction { db in
+            let used = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            try db.execute(sql: "PRAGMA max_page_count = \(used + pages)")
+        }
+    }
+
     /// Reads without creating or changing anything, so that a file that is not ours, newer or damaged stays as it is.
     private static func inspect(_ path: String) throws {
         var readOnly = Configuration()

@@ -1,0 +1,83 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct PublishHeadersTests {
+    private func refusal(_ headers: PublishHeaders, body: [UInt8] = []) -> ErrorCode? {
+        do {
+            _ = try headers.request(body: body)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test(arguments: [("0", 0), ("60", 60), ("00060", 60), ("2147483648", 1 << 31), ("99999999999999999999999", 1 << 31)])
+    func `TTL is read as a number, and what overflows counts as 2^31`(text: String, seconds: Int64) throws {
+        #expect(try PublishHeaders(ttl: text).request(body: []).ttl == seconds)
+    }
+
+    @Test(arguments: ["", "-1", "+1", "1.5", "abc", "1h", " 1", "1,2", "٣"])
+    func `a TTL that is no number is refused`(text: String) {
+        #expect(refusal(PublishHeaders(ttl: text)) == .ttlInvalid)
+    }
+
+    @Test func `a missing TTL is refused`() {
+        #expect(refusal(PublishHeaders()) == .ttlMissing)
+    }
+
+    @Test(arguments: Urgency.allCases)
+    func `each urgency is accepted`(urgency: Urgency) throws {
+        #expect(try PublishHeaders(ttl: "1", urgency: [urgency.rawValue]).request(body: []).urgency == urgency)
+    }
+
+    @Test(arguments: [["low", "high"], ["low,high"], ["urgent"], [""]])
+    func `several urgencies, or an unknown one, are refused`(values: [String]) {
+        #expect(refusal(PublishHeaders(ttl: "1", urgency: values)) == .urgencyInvalid)
+    }
+
+    @Test func `a topic has up to 32 characters of the alphabet`() throws {
+        let longest = String(repeating: "aZ9-_", count: 6) + "ab"
+        #expect(try PublishHeaders(ttl: "1", topic: [longest]).request(body: []).topic == longest)
+        for bad in [longest + "c", "", "a b", "a+b", "a=", "é"] {
+            #expect(refusal(PublishHeaders(ttl: "1", topic: [bad])) == .topicInvalid)
+        }
+        #expect(refusal(PublishHeaders(ttl: "1", topic: ["a", "b"])) == .topicInvalid)
+    }
+
+    @Test func `a body needs an encoding that is known, and no body needs none`() {
+        #expect(refusal(PublishHeaders(ttl: "1"), body: [1]) == .encodingMissing)
+        #expect(refusal(PublishHeaders(ttl: "1")) == nil)
+        #expect(refusal(PublishHeaders(ttl: "1", contentEncoding: "gzip"), body: [1]) == .encodingUnsupported)
+        for name in ["aes128gcm", "AES128GCM", "identity"] {
+            #expect(refusal(PublishHeaders(ttl: "1", contentEncoding: name), body: [1]) == nil)
+        }
+    }
+
+    @Test func `aesgcm travels without quotes, padding and the sender's VAPID key`() throws {
+        let headers = PublishHeaders(
+            ttl: "1", contentEncoding: "aesgcm", encryption: "keyid=p256dh;salt=\"AAAA-_==\";rs=4096",
+            cryptoKey: "keyid=p256dh;dh=BBBB==,p256ecdsa=CCCC")
+        let coding = try #require(try headers.request(body: [1]).coding)
+        #expect(coding.encryption == "keyid=p256dh;salt=AAAA-_;rs=4096")
+        #expect(coding.cryptoKey == "keyid=p256dh;dh=BBBB")
+    }
+
+    @Test func `aesgcm without its headers, and aes128gcm with them, are refused`() {
+        #expect(refusal(PublishHeaders(ttl: "1", contentEncoding: "aesgcm"), body: [1]) == .encryptionHeadersInvalid)
+        #expect(
+            refusal(PublishHeaders(ttl: "1", contentEncoding: "aesgcm", encryption: "salt=AAAA"), body: [1])
+                == .encryptionHeadersInvalid)
+        #expect(
+            refusal(PublishHeaders(ttl: "1", contentEncoding: "aes128gcm", encryption: "salt=AAAA"), body: [1])
+                == .encryptionHeadersInvalid)
+        #expect(
+            refusal(PublishHeaders(ttl: "1", contentEncoding: "aes128gcm", cryptoKey: "dh=AAAA"), body: [1])
+                == .encryptionHeadersInvalid)
+    }
+
+    @Test(arguments: ["", String(repeating: "a", count: 256), "a\u{7}b", "é"])
+    func `an idempotency key is short and printable`(key: String) {
+        #expect(refusal(PublishHeaders(ttl: "1", idempotencyKey: key)) == .idempotencyKeyInvalid)
+    }
+}

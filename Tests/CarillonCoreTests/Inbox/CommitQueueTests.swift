@@ -1,0 +1,104 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct CommitQueueTests {
+    private typealias Queue = CommitQueue<Int>
+
+    private let acknowledged = Settlement(.acknowledged, code: 100, at: Sample.now)
+
+    private func append(_ position: Int64) -> InboxOperation { .append(Sample.envelope(position), AppendRules()) }
+
+    @Test func `a message for an absent device is committed at once`() {
+        var queue = Queue()
+        #expect(queue.enqueue(append(1), urgency: .now, waiter: 10) == .accepted(.commit))
+        #expect(queue.takeBatch().map(\.waiter) == [10])
+        #expect(queue.committed() == .none)
+    }
+
+    @Test func `what comes during a commit forms the next one`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .now, waiter: 1)
+        _ = queue.takeBatch()
+        #expect(queue.enqueue(append(2), urgency: .now, waiter: 2) == .accepted(.none))
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: 3) == .accepted(.none))
+        #expect(queue.takeBatch().isEmpty)
+        #expect(queue.committed() == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [2, 3])
+    }
+
+    @Test func `an acknowledgement before the commit cancels the write and answers the sender`() {
+        var queue = Queue()
+        let first = queue.enqueue(append(1), urgency: .offered, waiter: 10)
+        guard case .accepted(.wake(.offered, after: _)) = first else {
+            Issue.record("an offered message waits for company")
+            return
+        }
+        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(10))
+        #expect(queue.wakeElapsed(.offered) == .wake(.leisurely, after: Queue.Limits().leisurelyDelay))
+        #expect(queue.wakeElapsed(.leisurely) == .commit)
+        let batch = queue.takeBatch()
+        #expect(batch.map(\.operation) == [.record(Sample.envelope(1), AppendRules(), acknowledged)])
+        #expect(batch.map(\.waiter) == [nil])
+    }
+
+    @Test func `an acknowledgement during the commit follows it, and does not answer the sender`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 10)
+        #expect(queue.wakeElapsed(.offered) == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [10])
+        guard case .queued = queue.settled(Sample.id(1), device: Sample.device, acknowledged) else {
+            Issue.record("the write is under way and nothing stops it")
+            return
+        }
+        _ = queue.committed()
+        #expect(queue.wakeElapsed(.leisurely) == .commit)
+        #expect(queue.takeBatch().map(\.operation) == [.settle(Sample.id(1), device: Sample.device, acknowledged)])
+    }
+
+    @Test func `another device's word does not cancel a write`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 10)
+        guard case .queued = queue.settled(Sample.id(1), device: DeviceSerial(2), acknowledged) else {
+            Issue.record("it must be left to the store, which refuses it")
+            return
+        }
+        let forged = MessageID(position: 1, secret: Bytes16(high: 0, low: 0))
+        guard case .queued = queue.settled(forged, device: Sample.device, acknowledged) else {
+            Issue.record("the identifier is not the message's")
+            return
+        }
+        #expect(queue.wakeElapsed(.offered) == .commit)
+        #expect(queue.takeBatch().first?.operation == append(1))
+    }
+
+    @Test func `the bound refuses messages and lets outcomes in`() {
+        var queue = Queue(limits: .init(entries: 2))
+        _ = queue.enqueue(append(1), urgency: .now, waiter: nil)
+        _ = queue.enqueue(append(2), urgency: .now, waiter: nil)
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil) == .refused)
+        guard case .queued = queue.settled(Sample.id(9), device: Sample.device, acknowledged) else {
+            Issue.record("an outcome frees what a message took")
+            return
+        }
+    }
+
+    @Test func `a batch is bounded, and the rest follows in order`() {
+        var queue = Queue(limits: .init(batch: 2))
+        for position in 1...5 { _ = queue.enqueue(append(Int64(position)), urgency: .now, waiter: position) }
+        var taken: [[Int?]] = []
+        repeat { taken.append(queue.takeBatch().map(\.waiter)) } while queue.committed() == .commit
+        #expect(taken == [[1, 2], [3, 4], [5]])
+        #expect(queue.throughCount == queue.queuedCount)
+    }
+
+    @Test func `a write is still found by its acknowledgement after an earlier batch was taken`() {
+        var queue = Queue(limits: .init(batch: 2))
+        for position in 1...4 { _ = queue.enqueue(append(Int64(position)), urgency: .offered, waiter: position) }
+        #expect(queue.wakeElapsed(.offered) == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [1, 2])
+        #expect(queue.settled(Sample.id(4), device: Sample.device, acknowledged) == .write(4))
+        #expect(queue.committed() == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [3, nil])
+    }
+}

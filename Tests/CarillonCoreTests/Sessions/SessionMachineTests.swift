@@ -1,0 +1,185 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct SessionMachineTests {
+    private let settings = SessionMachine.Settings(
+        window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60)
+
+    private func open(isCarillon: Bool = true, caughtUp: Bool = true) -> SessionMachine {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(.init(carillon: isCarillon ? 1 : nil)))
+        _ = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
+        if caughtUp { _ = machine.loaded([], isComplete: true, at: Sample.now) }
+        return machine
+    }
+
+    private func closeCode(_ actions: [SessionMachine.Action]) -> CloseCode? {
+        if case .close(let code, let reason)? = actions.last {
+            #expect(reason.utf8.count <= 123)
+            return code
+        }
+        return nil
+    }
+
+    @Test func `hello leads to identification, then to joining, the answer, and the inbox, in this order`() {
+        var machine = SessionMachine(settings: settings)
+        let hello = ClientFrame.Hello(carillon: 1, device: "d", credential: "c")
+        #expect(machine.received(.hello(hello)) == [.identify(hello)])
+        #expect(
+            machine.identified(.init(owner: .device(Sample.device), uaid: "u")) == [
+                .join(Sample.device),
+                .send(.hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60)))),
+                .load(.init(after: 0, limit: 4, bytes: 100_000), Sample.device),
+            ])
+    }
+
+    @Test(arguments: [ClientFrame.ping, .ack([]), .register(.init(channelID: "x")), .nack(version: "x", code: nil)])
+    func `anything before hello closes`(frame: ClientFrame) {
+        var machine = SessionMachine(settings: settings)
+        #expect(closeCode(machine.received(frame)) == .protocolError)
+        #expect(machine.received(.hello(.init())).isEmpty)
+    }
+
+    @Test func `a second hello closes the session`() {
+        var machine = open()
+        #expect(closeCode(machine.received(.hello(.init()))) == .protocolError)
+        #expect(machine.received(.ping).isEmpty)
+    }
+
+    @Test func `hello has a deadline`() {
+        var machine = SessionMachine(settings: settings)
+        #expect(closeCode(machine.helloTimedOut()) == .policy)
+        var late = open()
+        #expect(late.helloTimedOut().isEmpty)
+    }
+
+    @Test func `frames sent before the answer to hello are handled after it, in order, within a bound`() {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(.init()))
+        #expect(machine.received(.ping).isEmpty)
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
+        #expect(actions.last == .send(.pong))
+        var flooded = SessionMachine(settings: settings)
+        _ = flooded.received(.hello(.init()))
+        var last: [SessionMachine.Action] = []
+        for _ in 0..<100 where last.isEmpty { last = flooded.received(.ping) }
+        #expect(closeCode(last) == .policy)
+    }
+
+    @Test func `requests are answered one after the other`() throws {
+        var machine = open()
+        let id = Sample.channelID
+        let register = ClientFrame.Register(channelID: id.description)
+        #expect(machine.received(.register(register)) == [.perform(.register(.device(Sample.device), id, register))])
+        #expect(machine.received(.unregister(channelID: id.description, code: 200)).isEmpty)
+        let actions = machine.answered(
+            .registered(asWritten: id.description, endpoint: "e", device: Sample.device))
+        #expect(
+            actions == [
+                .send(.register(.init(channelID: id.description, status: 200, pushEndpoint: "e"))),
+                .perform(.unregister(.device(Sample.device), id, asWritten: id.description)),
+            ])
+        #expect(
+            machine.answered(.unregistered(asWritten: id.description, status: 200))
+                == [.send(.unregister(channelID: id.description, status: 200))])
+    }
+
+    @Test func `a refused registration is answered and the socket stays usable`() {
+        var machine = open()
+        _ = machine.received(.register(.init(channelID: Sample.channelID.description, key: "bad")))
+        #expect(
+            machine.answered(.registrationRefused(asWritten: "c", .fieldInvalid))
+                == [.send(.register(.init(channelID: "c", status: 400)))])
+        #expect(machine.received(.ping) == [.send(.pong)])
+    }
+
+    @Test func `a channel identifier without dashes closes`() {
+        var machine = open()
+        #expect(closeCode(machine.received(.register(.init(channelID: "c1e60f9b28e2417b9997234ebc94f72b")))) == .protocolError)
+    }
+
+    @Test func `a device that never registered is stored with its first channel, and joins then`() throws {
+        var machine = SessionMachine(settings: settings)
+        let userAgent = UserAgentID(random: Sample.random)
+        _ = machine.received(.hello(.init()))
+        #expect(
+            machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text))
+                == [.send(.hello(.init(uaid: userAgent.text)))])
+        #expect(machine.received(.ack([.init(version: Sample.id(1).description)])).isEmpty)
+        let register = ClientFrame.Register(channelID: Sample.channelID.description)
+        #expect(
+            machine.received(.register(register))
+                == [.perform(.register(.provisional(userAgent), Sample.channelID, register))])
+        let actions = machine.answered(
+            .registered(asWritten: register.channelID, endpoint: "e", device: DeviceSerial(9)))
+        #expect(actions.first == .join(DeviceSerial(9)))
+        #expect(machine.device == DeviceSerial(9))
+    }
+
+    @Test func `an acknowledgement, a code and a nack become outcomes`() {
+        var machine = open()
+        let ids = (1...4).map { Sample.id(Int64($0)) }
+        #expect(
+            machine.received(
+                .ack([
+                    .init(version: ids[0].description), .init(version: ids[1].description, code: 100),
+                    .init(version: ids[2].description, code: 101), .init(version: "unknown"),
+                ])) == [
+                    .settle(ids[0], Sample.device, .acknowledged, code: nil),
+                    .settle(ids[1], Sample.device, .acknowledged, code: 100),
+                    .settle(ids[2], Sample.device, .failed, code: 101),
+                ])
+        #expect(
+            machine.received(.nack(version: ids[3].description, code: nil))
+                == [.settle(ids[3], Sample.device, .failed, code: 303)])
+    }
+
+    @Test func `channel events are for Carillon clients only`() {
+        let event = Sample.envelope(1, kind: .channelError(code: 503))
+        var carillon = open()
+        let frame = ServerFrame.channelEvent(
+            .init(channelID: event.channelID.description, version: event.id.description, event: .error(code: 503)))
+        #expect(carillon.offered(event, isVolatile: false) == [.send(frame)])
+        var plain = open(isCarillon: false)
+        #expect(plain.offered(event, isVolatile: false) == [.settle(event.id, Sample.device, .unsupported, code: nil)])
+    }
+
+    @Test func `a plain client hears neither caughtUp nor goodbye`() {
+        var plain = open(isCarillon: false, caughtUp: false)
+        #expect(plain.loaded([], isComplete: true, at: Sample.now).isEmpty)
+        #expect(plain.ended(because: .serverStops).count == 1)
+        var carillon = open(caughtUp: false)
+        #expect(carillon.loaded([], isComplete: true, at: Sample.now) == [.send(.caughtUp)])
+        let goodbye = carillon.ended(because: .serverStops)
+        #expect(goodbye.first == .send(.goodbye(delaySeconds: 1)))
+        #expect(closeCode(goodbye) == .restart)
+    }
+
+    @Test func `an offer of TTL 0 is always answered`() {
+        var machine = SessionMachine(settings: settings)
+        #expect(machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true) == [.answerOffer(wasGiven: false)])
+        var live = open()
+        #expect(live.offered(Sample.envelope(1, ttl: 0), isVolatile: true).last == .answerOffer(wasGiven: true))
+        #expect(live.disconnected() == [.settle(Sample.id(1), Sample.device, .dropped, code: nil)])
+    }
+
+    @Test func `silence is asked about once, and then ends the connection`() {
+        var machine = open()
+        #expect(machine.wasSilent() == [.ping])
+        machine.receivedSignOfLife()
+        #expect(machine.wasSilent() == [.ping])
+        #expect(closeCode(machine.wasSilent()) == .keepAliveTimeout)
+    }
+
+    @Test(arguments: [(SessionEnd.replaced, CloseCode.replaced), (.deviceGone, .gone)])
+    func `the end has a code of its own`(reason: SessionEnd, code: CloseCode) {
+        var machine = open()
+        #expect(closeCode(machine.ended(because: reason)) == code)
+        #expect(machine.ended(because: reason).isEmpty)
+    }
+
+    @Test func `no close code keeps Firefox away for good`() {
+        #expect(CloseCode(rawValue: 4774) == nil)
+    }
+}

@@ -1,0 +1,87 @@
+import CarillonCore
+import CarillonWire
+import Crypto
+import Foundation
+import Testing
+
+struct VapidTests {
+    private let key = P256.Signing.PrivateKey()
+    private let audience = "https://push.example.net"
+    private let now = Timestamp(milliseconds: 1_700_000_000_000)
+
+    private func token(
+        _ claims: String, header: String = #"{"typ":"JWT","alg":"ES256"}"#, by signer: P256.Signing.PrivateKey? = nil
+    ) throws -> String {
+        let signed = Base64URL.encode(header.utf8) + "." + Base64URL.encode(claims.utf8)
+        let signature = try (signer ?? key).signature(for: Data(signed.utf8)).rawRepresentation
+        return signed + "." + Base64URL.encode(signature)
+    }
+
+    private func claims(aud: String = #""https://push.example.net""#, after seconds: Int64 = 3600) -> String {
+        #"{"aud":\#(aud),"exp":\#(now.seconds + seconds)}"#
+    }
+
+    private var publicKey: String { Base64URL.encode(key.publicKey.x963Representation) }
+
+    private func verify(_ authorization: String, cryptoKey: String? = nil) throws {
+        let credentials = try #require(try VapidCredentials(authorization: authorization, cryptoKey: cryptoKey))
+        try credentials.verify(audience: audience, at: now)
+    }
+
+    @Test(arguments: ["vapid t=%t, k=%k", "vapid t=%t,k=%k", "vapid k=%k, t=%t", "VAPID t=%t;k=%k", "Vapid t=\"%t\", k=\"%k\", x=1"])
+    func `the header is understood in every spelling`(format: String) throws {
+        let text = format.replacingOccurrences(of: "%t", with: try token(claims()))
+            .replacingOccurrences(of: "%k", with: publicKey)
+        try verify(text)
+    }
+
+    @Test(arguments: ["WebPush", "webpush", "Bearer"])
+    func `the older generation is understood`(scheme: String) throws {
+        try verify("\(scheme) \(try token(claims()))", cryptoKey: "dh=AAAA;p256ecdsa=\(publicKey)")
+        try verify("\(scheme) \(try token(claims()))", cryptoKey: "p256ecdsa=\(publicKey),dh=AAAA")
+    }
+
+    @Test func `a padded key is understood`() throws {
+        try verify("vapid t=\(try token(claims())), k=\(publicKey)=")
+    }
+
+    @Test func `other kinds of authorization are none of our business`() throws {
+        #expect(try VapidCredentials(authorization: nil, cryptoKey: nil) == nil)
+        #expect(try VapidCredentials(authorization: "Basic abc", cryptoKey: nil) == nil)
+        #expect(try VapidCredentials(authorization: "Bearer abc", cryptoKey: nil) == nil)
+    }
+
+    @Test(arguments: [86_400, 86_400 + 299, 1, -299])
+    func `a day ahead is accepted, with a leeway for clocks`(seconds: Int64) throws {
+        try verify("vapid t=\(try token(claims(after: seconds))), k=\(publicKey)")
+    }
+
+    @Test(arguments: [86_400 + 301, -301])
+    func `beyond a day, or past, is refused`(seconds: Int64) throws {
+        let text = "vapid t=\(try token(claims(after: seconds))), k=\(publicKey)"
+        #expect(throws: Refusal.self) { try verify(text) }
+    }
+
+    @Test(arguments: [#"["https://other.example","https://push.example.net"]"#, #""https://PUSH.example.net/""#])
+    func `the audience may be a list, and is an origin`(aud: String) throws {
+        try verify("vapid t=\(try token(claims(aud: aud))), k=\(publicKey)")
+    }
+
+    @Test(arguments: [#""https://other.example""#, #""http://push.example.net""#, "7", "[]"])
+    func `another audience is refused`(aud: String) throws {
+        let text = "vapid t=\(try token(claims(aud: aud))), k=\(publicKey)"
+        #expect(throws: Refusal.self) { try verify(text) }
+    }
+
+    @Test func `a signature of another key, no signature, and another algorithm are refused`() throws {
+        let forged = try token(claims(), by: P256.Signing.PrivateKey())
+        let unsigned = try token(claims(), header: #"{"alg":"none"}"#)
+        let textual = try token(#"{"aud":"https://push.example.net","exp":"\#(now.seconds + 60)"}"#)
+        for bad in [forged, unsigned, textual, "a.b.c", "a.b", "", "..", String(repeating: "a", count: 9000)] {
+            #expect(throws: Refusal.self) { try verify("vapid t=\(bad), k=\(publicKey)") }
+        }
+        for bad in ["vapid", "vapid t=x", "vapid k=x", "vapid t=\(try token(claims())), k=AAAA", "WebPush abc"] {
+            #expect(throws: (any Error).self) { try verify(bad) }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Foundation
+import GRDB
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct DataDirectoryTests {
+    private func fault(opening directory: String) -> StoreOpenFault? {
+        do {
+            try SQLiteStore(directory: directory).close()
+            return nil
+        } catch {
+            return error as? StoreOpenFault
+        }
+    }
+
+    @Test func `what was committed is there after opening again`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
+        _ = try await fixture.append(fixture.envelope(1))
+        let keys = try await fixture.store.tokenKeys { Array(repeating: 1, count: 32) }
+        try fixture.store.close()
+        try await withReleased(directory) { store in
+            #expect(
+                try await store.waiting(
+                    device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: StoreFixture.start
+                ).map(\.position) == [1])
+            #expect(try await store.tokenKeys { Array(repeating: 2, count: 32) } == keys)
+        }
+    }
+
+    /// Opens the directory after the store that had it is released.
+    private func withReleased(_ directory: String, _ work: (SQLiteStore) async throws -> Void) async throws {
+        let copy = try TemporaryDirectory.make() + "/copy"
+        try FileManager.default.copyItem(atPath: directory, toPath: copy)
+        try await work(try SQLiteStore(directory: copy))
+    }
+
+    @Test func `a directory in use is refused`() throws {
+        let directory = try TemporaryDirectory.make()
+        let store = try SQLiteStore(directory: directory)
+        #expect(fault(opening: directory)?.kind == .locked)
+        try store.close()
+    }
+
+    @Test func `a file of a newer version is refused and left as it is`() throws {
+        let directory = try TemporaryDirectory.make()
+        let path = directory + "/carillon.sqlite"
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try db.execute(sql: "CREATE TABLE future (x); PRAGMA application_id = \(0x4361_7269); PRAGMA user_version = 99")
+        }
+        try queue.close()
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        let fault = try #require(fault(opening: directory))
+        #expect(fault.kind == .newer)
+        #expect(fault.description.contains("99"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
+    @Test func `somebody else's database is refused and left as it is`() throws {
+        let directory = try TemporaryDirectory.make()
+        let path = directory + "/carillon.sqlite"
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in try db.execute(sql: "CREATE TABLE other (x)") }
+        try queue.close()
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(fault(opening: directory)?.kind == .foreign)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
+    @Test func `a file that is no database is refused and left as it is`() throws {
+        let directory = try TemporaryDirectory.make()
+        let path = directory + "/carillon.sqlite"
+        let nonsense = Data((0..<8192).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        try nonsense.write(to: URL(fileURLWithPath: path))
+        #expect(fault(opening: directory)?.kind == .damaged)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == nonsense)
+    }
+
+    @Test func `a place that cannot be a directory is refused`() throws {
+        let directory = try TemporaryDirectory.make()
+        try Data().write(to: URL(fileURLWithPath: directory + "/file"))
+        #expect(fault(opening: directory + "/file")?.kind == .notWritable)
+        #expect(fault(opening: directory + "/missing/deeper")?.kind == .notWritable)
+    }
+
+    @Test func `the database is for its owner only`() throws {
+        let directory = try TemporaryDirectory.make() + "/new"
+        let store = try SQLiteStore(directory: directory)
+        let mode = try FileManager.default.attributesOfItem(atPath: directory)[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+        try store.close()
+    }
+
+    @Test func `a full disk refuses, keeps what it had, and takes again when there is room`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
+        _ = try await fixture.append(fixture.envelope(1))
+        try await fixture.store.limitPages(toUsedPlus: 4)
+        var position: Int64 = 2
+        var fault: StoreFault?
+        while fault == nil, position < 200 {
+            do {
+                _ = try await fixture.append(fixture.envelope(position, bytes: 4000))
+                position += 1
+            } catch {
+                fault = error as? StoreFault
+            }
+        }
+        #expect(fault?.kind == .full)
+        let waiting = try await fixture.waiting(limit: 1000).map(\.position)
+        #expect(waiting == Array(1..<position))
+        try await fixture.store.limitPages(toUsedPlus: 1_000_000)
+        #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
+    }
+}

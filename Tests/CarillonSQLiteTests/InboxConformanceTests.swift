@@ -1,0 +1,253 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct InboxConformanceTests {
+    private let start = StoreFixture.start
+
+    @Test(arguments: StoreKind.allCases)
+    func `what was appended waits, in order, byte for byte`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        let envelopes = [fixture.envelope(1), fixture.envelope(2, on: fixture.second, bytes: 0), fixture.envelope(5, bytes: 5000)]
+        for envelope in envelopes { #expect(try await fixture.append(envelope) == .stored(replaced: nil)) }
+        #expect(try await fixture.waiting() == envelopes)
+        #expect(try await fixture.waiting(after: 2) == [envelopes[2]])
+        #expect(try await fixture.waiting(limit: 1) == [envelopes[0]])
+        #expect(try await fixture.store.waitingCount(device: fixture.device.serial, at: start) == 3)
+        #expect(try await fixture.store.lastPosition() == 5)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a limit of bytes gives at least one envelope`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        for position in 1...3 { _ = try await fixture.append(fixture.envelope(Int64(position), bytes: 1000)) }
+        let some = try await fixture.store.waiting(device: fixture.device.serial, after: 0, limit: 9, bytes: 10, at: start)
+        #expect(some.map(\.position) == [1])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an acknowledged envelope is gone, and its outcome can be asked for`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        for position in 1...3 { _ = try await fixture.append(fixture.envelope(Int64(position))) }
+        let settle = InboxOperation.settle(
+            fixture.envelope(2).id, device: fixture.device.serial, Settlement(.acknowledged, code: 100, at: start))
+        #expect(try await fixture.store.commit([settle, settle]) == [.settled, .notWaiting])
+        #expect(try await fixture.waiting().map(\.position) == [1, 3])
+        let record = try #require(try await fixture.store.record(of: fixture.envelope(2).id, at: start))
+        #expect(record.settlement == Settlement(.acknowledged, code: 100, at: start))
+        #expect(try await fixture.outcome(1) == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `another device, or another secret, settles nothing`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1))
+        let forged = MessageID(position: 1, secret: Bytes16(high: 0, low: 0))
+        let results = try await fixture.store.commit([
+            .settle(fixture.envelope(1).id, device: DeviceSerial(99), Settlement(.acknowledged, at: start)),
+            .settle(forged, device: fixture.device.serial, Settlement(.acknowledged, at: start)),
+            .settle(forged, device: nil, Settlement(.cancelled, at: start)),
+        ])
+        #expect(results == [.notWaiting, .notWaiting, .notWaiting])
+        #expect(try await fixture.waiting().count == 1)
+        #expect(try await fixture.store.record(of: forged, at: start) == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a nack after the ack adds its code and changes nothing else`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1))
+        let id = fixture.envelope(1).id
+        _ = try await fixture.store.commit([
+            .settle(id, device: fixture.device.serial, Settlement(.acknowledged, code: 100, at: start)),
+            .settle(id, device: fixture.device.serial, Settlement(.failed, code: 301, at: start)),
+            .settle(id, device: nil, Settlement(.cancelled, at: start)),
+        ])
+        let record = try #require(try await fixture.store.record(of: id, at: start))
+        #expect(record.settlement == Settlement(.acknowledged, code: 301, at: start))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `TTL is exact to the millisecond, swept or not`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1, ttl: 1))
+        let before = start.adding(milliseconds: 999)
+        let after = start.adding(milliseconds: 1000)
+        #expect(try await fixture.waiting(at: before).count == 1)
+        #expect(try await fixture.waiting(at: after).isEmpty)
+        #expect(try await fixture.outcome(1, at: before) == nil)
+        #expect(try await fixture.outcome(1, at: after) == .expired)
+        let late = Settlement(.acknowledged, at: after)
+        #expect(
+            try await fixture.store.commit([.settle(fixture.envelope(1).id, device: fixture.device.serial, late)])
+                == [.notWaiting])
+        _ = try await fixture.store.sweep(at: after, limit: 10)
+        #expect(try await fixture.outcome(1, at: after) == .expired)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `outcomes are forgotten after their time, in steps`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(outcomeRetentionSeconds: 100))
+        for position in 1...5 { _ = try await fixture.append(fixture.envelope(Int64(position), ttl: 1)) }
+        let expired = start.adding(seconds: 2)
+        #expect(try await fixture.store.sweep(at: expired, limit: 3))
+        #expect(try await !fixture.store.sweep(at: expired, limit: 3))
+        #expect(try await fixture.outcome(5, at: expired) == .expired)
+        let forgotten = start.adding(seconds: 1 + 100)
+        while try await fixture.store.sweep(at: forgotten, limit: 2) {}
+        for position in 1...5 {
+            #expect(try await fixture.store.record(of: fixture.envelope(Int64(position)).id, at: forgotten) == nil)
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a topic keeps only the newest, on its own channel`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        #expect(try await fixture.append(fixture.envelope(1), topic: "t") == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(2, on: fixture.second), topic: "t") == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(3), topic: "u") == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(4), topic: "t") == .stored(replaced: fixture.envelope(1).id))
+        #expect(try await fixture.waiting().map(\.position) == [2, 3, 4])
+        #expect(try await fixture.outcome(1) == .replaced)
+        let acknowledge = InboxOperation.settle(
+            fixture.envelope(4).id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
+        _ = try await fixture.store.commit([acknowledge])
+        #expect(try await fixture.append(fixture.envelope(5), topic: "t") == .stored(replaced: nil))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an expired message is not replaced but expired`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1, ttl: 1), topic: "t")
+        let later = start.adding(seconds: 5)
+        _ = try await fixture.append(fixture.envelope(2, at: later), topic: "t")
+        #expect(try await fixture.outcome(1, at: later) == .expired)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a full inbox refuses, and takes again when there is room`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 2))
+        #expect(try await fixture.append(fixture.envelope(1, ttl: 10)) == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(2)) == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(3)) == .full)
+        #expect(try await fixture.waiting().map(\.position) == [1, 2])
+        let later = start.adding(seconds: 11)
+        #expect(try await fixture.append(fixture.envelope(4, at: later)) == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(5, at: later)) == .full)
+        _ = try await fixture.store.commit([
+            .settle(fixture.envelope(2).id, device: fixture.device.serial, Settlement(.acknowledged, at: later))
+        ])
+        #expect(try await fixture.append(fixture.envelope(6, at: later)) == .stored(replaced: nil))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `bytes fill an inbox too`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(inboxBytes: 3000))
+        #expect(try await fixture.append(fixture.envelope(1, bytes: 2000)) == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(2, bytes: 2000)) == .full)
+        #expect(try await fixture.append(fixture.envelope(3, bytes: 100)) == .stored(replaced: nil))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an idempotency key gives the first answer again, to the same request only`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
+        let other = IdempotencyClaim(keyHash: [1], fingerprint: [3], validUntil: start.adding(seconds: 86_400))
+        #expect(try await fixture.append(fixture.envelope(1), claim: claim) == .stored(replaced: nil))
+        let again = InboxResult.duplicate(
+            of: fixture.envelope(1).id, acceptedAt: start, expiresAt: start.adding(seconds: 60), outcome: nil)
+        #expect(try await fixture.append(fixture.envelope(2), claim: claim) == again)
+        #expect(try await fixture.append(fixture.envelope(3), claim: other) == .keyReused)
+        #expect(try await fixture.append(fixture.envelope(4, on: fixture.second), claim: other) == .stored(replaced: nil))
+        #expect(try await fixture.waiting().map(\.position) == [1, 4])
+        let nextDay = start.adding(seconds: 86_400)
+        #expect(try await fixture.append(fixture.envelope(5, at: nextDay), claim: other) == .stored(replaced: nil))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a refused message leaves its idempotency key free`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 1))
+        _ = try await fixture.append(fixture.envelope(1))
+        let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
+        #expect(try await fixture.append(fixture.envelope(2), claim: claim) == .full)
+        _ = try await fixture.store.commit([
+            .settle(fixture.envelope(1).id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
+        ])
+        #expect(try await fixture.append(fixture.envelope(3), claim: claim) == .stored(replaced: nil))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a closed channel takes nothing, and its messages end as gone`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1))
+        _ = try await fixture.append(fixture.envelope(2, on: fixture.second))
+        #expect(
+            try await fixture.store.closeChannel(fixture.first.id, device: fixture.device.serial, at: start)
+                == fixture.first.serial)
+        #expect(try await fixture.append(fixture.envelope(3)) == .channelGone)
+        #expect(try await fixture.outcome(1) == .gone)
+        #expect(try await fixture.waiting().map(\.position) == [2])
+        let again = try await StoreFixture.open(1, of: fixture.device, in: fixture.store)
+        #expect(again.serial != fixture.first.serial)
+        #expect(try await fixture.append(fixture.envelope(4)) == .channelGone)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an event closes its channel and waits until the device has heard it`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1))
+        var event = fixture.envelope(2)
+        event.kind = .channelError(code: 503)
+        event.expiresAt = .never
+        #expect(try await fixture.append(event) == .stored(replaced: nil))
+        #expect(try await fixture.store.channel(fixture.first.serial) == nil)
+        #expect(try await fixture.outcome(1) == .gone)
+        #expect(try await fixture.waiting(at: start.adding(seconds: 99_999_999)) == [event])
+        event = fixture.envelope(3)
+        event.kind = .channelClosed
+        #expect(try await fixture.append(event) == .channelGone)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a message of TTL 0 never waits, and its outcome is what the device said, or dropped`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        for position in 1...2 { _ = try await fixture.append(fixture.envelope(Int64(position), ttl: 0, bytes: 0)) }
+        #expect(try await fixture.waiting().isEmpty)
+        #expect(try await fixture.outcome(1) == nil)
+        _ = try await fixture.store.commit([
+            .settle(fixture.envelope(1).id, device: fixture.device.serial, Settlement(.acknowledged, code: 100, at: start))
+        ])
+        let later = start.adding(seconds: 61)
+        #expect(try await fixture.outcome(1, at: later) == .acknowledged)
+        #expect(try await fixture.outcome(2, at: later) == .dropped)
+        _ = try await fixture.store.sweep(at: later, limit: 10)
+        #expect(try await fixture.outcome(2, at: later) == .dropped)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `deleting a device or an app takes its inbox with it, and leaves the outcomes`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1))
+        let removed = try #require(try await fixture.store.deleteDevice(fixture.device.serial, at: start))
+        #expect(removed.devices == [fixture.device.serial])
+        #expect(Set(removed.channels) == [fixture.first.serial, fixture.second.serial])
+        #expect(try await fixture.outcome(1) == .gone)
+        #expect(try await fixture.append(fixture.envelope(2)) == .channelGone)
+        #expect(try await fixture.store.deleteDevice(fixture.device.serial, at: start) == nil)
+        #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start) != nil)
+        #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start) == nil)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `concurrent commits are all done, each once`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        await withThrowingTaskGroup(of: Void.self) { group in
+            for position in 1...300 {
+                group.addTask { _ = try await fixture.append(fixture.envelope(Int64(position))) }
+            }
+        }
+        #expect(try await fixture.waiting(limit: 1000).map(\.position) == (1...300).map(Int64.init))
+    }
+}

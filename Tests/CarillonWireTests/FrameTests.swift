@@ -1,0 +1,111 @@
+import CarillonWire
+import Testing
+
+struct FrameTests {
+    private func parse(_ text: String) throws -> ClientFrame { try ClientFrame(parsing: text.utf8) }
+
+    @Test func `an empty object and a ping are pings`() throws {
+        #expect(try parse("{}") == .ping)
+        #expect(try parse(#"{"messageType":"ping"}"#) == .ping)
+    }
+
+    @Test func `a hello takes whatever a user agent says of itself`() throws {
+        #expect(
+            try parse(#"{"messageType":"hello","uaid":"abc","use_webpush":true,"channelIDs":[],"broadcasts":{"a":"b"}}"#)
+                == .hello(.init(uaid: "abc")))
+        #expect(try parse(#"{"messageType":"hello","uaid":12}"#) == .hello(.init(uaid: "")))
+        #expect(
+            try parse(#"{"messageType":"hello","carillon":1,"device":"d","credential":"c"}"#)
+                == .hello(.init(carillon: 1, device: "d", credential: "c")))
+    }
+
+    @Test(arguments: [
+        (#"{"messageType":"nonsense"}"#, ClientFrame.Fault.unknownType("nonsense")),
+        (#"{"messageType":"ack"}"#, .badMember("updates")),
+        (#"{"messageType":"ack","updates":[{"channelID":"x"}]}"#, .badMember("version")),
+        (#"{"messageType":"ack","updates":7}"#, .badMember("updates")),
+        (#"{"messageType":"register"}"#, .badMember("channelID")),
+        (#"{"messageType":"register","channelID":7}"#, .badMember("channelID")),
+        (#"{"messageType":7}"#, .badMember("messageType")),
+        (#"{"uaid":"x"}"#, .badMember("messageType")),
+        ("[]", .notJSON), ("", .notJSON), ("7", .notJSON), ("{", .notJSON), ("null", .notJSON),
+    ])
+    func `what is no frame says why`(text: String, fault: ClientFrame.Fault) {
+        #expect(throws: fault) { try parse(text) }
+        #expect(fault.reason.utf8.count <= 123)
+    }
+
+    @Test(arguments: [
+        ClientFrame.hello(.init(uaid: "u", carillon: 1, device: "d", credential: "c")),
+        .register(.init(channelID: "c", key: "k", name: "a \"name\" with \\ and \u{1}")),
+        .unregister(channelID: "c", code: 200),
+        .ack([.init(version: "v", code: 100), .init(version: "w")]),
+        .nack(version: "v", code: 301),
+        .broadcastSubscribe(ids: ["a", "b"]),
+        .ping,
+    ])
+    func `a client's frame is read as it was written`(frame: ClientFrame) throws {
+        #expect(try ClientFrame(parsing: frame.text) == frame)
+    }
+
+    @Test(arguments: [
+        ServerFrame.hello(.init(uaid: "u")),
+        .hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60))),
+        .register(.init(channelID: "c", status: 200, pushEndpoint: "http://x/push/t")),
+        .register(.init(channelID: "c", status: 400)),
+        .unregister(channelID: "c", status: 200),
+        .notification(.init(channelID: "c", version: "v", body: [], coding: nil)),
+        .notification(.init(channelID: "c", version: "v", body: [0, 255, 1], coding: .init(.aes128gcm))),
+        .notification(
+            .init(channelID: "c", version: "v", body: [9], coding: .init(.aesgcm, encryption: "salt=x", cryptoKey: "dh=y"))),
+        .channelEvent(.init(channelID: "c", version: "v", event: .closed)),
+        .channelEvent(.init(channelID: "c", version: "v", event: .error(code: 503))),
+        .caughtUp, .goodbye(delaySeconds: 3), .pong,
+    ])
+    func `a server's frame is read as it was written`(frame: ServerFrame) throws {
+        #expect(try ServerFrame.parse(frame.text) == frame)
+    }
+
+    @Test func `a message without a body has neither data nor headers`() throws {
+        let frame = ServerFrame.notification(.init(channelID: "c", version: "v", body: [], coding: .init(.aes128gcm)))
+        let text = String(decoding: frame.text, as: UTF8.self)
+        #expect(text == #"{"messageType":"notification","channelID":"c","version":"v"}"#)
+    }
+
+    @Test func `a frame type that a client does not know is none, and no fault`() throws {
+        #expect(try ServerFrame.parse(Array(#"{"messageType":"future"}"#.utf8)) == nil)
+        #expect(throws: ServerFrame.Fault.self) { try ServerFrame.parse(Array("nonsense".utf8)) }
+    }
+
+    @Test func `random bytes are a fault and never a crash`() {
+        var generator = SeededGenerator(seed: 0xCA11)
+        for _ in 0..<2000 {
+            let bytes = (0..<Int.random(in: 0...64, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            _ = try? ClientFrame(parsing: bytes)
+            _ = try? ServerFrame.parse(bytes)
+        }
+    }
+
+    @Test func `a frame with any one byte changed is read, or refused, and never crashes`() {
+        var generator = SeededGenerator(seed: 42)
+        let frame = ClientFrame.ack([.init(version: "abc", code: 100), .init(version: "\u{1F514}")]).text
+        for index in frame.indices {
+            var changed = frame
+            changed[index] = UInt8.random(in: 0...255, using: &generator)
+            _ = try? ClientFrame(parsing: changed)
+        }
+    }
+}
+
+/// The same numbers each run (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}

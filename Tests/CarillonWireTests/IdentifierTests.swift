@@ -1,0 +1,58 @@
+import CarillonWire
+import Testing
+
+struct IdentifierTests {
+    @Test(arguments: 0...40)
+    func `base64url comes back as it went`(count: Int) {
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
+        let text = Base64URL.encode(bytes)
+        #expect(Base64URL.decode(text) == bytes)
+        #expect(text.utf8.count == Base64URL.encodedLength(of: count))
+        #expect(!text.contains("="))
+    }
+
+    @Test(arguments: [("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zg", "f"), ("-_-_", nil), ("+/+/", nil)])
+    func `base64url reads both alphabets, padded or not`(text: String, expected: String?) {
+        let decoded = Base64URL.decode(text)
+        #expect(decoded == (expected.map { Array($0.utf8) } ?? [0xFB, 0xFF, 0xBF]))
+    }
+
+    @Test(arguments: ["A", "AAAAA", "A=", "AA=", "AAA==", "====", "A A", "Zg==Zg", "é"])
+    func `base64url refuses what is not base64`(text: String) {
+        #expect(Base64URL.decode(text) == nil)
+    }
+
+    @Test func `a message identifier is read back, and has no part in common with its neighbour`() throws {
+        var generator = SystemRandomNumberGenerator()
+        let first = MessageID(position: 7, secret: .random(using: &generator))
+        let second = MessageID(position: 8, secret: .random(using: &generator))
+        #expect(MessageID(first.description) == first)
+        #expect(first.description.utf8.count == 32)
+        #expect(first.description.prefix(4) != second.description.prefix(4))
+    }
+
+    @Test(arguments: ["", "x", String(repeating: "A", count: 31), String(repeating: "A", count: 33), String(repeating: "*", count: 32)])
+    func `a malformed message identifier is none`(text: String) {
+        #expect(MessageID(text) == nil)
+    }
+
+    @Test func `a channel identifier is a UUID with dashes`() throws {
+        let id = try #require(ChannelID("C1E60F9B-28e2-417b-9997-234ebc94f72b"))
+        #expect(id.description == "c1e60f9b-28e2-417b-9997-234ebc94f72b")
+        #expect(ChannelID("c1e60f9b28e2417b9997234ebc94f72b") == nil)
+        #expect(ChannelID("c1e60f9b-28e2-417b-9997-234ebc94f72") == nil)
+        #expect(ChannelID("g1e60f9b-28e2-417b-9997-234ebc94f72b") == nil)
+    }
+
+    @Test func `random channel identifiers are of version 4`() {
+        var generator = SystemRandomNumberGenerator()
+        let text = Array(ChannelID.random(using: &generator).description)
+        #expect(text[14] == "4")
+        #expect("89ab".contains(text[19]))
+    }
+
+    @Test(arguments: [("com.example.app", true), ("a", true), ("", false), (".a", false), ("a.", false), ("a b", false), ("a/b", false), (String(repeating: "a", count: 129), false)])
+    func `apps are named like bundle identifiers`(text: String, isValid: Bool) {
+        #expect((AppID(text) != nil) == isValid)
+    }
+}

@@ -1,0 +1,46 @@
+import CarillonWire
+import Foundation
+import Testing
+
+struct StrictJSONTests {
+    private func fault<Body: StrictBody>(_ type: Body.Type, _ text: String) -> Refusal? {
+        do {
+            _ = try StrictJSON.decode(type, from: Data(text.utf8))
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: [
+        ("{}", ErrorCode.fieldMissing, "id"),
+        (#"{"id":7}"#, .fieldInvalid, "id"),
+        (#"{"id":null}"#, .fieldInvalid, "id"),
+        (#"{"id":"a","idd":1}"#, .fieldUnknown, "idd"),
+        ("{", .jsonInvalid, "JSON"), ("", .jsonInvalid, "JSON"), ("[]", .jsonInvalid, "JSON"), ("\"x\"", .jsonInvalid, "JSON"),
+    ])
+    func `a body is refused with what is wrong and where`(text: String, code: ErrorCode, word: String) throws {
+        let refusal = try #require(fault(CreateApp.self, text))
+        #expect(refusal.code == code)
+        #expect(refusal.detail.contains(word))
+    }
+
+    @Test func `the place inside a list is named`() throws {
+        let refusal = try #require(
+            fault(InboxResults.self, #"{"results":[{"version":"a","result":"b"},{"version":3,"result":"b"}]}"#))
+        #expect(refusal.code == .fieldInvalid)
+        #expect(refusal.detail.contains("results"))
+        #expect(refusal.detail.contains("version"))
+    }
+
+    @Test func `a good body is read`() throws {
+        #expect(try StrictJSON.decode(RegisterChannel.self, from: Data(#"{"channelID":"c","name":null}"#.utf8)).channelID == "c")
+    }
+
+    @Test(arguments: ErrorCode.allCases)
+    func `every entry of the catalogue has a status of its class and a title`(code: ErrorCode) {
+        #expect((400..<600).contains(code.status))
+        #expect(!code.title.isEmpty)
+        #expect(!(code.isRetryable && [400, 401, 403, 404, 410, 413].contains(code.status)))
+    }
+}
