@@ -13,5 +13,7 @@ struct Carillon: AsyncParsableCommand {
             65 refused for what was asked; 66 a file cannot be read; 69 the server cannot be reached; \
             73 the data directory cannot be used; 75 try again later; 77 the key is not valid for this.
             """,
-        subcommands: [ServeCommand.self, AppsCommand.self, KeysCommand.self, SendCommand.self])
+        subcommands: [
+            ServeCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, ListenCommand.self, SendCommand.self,
+        ])
 }

@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -10,6 +12,7 @@
 /// however it ends.
 final class DirectoryLock: Sendable {
     private let descriptor: Int32
+    private let isHeld = Atomic<Bool>(true)
 
     /// Creates the directory when it is missing, for its owner only.
     init(directory: String) throws {
@@ -27,5 +30,9 @@ final class DirectoryLock: Sendable {
         }
     }
 
-    deinit { close(descriptor) }
+    deinit { release() }
+
+    func release() {
+        if isHeld.exchange(false, ordering: .relaxed) { close(descriptor) }
+    }
 }

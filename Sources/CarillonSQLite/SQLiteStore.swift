@@ -61,8 +61,11 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Closes the file. Calls after this fail.
-    package func close() throws { try database.close() }
+    /// Closes the file, and lets another process have the directory. Calls after this fail.
+    package func close() throws {
+        try database.close()
+        lock?.release()
+    }
 
     /// Answers when the store can be read.
     package func checkHealth() async throws {

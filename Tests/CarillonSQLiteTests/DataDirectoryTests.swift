@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2)))
 struct DataDirectoryTests {
-    private func fault(opening directory: String) -> StoreOpenFault? {
+    private func refusal(opening directory: String) -> StoreOpenFault? {
         do {
             try SQLiteStore(directory: directory).close()
             return nil
@@ -22,26 +22,19 @@ struct DataDirectoryTests {
         _ = try await fixture.append(fixture.envelope(1))
         let keys = try await fixture.store.tokenKeys { Array(repeating: 1, count: 32) }
         try fixture.store.close()
-        try await withReleased(directory) { store in
-            #expect(
-                try await store.waiting(
-                    device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: StoreFixture.start
-                ).map(\.position) == [1])
-            #expect(try await store.tokenKeys { Array(repeating: 2, count: 32) } == keys)
-        }
-    }
-
-    /// Opens the directory after the store that had it is released.
-    private func withReleased(_ directory: String, _ work: (SQLiteStore) async throws -> Void) async throws {
-        let copy = try TemporaryDirectory.make() + "/copy"
-        try FileManager.default.copyItem(atPath: directory, toPath: copy)
-        try await work(try SQLiteStore(directory: copy))
+        let store = try SQLiteStore(directory: directory)
+        let waiting = try await store.waiting(
+            device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: StoreFixture.start)
+        #expect(waiting.map(\.position) == [1])
+        let again = try await store.tokenKeys { Array(repeating: 2, count: 32) }
+        #expect(again == keys)
+        try store.close()
     }
 
     @Test func `a directory in use is refused`() throws {
         let directory = try TemporaryDirectory.make()
         let store = try SQLiteStore(directory: directory)
-        #expect(fault(opening: directory)?.kind == .locked)
+        #expect(refusal(opening: directory)?.kind == .locked)
         try store.close()
     }
 
@@ -54,7 +47,7 @@ struct DataDirectoryTests {
         }
         try queue.close()
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
-        let fault = try #require(fault(opening: directory))
+        let fault = try #require(refusal(opening: directory))
         #expect(fault.kind == .newer)
         #expect(fault.description.contains("99"))
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
@@ -67,7 +60,7 @@ struct DataDirectoryTests {
         try queue.write { db in try db.execute(sql: "CREATE TABLE other (x)") }
         try queue.close()
         let before = try Data(contentsOf: URL(fileURLWithPath: path))
-        #expect(fault(opening: directory)?.kind == .foreign)
+        #expect(refusal(opening: directory)?.kind == .foreign)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
     }
 
@@ -76,15 +69,15 @@ struct DataDirectoryTests {
         let path = directory + "/carillon.sqlite"
         let nonsense = Data((0..<8192).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         try nonsense.write(to: URL(fileURLWithPath: path))
-        #expect(fault(opening: directory)?.kind == .damaged)
+        #expect(refusal(opening: directory)?.kind == .damaged)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == nonsense)
     }
 
     @Test func `a place that cannot be a directory is refused`() throws {
         let directory = try TemporaryDirectory.make()
         try Data().write(to: URL(fileURLWithPath: directory + "/file"))
-        #expect(fault(opening: directory + "/file")?.kind == .notWritable)
-        #expect(fault(opening: directory + "/missing/deeper")?.kind == .notWritable)
+        #expect(refusal(opening: directory + "/file")?.kind == .notWritable)
+        #expect(refusal(opening: directory + "/missing/deeper")?.kind == .notWritable)
     }
 
     @Test func `the database is for its owner only`() throws {

@@ -23,7 +23,7 @@ struct Printer: Sendable {
 enum JSONValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
     case text(String)
     case number(Int64)
-    case list([[String: JSONValue]])
+    case flag(Bool)
 
     init(stringLiteral value: String) { self = .text(value) }
     init(integerLiteral value: Int64) { self = .number(value) }
@@ -33,7 +33,7 @@ enum JSONValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiter
         switch self {
         case .text(let text): try container.encode(text)
         case .number(let number): try container.encode(number)
-        case .list(let list): try container.encode(list)
+        case .flag(let flag): try container.encode(flag)
         }
     }
 }

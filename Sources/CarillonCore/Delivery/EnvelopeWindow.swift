@@ -28,6 +28,12 @@ package struct EnvelopeWindow: Sendable {
         package var after: Int64
         package var limit: Int
         package var bytes: Int
+
+        package init(after: Int64, limit: Int, bytes: Int) {
+            self.after = after
+            self.limit = limit
+            self.bytes = bytes
+        }
     }
 
     package enum Offer: Equatable, Sendable {

@@ -1,0 +1,123 @@
+import CarillonWire
+
+/// The life of one channel, as a table that can be tested.
+///
+/// | State | Left by |
+/// |---|---|
+/// | none | `connectRequested` → connecting |
+/// | connecting | `registered` → open; `registrationFailed`, `connectTimedOut`, `deviceLost` → error |
+/// | open | `disconnectRequested` → disconnecting; `closedByServer` → closed; `failedByServer`, `deviceLost` → error |
+/// | disconnecting | `unregistered`, or any word of the server that the channel is dead → closed |
+/// | closed, error | `connectRequested` → connecting |
+///
+/// Any other fact changes nothing: it is refused when it came from the app, and ignored when it came from the server,
+/// which may repeat itself. The loss of a connection is not a fact here.
+struct ChannelMachine: Hashable, Sendable {
+    /// What the app is told.
+    enum Action: Equatable, Sendable {
+        case none
+        case tellOpened(token: String, host: String)
+        case tellClosed(token: String)
+        case tellError(code: Int)
+    }
+
+    private(set) var state = PushChannelState.none
+    /// The name that the server knows the channel by; a new one for each `connect`, so that tokens differ.
+    private(set) var channelID: ChannelID?
+    /// Kept after the end of the channel, so that the app can tell its backend which token died.
+    private(set) var endpoint: ChannelEndpoint?
+    /// The code with which the channel failed; nil unless it did.
+    private(set) var lastErrorCode: Int?
+
+    init() {}
+
+    /// Restores a channel from the store.
+    init(state: PushChannelState, channelID: ChannelID?, endpoint: ChannelEndpoint?, lastErrorCode: Int?) {
+        self.state = state
+        self.channelID = channelID
+        self.endpoint = endpoint
+        self.lastErrorCode = lastErrorCode
+    }
+
+    /// Whether messages for the channel are shown to the app.
+    var receivesMessages: Bool { state == .open || state == .disconnecting }
+
+    // MARK: Facts from the app
+
+    mutating func connectRequested(as channelID: ChannelID) throws(PushError) {
+        switch state {
+        case .connecting: throw PushError(.alreadyConnecting, "connect() was called on a channel that is connecting.")
+        case .open: throw PushError(.alreadyOpen, "connect() was called on a channel that is open.")
+        case .disconnecting:
+            throw PushError(
+                .stillDisconnecting, "connect() was called on a channel that is disconnecting; wait until it is closed."
+            )
+        case .none, .closed, .error:
+            self = ChannelMachine(state: .connecting, channelID: channelID, endpoint: nil, lastErrorCode: nil)
+        }
+    }
+
+    mutating func disconnectRequested() throws(PushError) {
+        guard state == .open else {
+            throw PushError(
+                .notOpen,
+                "disconnect() was called on a channel in the state \"\(state)\"; only an open one can be disconnected.")
+        }
+        state = .disconnecting
+    }
+
+    mutating func connectTimedOut() -> Action {
+        guard state == .connecting else { return .none }
+        return fail(ChannelErrorCode.notConnected)
+    }
+
+    // MARK: Facts from the server
+
+    mutating func registered(at endpoint: ChannelEndpoint) -> Action {
+        // An open channel keeps the endpoint that the app was given first.
+        guard state == .connecting else { return .none }
+        state = .open
+        self.endpoint = endpoint
+        return .tellOpened(token: endpoint.token, host: endpoint.host)
+    }
+
+    mutating func registrationFailed(code: Int) -> Action {
+        guard state == .connecting else { return .none }
+        return fail(code)
+    }
+
+    mutating func unregistered() -> Action {
+        guard state == .disconnecting else { return .none }
+        return close()
+    }
+
+    mutating func closedByServer() -> Action {
+        switch state {
+        case .open, .disconnecting: close()
+        case .connecting: fail(ChannelErrorCode.server.lowerBound)
+        case .none, .closed, .error: .none
+        }
+    }
+
+    mutating func failedByServer(code: Int) -> Action {
+        switch state {
+        case .connecting, .open: fail(code)
+        case .disconnecting: close()
+        case .none, .closed, .error: .none
+        }
+    }
+
+    /// The server does not know the device any more, and so none of its channels.
+    mutating func deviceLost() -> Action { failedByServer(code: ChannelErrorCode.deviceUnknown) }
+
+    private mutating func close() -> Action {
+        state = .closed
+        return .tellClosed(token: endpoint?.token ?? "")
+    }
+
+    private mutating func fail(_ code: Int) -> Action {
+        state = .error
+        lastErrorCode = code
+        return .tellError(code: code)
+    }
+}

@@ -1,0 +1,87 @@
+import CarillonWire
+
+/// An address at which backends reach this install of the app: one per purpose, by an identifier that the app chooses.
+///
+/// A channel is restored by its identifier: after a restart of the app, an open channel is open with the same token.
+/// Only the app, the server's operator, or a fault that cannot be mended ends it; the loss of a connection does not.
+/// Get one from ``PushClient/channel(_:)``.
+public final class PushChannel: Sendable {
+    /// The app's name for the channel, unique within the app.
+    public let identifier: String
+
+    let runner: SessionRunner
+    let inbox: ChannelInbox
+
+    init(identifier: String, runner: SessionRunner) {
+        self.identifier = identifier
+        self.runner = runner
+        inbox = runner.inbox(of: identifier)
+    }
+
+    deinit { runner.identifierReleased(identifier) }
+
+    /// Where the channel stands, as it is stored.
+    public var state: PushChannelState { machine.state }
+
+    /// The token that a backend sends to; nil before the first opening. It stays readable after the channel's end, so
+    /// that the app can say which token died.
+    public var token: String? { machine.endpoint?.token }
+
+    /// The URL that a backend posts messages to (RFC 8030's push resource); it has the token in it.
+    public var endpoint: String? { machine.endpoint?.text }
+
+    /// The host of ``endpoint``.
+    public var host: String? { machine.endpoint?.host }
+
+    /// Why the channel failed; nil unless its state is ``PushChannelState/error``.
+    public var lastErrorCode: Int? { machine.lastErrorCode }
+
+    /// What happens on the channel; see ``PushChannelEvents`` for the rule of acknowledgement.
+    ///
+    /// Iterate the events of each channel that is open: all channels share the server's window, and messages that
+    /// nobody takes hold up those behind them.
+    public var events: PushChannelEvents { PushChannelEvents(channel: self) }
+
+    /// Asks for the channel to be opened; legal when it was never connected, is closed, or has failed.
+    ///
+    /// The wish is durable when this returns, and the state is ``PushChannelState/connecting``. Exactly one event
+    /// follows: ``PushChannelEvent/opened(token:host:)`` or ``PushChannelEvent/error(code:)``. Without a connection the
+    /// channel waits for one, however long that takes and across restarts, unless there is a time-out.
+    /// - Parameter timeout: how long to wait for the answer, in this process; then the channel fails with code 0, and
+    ///   a registration that may have reached the server is withdrawn. Nil waits for ever.
+    /// - Throws: ``PushError`` with ``PushError/Code/alreadyConnecting``, ``PushError/Code/alreadyOpen`` or
+    ///   ``PushError/Code/stillDisconnecting``, or with ``PushError/Code/storageUnavailable``; nothing has changed
+    ///   then. Cancelling the task does not take the wish back.
+    public func connect(timeout: Duration? = nil) async throws(PushError) {
+        let identifier = identifier
+        let id = runner.makeChannelID()
+        try await runner.perform { (session, context) throws(PushError) in
+            try session.connectRequested(identifier, as: id, deadline: timeout.map { context.now + $0 })
+        }
+    }
+
+    /// Asks for the channel to be closed; legal when it is open.
+    ///
+    /// The wish is durable when this returns, and the state is ``PushChannelState/disconnecting``. Messages still
+    /// arrive until ``PushChannelEvent/closed(token:)``. Without a connection the server is told at the next one.
+    /// - Throws: ``PushError`` with ``PushError/Code/notOpen``, or with ``PushError/Code/storageUnavailable``; nothing
+    ///   has changed then. Cancelling the task does not take the wish back.
+    public func disconnect() async throws(PushError) {
+        let identifier = identifier
+        try await runner.perform { (session, _) throws(PushError) in
+            try session.disconnectRequested(identifier)
+        }
+    }
+
+    private var machine: ChannelMachine { runner.channel(identifier) }
+
+    func event(for entry: ChannelInbox.Entry) -> PushChannelEvent? {
+        switch entry {
+        case .change(.tellOpened(let token, let host)): .opened(token: token, host: host)
+        case .change(.tellClosed(let token)): .closed(token: token)
+        case .change(.tellError(let code)): .error(code: code)
+        case .change(.none): nil
+        case .message(let frame): .message(PushMessage(frame, channel: identifier, runner: runner))
+        }
+    }
+}

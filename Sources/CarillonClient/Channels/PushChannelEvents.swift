@@ -1,0 +1,85 @@
+import CarillonWire
+
+/// What happens on a channel, in order.
+///
+/// Asking for the next event says that the one before it was handled; that is when a message is acknowledged. What
+/// happens while nobody iterates is kept. An iteration that breaks off, by `break`, an error or cancellation, has not
+/// handled the event it was shown last: the next iteration begins with it.
+///
+/// One iteration at a time: the first `next()` of another one throws ``PushError`` with
+/// ``PushError/Code/alreadyIterating``. The sequence ends when the task is cancelled and when the client stops; an
+/// iteration that begins before the client is started waits for it.
+public struct PushChannelEvents: AsyncSequence, Sendable {
+    public typealias Element = PushChannelEvent
+    public typealias Failure = PushError
+
+    let channel: PushChannel
+
+    /// Prepares an iteration; it begins with the first call of `next()`.
+    public func makeAsyncIterator() -> Iterator { Iterator(channel: channel) }
+
+    /// One reader's place in the events of a channel.
+    public struct Iterator: AsyncIteratorProtocol {
+        public typealias Element = PushChannelEvent
+        public typealias Failure = PushError
+
+        private let channel: PushChannel
+        private let run: UInt64
+        private var claim: InboxClaim?
+        private var shown: ChannelInbox.Numbered?
+
+        init(channel: PushChannel) {
+            self.channel = channel
+            run = channel.inbox.run
+        }
+
+        /// Says that the event before was handled, and waits for the next one; nil when the task was cancelled or the
+        /// client stopped. In a cancelled task nothing is said of the event before.
+        /// - Throws: ``PushError`` with ``PushError/Code/alreadyIterating``, or with
+        ///   ``PushError/Code/storageUnavailable`` when the answer could not be stored; the message then comes again.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(PushError) -> PushChannelEvent? {
+            guard !Task.isCancelled else { return end() }
+            if claim == nil {
+                guard let fresh = InboxClaim(channel.inbox) else {
+                    throw PushError(
+                        .alreadyIterating,
+                        "The events of the channel \"\(channel.identifier)\" are being iterated already.")
+                }
+                claim = fresh
+            }
+            if let shown {
+                if case .message(let message) = shown.entry {
+                    try await channel.runner.answer(
+                        HandledMessage(id: message.version, code: ResultCode.delivered), on: channel.identifier)
+                }
+                channel.inbox.remove(shown.number)
+                self.shown = nil
+            }
+            guard let next = await channel.inbox.first(inRun: run) else { return end() }
+            shown = next
+            return channel.event(for: next.entry)
+        }
+
+        private mutating func end() -> PushChannelEvent? {
+            claim = nil
+            shown = nil
+            return nil
+        }
+    }
+}
+
+/// The right to iterate, given back when the iteration is gone.
+private final class InboxClaim: Sendable {
+    private let inbox: ChannelInbox
+    private let holder: UInt64
+
+    init?(_ inbox: ChannelInbox) {
+        guard let holder = inbox.claim() else { return nil }
+        self.inbox = inbox
+        self.holder = holder
+    }
+
+    deinit { inbox.release(holder) }
+}

@@ -1,0 +1,96 @@
+import CarillonWire
+public import Logging
+
+extension PushClient {
+    /// Everything that a client must know before it runs.
+    public struct Configuration: Sendable {
+        /// The server's base address, `https://push.example.com` or `http://127.0.0.1:8080`. A path is kept.
+        public var server: String
+        /// The app's name on the server: `com.example.app`.
+        public var app: String
+        /// A key with the role `client`. It is sent once, to register the device, and never logged.
+        public var clientKey: String
+        /// The directory of the durable state, made if it does not exist.
+        ///
+        /// It belongs to one client at a time, and must not lie in a container that several programs share.
+        public var storageDirectory: String
+        /// Where the client says what it does. Without one it says nothing. No secret and no payload is logged.
+        public var logger: Logger
+        /// A PEM file of certificates to trust instead of the system's, for servers with a private authority.
+        public var trustRootsPath: String?
+        /// How the client waits between attempts to reach the server.
+        public var backOff: BackOff
+        /// How long one attempt may take, from name resolution until the server has accepted the connection.
+        public var connectTimeout: Duration
+        /// How long a connection may be silent before the client asks for a sign of life; nil takes what the server
+        /// proposes.
+        public var keepAlive: Duration?
+
+        /// Makes a configuration; what is not given has its default.
+        public init(
+            server: String,
+            app: String,
+            clientKey: String,
+            storageDirectory: String,
+            logger: Logger = Logger(label: "carillon.client", factory: { _ in SwiftLogNoOpLogHandler() }),
+            trustRootsPath: String? = nil,
+            backOff: BackOff = BackOff(),
+            connectTimeout: Duration = .seconds(10),
+            keepAlive: Duration? = nil
+        ) {
+            self.server = server
+            self.app = app
+            self.clientKey = clientKey
+            self.storageDirectory = storageDirectory
+            self.logger = logger
+            self.trustRootsPath = trustRootsPath
+            self.backOff = backOff
+            self.connectTimeout = connectTimeout
+            self.keepAlive = keepAlive
+        }
+    }
+
+    /// How long the client waits between attempts: the wait doubles with each failure, up to a maximum, and is
+    /// shortened by chance, so that many clients do not come back at once.
+    public struct BackOff: Hashable, Sendable {
+        /// The wait after the first failure.
+        public var initial: Duration
+        /// The longest wait, unless the server asks for more.
+        public var maximum: Duration
+        /// Which part of each wait is left to chance, from 0 to 1.
+        public var jitter: Double
+
+        /// Makes a schedule; without arguments, half a second to one minute, half of it left to chance.
+        public init(initial: Duration = .milliseconds(500), maximum: Duration = .seconds(60), jitter: Double = 0.5) {
+            self.initial = initial
+            self.maximum = maximum
+            self.jitter = jitter
+        }
+    }
+}
+
+extension PushClient.Configuration {
+    func checkedServer() throws(PushError) -> WebAddress {
+        guard let address = WebAddress(http: server), !server.contains("?") else {
+            throw PushError(
+                .configurationInvalid,
+                "server: \"\(server)\" is not an http: or https: address such as https://push.example.com.")
+        }
+        guard AppID(app) != nil else {
+            throw PushError(.configurationInvalid, "app: \"\(app)\" is not a name such as com.example.app.")
+        }
+        // Anything else could not stand in an HTTP header.
+        guard !clientKey.isEmpty, clientKey.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw PushError(.configurationInvalid, "clientKey: a key is printable ASCII without spaces, and not empty.")
+        }
+        guard backOff.initial > .zero, backOff.maximum >= backOff.initial, (0...1).contains(backOff.jitter) else {
+            throw PushError(
+                .configurationInvalid,
+                "backOff: initial must be positive, maximum not smaller, and jitter between 0 and 1.")
+        }
+        guard connectTimeout > .zero, keepAlive.map({ $0 > .zero }) ?? true else {
+            throw PushError(.configurationInvalid, "connectTimeout and keepAlive must be positive.")
+        }
+        return address
+    }
+}

@@ -1,0 +1,70 @@
+/// What went wrong, for a program (``code``), for a person (``message``) and for the log (``cause``).
+///
+/// What becomes of a channel is not an error but an event: see ``PushChannelEvent/error(code:)``.
+public struct PushError: Error, Sendable {
+    /// The kind of fault. More kinds may come: keep a `default` when you switch over it.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The stable name of the kind.
+        public let description: String
+
+        private init(_ description: String) { self.description = description }
+
+        /// A setting has a value that cannot work; the message names it.
+        public static let configurationInvalid = Code("configurationInvalid")
+        /// A channel identifier is empty or longer than 256 bytes of UTF-8.
+        public static let identifierInvalid = Code("identifierInvalid")
+        /// Another live ``PushChannel`` has this identifier.
+        public static let identifierInUse = Code("identifierInUse")
+        /// `connect` on a channel that is connecting.
+        public static let alreadyConnecting = Code("alreadyConnecting")
+        /// `connect` on a channel that is open.
+        public static let alreadyOpen = Code("alreadyOpen")
+        /// `connect` on a channel whose disconnection is not finished.
+        public static let stillDisconnecting = Code("stillDisconnecting")
+        /// `disconnect` on a channel that is not open.
+        public static let notOpen = Code("notOpen")
+        /// The client runs already: it was started twice, or started and run.
+        public static let alreadyRunning = Code("alreadyRunning")
+        /// Another iteration of the channel's events goes on.
+        public static let alreadyIterating = Code("alreadyIterating")
+        /// The durable state cannot be read or written; the cause says why.
+        public static let storageUnavailable = Code("storageUnavailable")
+        /// Another client, in this process or another, has the storage open.
+        public static let storageInUse = Code("storageInUse")
+        /// The file is damaged, or is not a store of this library. It was left as it is.
+        public static let storageDamaged = Code("storageDamaged")
+        /// The file was written by a newer version of this library. It was left as it is.
+        public static let storageTooNew = Code("storageTooNew")
+        /// The storage holds the identity of another app, or of another server.
+        public static let storageMismatch = Code("storageMismatch")
+        /// The server could not be reached.
+        public static let serverUnreachable = Code("serverUnreachable")
+        /// The server cannot serve now; the client tries again by itself.
+        public static let serverUnavailable = Code("serverUnavailable")
+        /// The server refuses to register this device: the key or the app is wrong.
+        public static let registrationRefused = Code("registrationRefused")
+        /// The server does not know this device any more.
+        public static let deviceUnknown = Code("deviceUnknown")
+        /// The server said something that the protocol does not allow.
+        public static let protocolViolated = Code("protocolViolated")
+    }
+
+    /// What kind of fault it is.
+    public var code: Code
+    /// What was wrong, where, and what would be right. It never holds a token, a key or a payload.
+    public var message: String
+    /// The fault beneath, when there was one.
+    public var cause: (any Error)?
+
+    /// Makes an error, for instance in the tests of an app.
+    public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+        self.code = code
+        self.message = message
+        self.cause = cause
+    }
+}
+
+extension PushError: CustomStringConvertible {
+    /// The code and the message.
+    public var description: String { "\(code): \(message)" }
+}

@@ -1,0 +1,66 @@
+import CarillonWire
+
+extension ClientSession {
+    /// A frame came. `handledCode` is what the app said of this message before, when it is a message that it had.
+    mutating func received(
+        _ frame: ServerFrame, handledCode: Int?, at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
+        receivedSignOfLife(at: now)
+        switch (phase, frame) {
+        case (.identifying, .hello(let hello)):
+            return identified(hello, at: now)
+        case (.identifying, .pong), (.identifying, .goodbye), (.live, .pong), (.live, .unknownBroadcasts):
+            if case .goodbye(let seconds) = frame { goodbyeDelay = .seconds(seconds) }
+            return []
+        case (.identifying, _), (.live, .hello):
+            return close(.protocolError)
+        case (.live, .register(let answer)):
+            return registrationAnswered(answer)
+        case (.live, .unregister(let channelID, let status)):
+            return unregistrationAnswered(channelID, status: status, at: now)
+        case (.live, .notification(let message)):
+            return notificationReceived(message, handledCode: handledCode)
+        case (.live, .channelEvent(let event)):
+            return channelEventReceived(event)
+        case (.live, .caughtUp):
+            schedule.succeeded()
+            return []
+        case (.live, .goodbye(let seconds)):
+            goodbyeDelay = .seconds(seconds)
+            return []
+        case (.stopped, _), (.resting, _), (.registering, _), (.opening, _), (.closing, _), (.waiting, _):
+            // What was under way when the connection ended comes again.
+            return []
+        }
+    }
+
+    private mutating func identified(_ hello: ServerFrame.Hello, at now: ContinuousClock.Instant) -> [SessionAction] {
+        // A server that does not answer as Carillon has made a stranger of us: nothing would ever arrive.
+        guard let carillon = hello.carillon else { return close(.protocolError) }
+        phase = .live
+        let proposed = carillon.keepAliveSeconds > 0 ? Duration.seconds(carillon.keepAliveSeconds) : nil
+        keepAlive = KeepAlive(
+            interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)
+        availability.service = true
+        let results = queuedResults.map { SessionAction.send($0.frame) }
+        queuedResults = []
+        return results + catchUp() + [.tellAvailability(availability)]
+    }
+
+    private mutating func notificationReceived(
+        _ message: NotificationFrame, handledCode: Int?
+    ) -> [SessionAction] {
+        let id = message.version
+        if let handledCode { return [.send(HandledMessage(id: id, code: handledCode).frame)] }
+        guard !undecided.contains(id) else { return [] }
+        guard let channelID = ChannelID(message.channelID), let identifier = identifiers[channelID],
+            channels[identifier]?.receivesMessages == true
+        else {
+            // Nobody will ever take it, and it must not stop what comes behind it.
+            return [.send(HandledMessage(id: id, code: ResultCode.notDelivered).frame)]
+        }
+        guard undecided.count < Self.undecidedLimit else { return close(.policy) }
+        undecided.insert(id)
+        return [.deliver(.message(message), to: identifier)]
+    }
+}

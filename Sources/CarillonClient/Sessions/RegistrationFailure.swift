@@ -1,0 +1,9 @@
+/// Why there is no device yet.
+enum RegistrationFailure: Equatable, Sendable {
+    /// No answer came.
+    case unreachable
+    /// The server cannot now; it may say when to come back.
+    case unavailable(retryAfter: Duration?)
+    /// The same request will never succeed.
+    case refused
+}

@@ -1,0 +1,38 @@
+import Synchronization
+
+/// A signal between threads: sending one that was not taken yet changes nothing.
+final class SignalBox: Sendable {
+    private struct State {
+        var isSignalled = false
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    func send() {
+        let waiter = state.withLock { state in
+            if state.waiter == nil { state.isSignalled = true }
+            return state.waiter.take()
+        }
+        waiter?.resume()
+    }
+
+    /// Waits for a signal and takes it; returns at once when the task is cancelled. One task waits at a time.
+    func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isDone = state.withLock { state in
+                    if state.isSignalled || Task.isCancelled {
+                        state.isSignalled = false
+                        return true
+                    }
+                    state.waiter = continuation
+                    return false
+                }
+                if isDone { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.waiter.take() }?.resume()
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import GRDB
+
+/// The tables of the client's store, and their version.
+enum ClientSchema {
+    /// In the header of the file (`PRAGMA application_id`): "CrCl".
+    static let applicationID = 0x4372_436C
+    static let version = 1
+
+    /// Makes the tables in an empty file; refuses, without a change, a file that is damaged, foreign or newer.
+    static func prepare(_ database: Database) throws {
+        let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+        let tables = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") ?? 0
+        if found == 0, application == 0, tables == 0 {
+            try create(database)
+            return
+        }
+        guard application == applicationID else {
+            throw PushError(.storageDamaged, "The storage is an SQLite file of another program; it was left as it is.")
+        }
+        guard found <= version else {
+            throw PushError(
+                .storageTooNew,
+                "The storage has version \(found), and this library knows versions up to \(version); it was left as it is."
+            )
+        }
+        let verdict = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
+        guard verdict == "ok" else {
+            throw PushError(.storageDamaged, "The storage is damaged (\(verdict)); it was left as it is.")
+        }
+    }
+
+    private static func create(_ database: Database) throws {
+        try database.execute(sql: "PRAGMA journal_mode = WAL")
+        try database.inTransaction(.immediate) {
+            try database.execute(
+                sql: """
+                    -- One row: whose state this is, and who the device is to the server (null until it is registered).
+                    CREATE TABLE owner (
+                        id INTEGER PRIMARY KEY CHECK (id = 1),
+                        server TEXT NOT NULL,
+                        app TEXT NOT NULL,
+                        device TEXT,
+                        credential TEXT,
+                        socket TEXT,
+                        was_lost INTEGER NOT NULL DEFAULT 0
+                    ) STRICT;
+                    CREATE TABLE channel (
+                        identifier TEXT PRIMARY KEY,
+                        state TEXT NOT NULL,
+                        channel_id TEXT,
+                        endpoint TEXT,
+                        error_code INTEGER
+                    ) STRICT, WITHOUT ROWID;
+                    -- Channels that may exist on the server and that nobody wants.
+                    CREATE TABLE withdrawal (channel_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+                    -- Messages that the app has answered, in the order of its answers.
+                    CREATE TABLE handled (
+                        position INTEGER PRIMARY KEY AUTOINCREMENT,
+                        id TEXT NOT NULL UNIQUE,
+                        code INTEGER NOT NULL
+                    ) STRICT;
+                    PRAGMA application_id = \(applicationID);
+                    PRAGMA user_version = \(version);
+                    """)
+            return .commit
+        }
+    }
+}

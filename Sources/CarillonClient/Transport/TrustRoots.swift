@@ -1,0 +1,24 @@
+import NIOSSL
+
+/// Which certificates are believed.
+enum TrustRoots {
+    /// The settings of TLS for both HTTP and WebSocket: the peer's name is always verified.
+    static func configuration(path: String?) throws(PushError) -> TLSConfiguration {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        guard let path else { return configuration }
+        do {
+            let certificates = try NIOSSLCertificate.fromPEMFile(path)
+            guard !certificates.isEmpty else {
+                throw PushError(.configurationInvalid, "trustRootsPath: \(path) holds no certificate.")
+            }
+            configuration.trustRoots = .certificates(certificates)
+            return configuration
+        } catch let error as PushError {
+            throw error
+        } catch {
+            throw PushError(
+                .configurationInvalid, "trustRootsPath: \(path) is not a readable PEM file of certificates.",
+                cause: error)
+        }
+    }
+}

@@ -1,0 +1,41 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// An HTTP or WebSocket address, taken apart.
+struct WebAddress: Hashable, Sendable {
+    let text: String
+    let isSecure: Bool
+    /// A name, or an IP address without brackets.
+    let host: String
+    let port: Int
+    /// The path with its query, beginning with a slash.
+    let target: String
+    /// The host as the `Host` header has it, with the port where it is not the scheme's own.
+    let authority: String
+
+    /// The base address of a server.
+    init?(http text: String) { self.init(text, plain: "http", secure: "https") }
+
+    /// The address of a socket.
+    init?(webSocket text: String) { self.init(text, plain: "ws", secure: "wss") }
+
+    private init?(_ text: String, plain: String, secure: String) {
+        guard let components = URLComponents(string: text), let scheme = components.scheme?.lowercased(),
+            scheme == plain || scheme == secure, let host = components.host, !host.isEmpty,
+            components.user == nil, components.password == nil, components.fragment == nil
+        else { return nil }
+        self.text = text
+        isSecure = scheme == secure
+        let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        self.host = bare
+        let ordinary = isSecure ? 443 : 80
+        port = components.port ?? ordinary
+        guard (1...65_535).contains(port) else { return nil }
+        let path = components.percentEncodedPath.isEmpty ? "/" : components.percentEncodedPath
+        target = path + (components.percentEncodedQuery.map { "?" + $0 } ?? "")
+        authority = (bare.contains(":") ? "[\(bare)]" : bare) + (port == ordinary ? "" : ":\(port)")
+    }
+}

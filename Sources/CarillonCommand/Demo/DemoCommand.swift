@@ -1,0 +1,52 @@
+import ArgumentParser
+import CarillonClient
+import CarillonServer
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo", abstract: "Show one push on its way, then keep the server for you to try.",
+        discussion: "Everything is kept in a directory of its own, which is removed at the end unless you name one.")
+
+    @Option(help: "The address to listen on.") var listen = "127.0.0.1:8080"
+    @Option(help: "A directory for the demo's data.") var data: String?
+    @Flag(help: "Stop after the push instead of staying up.") var once = false
+
+    func run() async throws {
+        try await reportingFaults {
+            let directory =
+                data ?? FileManager.default.temporaryDirectory.appendingPathComponent("carillon-demo-\(getpid())").path
+            defer {
+                if data == nil { try? FileManager.default.removeItem(atPath: directory) }
+            }
+            try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+            try await run(in: directory)
+        }
+    }
+
+    private func run(in directory: String) async throws {
+        var flags = ["listen": listen, "data": directory + "/server", "dev": "true"]
+        flags["log"] = "warning"
+        let options = try await ServeOptions(flags: flags, file: nil)
+        OpenFiles.raiseLimit()
+        let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
+        let server = CarillonServer(settings: try options.settings(), logger: options.logger) { began.yield($0) }
+        let story = DemoStory(server: running, directory: directory, staysUp: !once)
+        let configuration = ServiceGroupConfiguration(
+            services: [
+                .init(service: server), .init(service: story, successTerminationBehavior: .gracefullyShutdownGroup),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
+        do {
+            try await ServiceGroup(configuration: configuration).run()
+        } catch let error as any IOErrorDescribing {
+            throw CommandFault(ExitStatus.unreachable, error.sentence(for: try options.settings()))
+        } catch let error as PushError {
+            throw CommandFault(error)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import ArgumentParser
+import CarillonClient
+import CarillonWire
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+struct ListenCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "listen", abstract: "Be an app: open a channel, and print what arrives on it.",
+        discussion: """
+            The state directory keeps the device's identity and the channel's token: the same directory gives the same \
+            endpoint at the next start. Ctrl-C ends; the channel stays open, and messages wait for the next start.
+
+            Events in JSON: opened (token, host, endpoint), message (id, body or bodyBase64), closed (token), error (code), \
+            availability (network, service).
+            """)
+
+    @Option(help: "The server's address, such as http://127.0.0.1:8080.") var server: String
+    @Option(help: "A client key of the app; CARILLON_KEY in the environment does as well.") var key: String?
+    @Option(help: "The app.") var app: String
+    @Option(help: "The channel's identifier, such as com.example.app.presence.") var channel: String
+    @Option(help: "A directory of this listener alone.") var state: String
+    @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(name: .customLong("close"), help: "Close the channel instead: its token dies.") var closes = false
+
+    func run() async throws {
+        try await reportingFaults {
+            do {
+                try await listen()
+            } catch let error as PushError {
+                throw CommandFault(error)
+            }
+        }
+    }
+
+    private func listen() async throws {
+        var configuration = PushClient.Configuration(
+            server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"] ?? "", storageDirectory: state)
+        var logger = Logger(label: "carillon.listen", factory: { StreamLogHandler.standardError(label: $0) })
+        logger.logLevel = .warning
+        configuration.logger = logger
+        let client = try PushClient(configuration: configuration)
+        let listener = Listener(
+            client: client, channel: try client.channel(channel), printer: Printer(isJSON: json), closes: closes)
+        var group = ServiceGroupConfiguration(
+            services: [
+                .init(service: client),
+                .init(service: listener, successTerminationBehavior: .gracefullyShutdownGroup),
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint],
+            logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
+        group.maximumGracefulShutdownDuration = .seconds(5)
+        try await ServiceGroup(configuration: group).run()
+    }
+}
+
+extension CommandFault {
+    init(_ error: PushError) {
+        let code: ExitCode =
+            switch error.code {
+            case .storageUnavailable, .storageInUse, .storageDamaged, .storageTooNew, .storageMismatch:
+                ExitStatus.dataDirectory
+            case .serverUnreachable, .serverUnavailable: ExitStatus.unreachable
+            case .registrationRefused: ExitStatus.notAllowed
+            default: ExitStatus.refused
+            }
+        self.init(code, error.message)
+    }
+}

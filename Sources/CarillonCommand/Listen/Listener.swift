@@ -1,0 +1,75 @@
+import CarillonClient
+import CarillonWire
+import ServiceLifecycle
+
+/// Opens one channel, and prints its events until it is over or the process is told to stop.
+struct Listener: Service {
+    let client: PushClient
+    let channel: PushChannel
+    let printer: Printer
+    let closes: Bool
+
+    func run() async throws {
+        try await cancelWhenGracefulShutdown {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { await reportAvailability() }
+                // The sequence of availability never ends by itself.
+                defer { group.cancelAll() }
+                try await listen()
+            }
+        }
+    }
+
+    private func reportAvailability() async {
+        guard printer.isJSON else { return }
+        for await availability in client.availabilityUpdates {
+            printer.print(
+                [
+                    "event": "availability", "network": .flag(availability.network), "service": .flag(availability.service),
+                ], otherwise: "")
+        }
+    }
+
+    private func listen() async throws {
+        switch (channel.state, closes) {
+        case (.none, false), (.closed, false), (.error, false): try await channel.connect()
+        case (.open, false): reportOpen()
+        case (.open, true): try await channel.disconnect()
+        default: break
+        }
+        for try await event in channel.events {
+            switch event {
+            case .opened: reportOpen()
+            case .message(let message): report(message)
+            case .closed(let token):
+                return printer.print(["event": "closed", "token": .text(token)], otherwise: "closed  \(token)")
+            case .error(let code):
+                printer.print(["event": "error", "code": .number(Int64(code))], otherwise: "error  \(code)")
+                throw client.lastFailure.map(CommandFault.init)
+                    ?? CommandFault(ExitStatus.refused, "the channel failed with code \(code)")
+            }
+        }
+    }
+
+    private func reportOpen() {
+        let token = channel.token ?? ""
+        let endpoint = channel.endpoint ?? ""
+        printer.print(
+            [
+                "event": "opened", "token": .text(token), "host": .text(channel.host ?? ""), "endpoint": .text(endpoint),
+            ],
+            otherwise: "opened  \(endpoint)")
+    }
+
+    private func report(_ message: PushMessage) {
+        var values: [String: JSONValue] = ["event": "message", "id": .text(message.id)]
+        if let text = message.text {
+            values["body"] = .text(text)
+        } else {
+            values["bodyBase64"] = .text(Base64URL.encode(message.body))
+        }
+        values["encoding"] = message.contentEncoding.map(JSONValue.text)
+        printer.print(
+            values, otherwise: "message  \(message.id)  \(message.text ?? "\(message.body.count) bytes")")
+    }
+}

@@ -1,0 +1,322 @@
+import CarillonWire
+import Testing
+
+@testable import CarillonClient
+
+struct ClientSessionTests {
+    static let start = ContinuousClock.now
+    static let identity = DeviceIdentity(device: "d", credential: "c", socket: "ws://host/")
+    static let id = ChannelID(Bytes16(high: 1, low: 2))
+    static let name = "com.example.presence"
+    static let up = Availability(network: true, service: true)
+    static let reachable = Availability(network: true, service: false)
+
+    static func stored(_ state: PushChannelState? = nil) -> StoredState {
+        var stored = StoredState(identity: identity)
+        if let state {
+            stored.channels[name] = ChannelMachine(
+                state: state, channelID: id, endpoint: ChannelEndpoint("https://push.example.com/push/token"),
+                lastErrorCode: nil)
+        }
+        return stored
+    }
+
+    static func live(_ stored: StoredState = stored()) -> ClientSession {
+        var session = ClientSession(.init(), restoring: stored)
+        _ = session.started()
+        _ = session.socketOpened(at: start)
+        _ = session.received(.hello(hello), handledCode: nil, at: start)
+        return session
+    }
+
+    static let hello = ServerFrame.Hello(uaid: "d", carillon: .init(keepAliveSeconds: 30))
+
+    static func message(_ version: String, channel: ChannelID = id) -> NotificationFrame {
+        NotificationFrame(channelID: channel.description, version: version, body: [], coding: nil)
+    }
+
+    static func receive(_ frame: ServerFrame, _ session: inout ClientSession, handled: Int? = nil) -> [SessionAction] {
+        session.received(frame, handledCode: handled, at: start)
+    }
+
+    // MARK: Identity
+
+    @Test func `a first start registers the device`() {
+        var session = ClientSession(.init())
+        #expect(session.started() == [.wake])
+        #expect(session.move == .registerDevice)
+        #expect(session.deviceRegistered(Self.identity).contains(.write(.saveIdentity(Self.identity))))
+        #expect(session.move == .openSocket(Self.identity))
+    }
+
+    @Test func `a device that is known is not registered again`() {
+        var session = ClientSession(.init(), restoring: Self.stored())
+        _ = session.started()
+        #expect(session.move == .openSocket(Self.identity))
+    }
+
+    @Test func `a refused registration fails the channels that wait, and asks again when a channel is wanted`() throws {
+        var session = ClientSession(.init())
+        _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
+        _ = session.started()
+        let actions = session.deviceRegistrationFailed(.refused, at: Self.start, random: 0)
+        #expect(actions.contains(.deliver(.change(.tellError(code: 202)), to: Self.name)))
+        #expect(session.move == .rest)
+        #expect(session.deadline == nil)
+        #expect(try session.connectRequested(Self.name, as: Self.id, deadline: nil).contains(.wake))
+        #expect(session.move == .registerDevice)
+    }
+
+    @Test func `a server that cannot register now is asked again, not before its hint`() {
+        var session = ClientSession(.init())
+        _ = session.started()
+        _ = session.deviceRegistrationFailed(.unavailable(retryAfter: .seconds(7)), at: Self.start, random: 0)
+        #expect(session.timerFired(at: Self.start + .seconds(6)).isEmpty)
+        #expect(session.move == .rest)
+        #expect(session.timerFired(at: Self.start + .seconds(7)) == [.wake])
+        #expect(session.move == .registerDevice)
+    }
+
+    @Test(arguments: [UInt16(4401), 4410])
+    func `a device that the server does not know fails its channels and is forgotten`(_ code: UInt16) throws {
+        var session = Self.live(Self.stored(.open))
+        _ = Self.receive(.notification(Self.message("m")), &session)
+        let actions = session.socketClosed(code: code, at: Self.start, random: 0)
+        #expect(actions.contains(.write(.eraseIdentity)))
+        #expect(actions.contains(.deliver(.change(.tellError(code: 201)), to: Self.name)))
+        #expect(actions.contains(.tellAvailability(Self.reachable)))
+        #expect(session.move == .rest)
+        #expect(session.messageHandled(HandledMessage(id: "m", code: 100)).isEmpty)
+        _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
+        #expect(session.move == .registerDevice)
+    }
+
+    @Test func `a disconnecting channel of a device that is lost is closed`() {
+        var session = Self.live(Self.stored(.disconnecting))
+        let actions = session.socketClosed(code: 4401, at: Self.start, random: 0)
+        #expect(actions.contains(.deliver(.change(.tellClosed(token: "token")), to: Self.name)))
+    }
+
+    // MARK: Connection
+
+    @Test func `hello tells who the device is, and the answer makes the service available`() {
+        var session = ClientSession(.init(), restoring: Self.stored())
+        _ = session.started()
+        #expect(
+            session.socketOpened(at: Self.start) == [
+                .tellAvailability(Self.reachable),
+                .send(.hello(.init(carillon: 1, device: "d", credential: "c"))),
+            ])
+        #expect(Self.receive(.hello(Self.hello), &session) == [.tellAvailability(Self.up)])
+        #expect(session.deadline == Self.start + .seconds(30))
+    }
+
+    @Test func `a server that does not answer hello in time is left`() {
+        var session = ClientSession(.init(), restoring: Self.stored())
+        _ = session.started()
+        _ = session.socketOpened(at: Self.start)
+        #expect(session.timerFired(at: Self.start + .seconds(10)).contains(.closeSocket(code: 1002)))
+    }
+
+    @Test func `a server that does not speak the extension is left`() {
+        var session = ClientSession(.init(), restoring: Self.stored())
+        _ = session.started()
+        _ = session.socketOpened(at: Self.start)
+        #expect(Self.receive(.hello(.init(uaid: "stranger")), &session).contains(.closeSocket(code: 1002)))
+    }
+
+    @Test func `silence leads to a ping and then to the end of the connection`() {
+        var session = Self.live()
+        #expect(session.timerFired(at: Self.start + .seconds(30)) == [.send(.ping)])
+        let actions = session.timerFired(at: Self.start + .seconds(40))
+        #expect(actions.contains(.closeSocket(code: 4408)))
+        #expect(actions.contains(.tellAvailability(Availability(network: false, service: false))))
+    }
+
+    @Test func `the loss of a connection changes no channel and is followed by another attempt`() {
+        var session = Self.live(Self.stored(.open))
+        #expect(session.socketClosed(code: nil, at: Self.start, random: 0) == [.tellAvailability(Self.reachable)])
+        #expect(session.channels[Self.name]?.state == .open)
+        #expect(session.deadline == Self.start + .milliseconds(500))
+        #expect(session.timerFired(at: Self.start + .milliseconds(500)) == [.wake])
+        #expect(session.move == .openSocket(Self.identity))
+    }
+
+    @Test func `attempts that fail are made further and further apart until the server has caught up with us`() {
+        var session = ClientSession(.init(), restoring: Self.stored())
+        _ = session.started()
+        var now = Self.start
+        for wait in [500, 1000, 2000] {
+            _ = session.socketFailed(reachedServer: false, at: now, random: 0)
+            #expect(session.deadline == now + .milliseconds(wait))
+            now = now + .milliseconds(wait)
+            _ = session.timerFired(at: now)
+        }
+        _ = session.socketOpened(at: now)
+        _ = Self.receive(.hello(Self.hello), &session)
+        _ = Self.receive(.caughtUp, &session)
+        _ = session.socketClosed(code: 1011, at: now, random: 0)
+        #expect(session.deadline == now + .milliseconds(500))
+    }
+
+    @Test func `goodbye puts the next attempt off`() {
+        var session = Self.live()
+        _ = Self.receive(.goodbye(delaySeconds: 4), &session)
+        _ = session.socketClosed(code: 1012, at: Self.start, random: 0)
+        #expect(session.deadline == Self.start + .seconds(4))
+    }
+
+    @Test func `a client that was replaced stays away for long`() {
+        var session = Self.live()
+        _ = session.socketClosed(code: 4409, at: Self.start, random: 0)
+        #expect(session.deadline == Self.start + .seconds(60))
+        #expect(session.identity == Self.identity)
+    }
+
+    @Test func `a client that was stopped does nothing until it is started`() {
+        var session = Self.live()
+        #expect(session.stopped() == [.tellAvailability(Self.reachable)])
+        #expect(session.socketClosed(code: nil, at: Self.start, random: 0).isEmpty)
+        #expect(session.deadline == nil)
+        #expect(session.move == .rest)
+        #expect(session.started() == [.wake])
+    }
+
+    // MARK: Channels
+
+    @Test func `connect without a connection is said when there is one`() throws {
+        var session = ClientSession(.init(), restoring: Self.stored())
+        _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
+        _ = session.started()
+        _ = session.socketOpened(at: Self.start)
+        #expect(
+            Self.receive(.hello(Self.hello), &session).contains(
+                .send(.register(.init(channelID: Self.id.description, name: Self.name)))))
+        let endpoint = "https://push.example.com/push/token"
+        let actions = Self.receive(
+            .register(.init(channelID: Self.id.description, status: 200, pushEndpoint: endpoint)), &session)
+        #expect(actions.last == .deliver(.change(.tellOpened(token: "token", host: "push.example.com")), to: Self.name))
+        #expect(session.channels[Self.name]?.endpoint?.text == endpoint)
+    }
+
+    @Test(arguments: [(400, 202), (409, 202), (500, 500), (200, 500)])
+    func `a registration that fails is an error of the channel`(_ status: Int, _ code: Int) throws {
+        var session = Self.live()
+        _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
+        let actions = Self.receive(.register(.init(channelID: Self.id.description, status: status)), &session)
+        #expect(actions.last == .deliver(.change(.tellError(code: code)), to: Self.name))
+    }
+
+    @Test func `a connect that timed out is an error, and its registration is withdrawn`() throws {
+        var session = Self.live()
+        _ = try session.connectRequested(Self.name, as: Self.id, deadline: Self.start + .seconds(5))
+        #expect(session.deadline == Self.start + .seconds(5))
+        let actions = session.timerFired(at: Self.start + .seconds(5))
+        #expect(actions.contains(.deliver(.change(.tellError(code: 0)), to: Self.name)))
+        #expect(actions.contains(.write(.saveWithdrawal(Self.id))))
+        #expect(actions.contains(.send(.unregister(channelID: Self.id.description, code: 200))))
+        // The answer that comes too late opens nothing.
+        #expect(
+            Self.receive(
+                .register(.init(channelID: Self.id.description, status: 200, pushEndpoint: "https://h/t")), &session
+            ).isEmpty)
+        #expect(
+            Self.receive(.unregister(channelID: Self.id.description, status: 200), &session)
+                == [.write(.removeWithdrawal(Self.id))])
+    }
+
+    @Test func `a disconnect that the server cannot do now is asked again`() throws {
+        var session = Self.live(Self.stored(.open))
+        let unregister = SessionAction.send(.unregister(channelID: Self.id.description, code: 200))
+        #expect(try session.disconnectRequested(Self.name).contains(unregister))
+        #expect(Self.receive(.unregister(channelID: Self.id.description, status: 500), &session).isEmpty)
+        #expect(session.timerFired(at: Self.start + .seconds(5)) == [unregister])
+        let actions = Self.receive(.unregister(channelID: Self.id.description, status: 200), &session)
+        #expect(actions.last == .deliver(.change(.tellClosed(token: "token")), to: Self.name))
+    }
+
+    @Test func `misuse is refused and changes nothing`() throws {
+        var session = Self.live(Self.stored(.open))
+        #expect(throws: PushError.self) {
+            _ = try session.connectRequested(Self.name, as: ChannelID(Bytes16(high: 9, low: 9)), deadline: nil)
+        }
+        #expect(session.identifiers == [Self.id: Self.name])
+        #expect(throws: PushError.self) { _ = try session.disconnectRequested("never.connected") }
+        #expect(session.channels["never.connected"] == nil)
+    }
+
+    @Test func `an event of the server is stored, told and acknowledged`() {
+        var session = Self.live(Self.stored(.open))
+        let event = ChannelEventFrame(channelID: Self.id.description, version: "e", event: .error(code: 510))
+        let actions = Self.receive(.channelEvent(event), &session)
+        #expect(actions.map(\.kind) == ["write", "deliver", "send"])
+        #expect(actions.last == .send(.ack([.init(version: "e", code: 100)])))
+        // It may come again: it is acknowledged again, and not told.
+        #expect(Self.receive(.channelEvent(event), &session) == [.send(.ack([.init(version: "e", code: 100)]))])
+    }
+
+    // MARK: Messages
+
+    @Test(arguments: [PushChannelState.open, .disconnecting])
+    func `a message is delivered once, however often it comes`(_ state: PushChannelState) {
+        var session = Self.live(Self.stored(state))
+        #expect(
+            Self.receive(.notification(Self.message("m")), &session)
+                == [.deliver(.message(Self.message("m")), to: Self.name)])
+        #expect(Self.receive(.notification(Self.message("m")), &session).isEmpty)
+    }
+
+    @Test func `a message is acknowledged when it was handled, and only once`() {
+        var session = Self.live(Self.stored(.open))
+        _ = Self.receive(.notification(Self.message("m")), &session)
+        let handled = HandledMessage(id: "m", code: 100)
+        #expect(
+            session.messageHandled(handled)
+                == [.write(.saveHandled(handled)), .send(.ack([.init(version: "m", code: 100)]))])
+        #expect(session.messageHandled(handled).isEmpty)
+    }
+
+    @Test func `a message that failed is told so`() {
+        var session = Self.live(Self.stored(.open))
+        _ = Self.receive(.notification(Self.message("m")), &session)
+        #expect(
+            session.messageHandled(HandledMessage(id: "m", code: 301)).last == .send(.nack(version: "m", code: 301)))
+    }
+
+    @Test func `what was handled without a connection is said at the next one`() {
+        var session = Self.live(Self.stored(.open))
+        _ = Self.receive(.notification(Self.message("m")), &session)
+        _ = session.socketClosed(code: nil, at: Self.start, random: 0)
+        #expect(session.messageHandled(HandledMessage(id: "m", code: 100)).map(\.kind) == ["write"])
+        _ = session.timerFired(at: Self.start + .seconds(1))
+        _ = session.socketOpened(at: Self.start)
+        #expect(Self.receive(.hello(Self.hello), &session).first == .send(.ack([.init(version: "m", code: 100)])))
+    }
+
+    @Test(arguments: [100, 301]) func `a message that was handled before is answered as before`(_ code: Int) {
+        var session = Self.live(Self.stored(.open))
+        #expect(
+            Self.receive(.notification(Self.message("m")), &session, handled: code)
+                == [.send(HandledMessage(id: "m", code: code).frame)])
+    }
+
+    @Test(arguments: [PushChannelState.closed, .error, .connecting])
+    func `a message that nobody can take does not stay in the way`(_ state: PushChannelState) {
+        var session = Self.live(Self.stored(state))
+        #expect(
+            Self.receive(.notification(Self.message("m")), &session)
+                == [.send(.ack([.init(version: "m", code: 102)]))])
+    }
+
+    @Test func `a server that ignores every window is left`() {
+        var session = Self.live(Self.stored(.open))
+        for number in 0..<ClientSession.undecidedLimit {
+            _ = Self.receive(.notification(Self.message("\(number)")), &session)
+        }
+        #expect(Self.receive(.notification(Self.message("more")), &session).contains(.closeSocket(code: 1008)))
+    }
+}
+
+extension SessionAction {
+    var kind: String { String("\(self)".prefix { $0 != "(" }) }
+}
