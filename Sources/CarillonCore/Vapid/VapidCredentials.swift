@@ -20,20 +20,21 @@ package struct VapidCredentials: Equatable, Sendable {
     package init?(authorization: String?, cryptoKey: String?) throws(Refusal) {
         guard let authorization else { return nil }
         let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
-        guard parts.count == 2 else { return nil }
-        switch parts[0].lowercased() {
+        guard let scheme = parts.first?.lowercased() else { return nil }
+        let rest = parts.count == 2 ? parts[1] : ""
+        switch scheme {
         case "vapid":
-            let parameters = HeaderParameters(parts[1])
+            let parameters = HeaderParameters(rest)
             guard let token = parameters["t"], let key = parameters["k"] else {
                 throw Refusal(.vapidInvalid, "\"Authorization: vapid\" needs both t=<token> and k=<public key>.")
             }
             try self.init(token: token, key: key)
         case "webpush", "bearer":
             guard let key = cryptoKey.flatMap({ HeaderParameters($0)["p256ecdsa"] }) else {
-                if parts[0].lowercased() == "bearer" { return nil }
+                if scheme == "bearer" { return nil }
                 throw Refusal(.vapidInvalid, "\"Authorization: WebPush\" needs the public key in \"Crypto-Key: p256ecdsa=…\".")
             }
-            try self.init(token: String(parts[1]), key: key)
+            try self.init(token: String(rest), key: key)
         default:
             return nil
         }

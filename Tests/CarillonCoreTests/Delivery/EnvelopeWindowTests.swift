@@ -111,7 +111,7 @@ struct EnvelopeWindowTests {
                 pending = load
             }
         }
-        for step in 0..<400 {
+        for step in 0..<3000 {
             let isWindingDown = step > 250
             switch Int.random(in: isWindingDown ? 2...3 : 0...3, using: &generator) {
             case 0:

@@ -57,10 +57,10 @@ struct PublishHeadersTests {
     @Test func `aesgcm travels without quotes, padding and the sender's VAPID key`() throws {
         let headers = PublishHeaders(
             ttl: "1", contentEncoding: "aesgcm", encryption: "keyid=p256dh;salt=\"AAAA-_==\";rs=4096",
-            cryptoKey: "keyid=p256dh;dh=BBBB==,p256ecdsa=CCCC")
+            cryptoKey: "keyid=p256dh;dh=BBBBBB==,p256ecdsa=CCCC")
         let coding = try #require(try headers.request(body: [1]).coding)
         #expect(coding.encryption == "keyid=p256dh;salt=AAAA-_;rs=4096")
-        #expect(coding.cryptoKey == "keyid=p256dh;dh=BBBB")
+        #expect(coding.cryptoKey == "keyid=p256dh;dh=BBBBBB")
     }
 
     @Test func `aesgcm without its headers, and aes128gcm with them, are refused`() {
