@@ -131,6 +131,17 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: [
+                "CarillonClient", "CarillonCommand", "CarillonWire",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+            ],
+            exclude: ["Parties"],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -15,6 +15,14 @@ struct APIClient: Sendable {
     let server: String
     let key: String?
 
+    /// Lives as long as the process. A command that cannot connect says so, instead of trying again.
+    private static let http: HTTPClient = {
+        var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
+        configuration.connectionPool.retryConnectionEstablishment = false
+        configuration.timeout.connect = .seconds(10)
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }()
+
     /// - Parameter path: A path of the server, or a whole address.
     func send(
         _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil
@@ -27,7 +35,7 @@ struct APIClient: Sendable {
         if let body { request.body = .bytes(body) }
         let response: HTTPClientResponse
         do {
-            response = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+            response = try await Self.http.execute(request, timeout: .seconds(30))
         } catch {
             throw CommandFault(ExitStatus.unreachable, "\(request.url) cannot be reached: \(error)")
         }

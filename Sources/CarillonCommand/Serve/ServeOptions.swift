@@ -100,7 +100,7 @@ struct ServeOptions {
     /// `host:port`, or `[v6]:port`.
     private static func address(_ text: String) throws -> (host: String, port: Int) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
-            (0...65_535).contains(port), colon != text.startIndex
+            (1...65_535).contains(port), colon != text.startIndex
         else {
             throw CommandFault(.validationFailure, "--listen must be HOST:PORT, such as 127.0.0.1:8080, not \"\(text)\"")
         }

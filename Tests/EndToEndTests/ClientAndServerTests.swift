@@ -1,0 +1,157 @@
+import CarillonClient
+import CarillonWire
+import Foundation
+import NIOHTTP1
+import Testing
+
+/// The real client library against the real server.
+@Suite(.timeLimit(.minutes(3)))
+struct ClientAndServerTests {
+    private func client(_ server: LiveServer, key: String, state: String = "app") throws -> PushClient {
+        try PushClient(
+            configuration: .init(
+                server: server.address, app: LiveServer.app, clientKey: key, storageDirectory: server.directory + "/" + state,
+                backOff: .init(initial: .milliseconds(50), maximum: .milliseconds(200))))
+    }
+
+    /// The next event of a channel for which the closure has a value; earlier ones count as handled.
+    private func next<Value>(_ channel: PushChannel, _ match: (PushChannelEvent) -> Value?) async throws -> Value {
+        for try await event in channel.events {
+            if let value = match(event) {
+                if case .message(let message) = event { try await message.acknowledge() }
+                return value
+            }
+        }
+        throw Program.Ended(description: "the events ended")
+    }
+
+    private func text(_ event: PushChannelEvent) -> String? {
+        if case .message(let message) = event { message.text } else { nil }
+    }
+
+    private func isOpened(_ event: PushChannelEvent) -> Bool? {
+        if case .opened = event { true } else { nil }
+    }
+
+    private func awaitService(_ isThere: Bool, _ client: PushClient) async {
+        for await availability in client.availabilityUpdates where availability.service == isThere { return }
+    }
+
+    @Test(arguments: [SIGTERM, SIGKILL])
+    func `a restart of the server closes no channel and loses no message`(signal: Int32) async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let client = try client(server, key: key)
+        try client.start()
+        let channel = try client.channel("com.example.app.presence")
+        try await channel.connect()
+        _ = try await next(channel, isOpened)
+        let endpoint = try #require(channel.endpoint)
+        let token = channel.token
+        #expect(try await server.send("before", to: endpoint).status == 201)
+        #expect(try await next(channel, text) == "before")
+        try await server.whileStopped(signal: signal) { _ in await awaitService(false, client) }
+        await awaitService(true, client)
+        #expect(channel.state == .open)
+        #expect(channel.token == token)
+        let sent = try await server.send("after", to: endpoint)
+        #expect(try await next(channel, text) == "after")
+        #expect(try await server.outcome(of: sent.location) == "acknowledged")
+        await client.stop()
+    }
+
+    @Test func `a message that was not handled comes again, and what waits comes in order`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        var endpoint = ""
+        do {
+            let first = try client(server, key: key)
+            try first.start()
+            let channel = try first.channel("inbox")
+            try await channel.connect()
+            _ = try await next(channel, isOpened)
+            endpoint = try #require(channel.endpoint)
+            _ = try await server.send("0", to: endpoint)
+            for try await event in channel.events where text(event) == "0" { break }
+            await first.stop()
+        }
+        for number in 1...20 { _ = try await server.send("\(number)", to: endpoint) }
+        let second = try client(server, key: key)
+        try second.start()
+        let channel = try second.channel("inbox")
+        #expect(channel.state == .open)
+        var texts: [String] = []
+        for try await event in channel.events {
+            guard let text = text(event) else { continue }
+            texts.append(text)
+            if texts.count == 21 { break }
+        }
+        #expect(texts == (0...20).map(String.init))
+        await second.stop()
+    }
+
+    @Test(arguments: [nil, 503] as [Int?])
+    func `a channel that the operator revokes is told, live and at the next connection`(code: Int?) async throws {
+        let server = try await LiveServer.start()
+        let (key, admin) = try await server.whileStopped {
+            (try await LiveServer.key(.client, in: $0), try await LiveServer.key(.admin, in: $0))
+        }
+        func ended(_ event: PushChannelEvent) -> Int? {
+            switch event {
+            case .closed: -1
+            case .error(let code): code
+            default: nil
+            }
+        }
+        func revoke(_ client: PushClient) async throws {
+            let device = try #require(client.deviceID)
+            let described = try await server.request(.GET, "/v1/devices/\(device)", key: admin)
+            let body = try JSONDecoder().decode(DeviceBody.self, from: Data(described.text.utf8))
+            let id = try #require(body.channels.first).channelID
+            let answer = try await server.request(
+                .POST, "/v1/devices/\(device)/channels/\(id)/revoke", key: admin, body: code.map { #"{"code":\#($0)}"# } ?? "")
+            #expect(answer.status == 204, "\(answer.text)")
+        }
+        let client = try client(server, key: key)
+        try client.start()
+        let channel = try client.channel("a")
+        try await channel.connect()
+        _ = try await next(channel, isOpened)
+        let endpoint = try #require(channel.endpoint)
+        try await revoke(client)
+        #expect(try await next(channel, ended) == code ?? -1)
+        #expect(channel.state == (code == nil ? .closed : .error))
+        #expect(try await server.send("x", to: endpoint).status == 410)
+
+        try await channel.connect()
+        _ = try await next(channel, isOpened)
+        #expect(channel.endpoint != endpoint)
+        await client.stop()
+        try await revoke(client)
+        try client.start()
+        #expect(try await next(channel, ended) == code ?? -1)
+        await client.stop()
+    }
+
+    @Test func `a device deleted by the operator fails its channels, and the next connect makes another`() async throws {
+        let server = try await LiveServer.start()
+        let (key, admin) = try await server.whileStopped {
+            (try await LiveServer.key(.client, in: $0), try await LiveServer.key(.admin, in: $0))
+        }
+        let client = try client(server, key: key)
+        try client.start()
+        let channel = try client.channel("a")
+        try await channel.connect()
+        _ = try await next(channel, isOpened)
+        let device = try #require(client.deviceID)
+        #expect(try await server.request(.DELETE, "/v1/devices/\(device)", key: admin).status == 204)
+        let code = try await next(channel) { event -> Int? in
+            if case .error(let code) = event { code } else { nil }
+        }
+        #expect(code == 201)
+        try await channel.connect()
+        _ = try await next(channel, isOpened)
+        #expect(client.deviceID != device)
+        await client.stop()
+    }
+}

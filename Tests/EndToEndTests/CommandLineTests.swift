@@ -1,0 +1,145 @@
+import CarillonWire
+import Foundation
+import Testing
+
+/// The real executable, used as a person would use it.
+@Suite(.timeLimit(.minutes(3)))
+struct CommandLineTests {
+    private struct Line: Decodable {
+        var event: String?
+        var token: String?
+        var endpoint: String?
+        var host: String?
+        var id: String?
+        var body: String?
+        var bodyBase64: String?
+        var outcome: String?
+    }
+
+    private func line(_ event: String, _ text: String) -> Line? {
+        guard let line = try? JSONDecoder().decode(Line.self, from: Data(text.utf8)), line.event == event else { return nil }
+        return line
+    }
+
+    private func listen(_ server: LiveServer, key: String, state: String, _ more: [String] = []) throws -> Program {
+        try Program(
+            Program.carillon,
+            [
+                "listen", "--server", server.address, "--key", key, "--app", LiveServer.app, "--channel",
+                "com.example.app.presence", "--state", state, "--json",
+            ] + more)
+    }
+
+    @Test func `the demo shows one push on its way`() async throws {
+        let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
+        #expect(status == 0)
+        let text = lines.joined(separator: "\n")
+        for word in ["sent", "offered", "acknowledged", "accepted"] {
+            #expect(text.contains(" ms  \(word)"), "the demo said:\n\(text)")
+        }
+    }
+
+    @Test func `a message sent is heard, acknowledged, and its sender is told`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let state = server.directory + "/app"
+        let listener = try listen(server, key: key, state: state)
+        let opened = try await listener.line { line("opened", $0) }
+        let endpoint = try #require(opened.endpoint)
+        #expect(endpoint == "\(server.address)/push/\(try #require(opened.token))")
+        #expect(opened.host == "127.0.0.1")
+
+        let (status, lines) = try await run(["send", endpoint, "Grüße", "--wait", "--json"])
+        #expect(status == 0)
+        #expect(lines.compactMap { line("final", $0) }.first?.outcome == "acknowledged")
+        let message = try await listener.line { line("message", $0) }
+        #expect(message.body == "Grüße")
+        #expect(lines.compactMap { line("accepted", $0) }.first?.id == message.id)
+
+        let file = server.directory + "/body"
+        try Data([0xFF, 0x00, 0xFE]).write(to: URL(fileURLWithPath: file))
+        #expect(try await run(["send", endpoint, "--file", file, "--wait"]).status == 0)
+        let bytes = try await listener.line { line("message", $0).flatMap { $0.bodyBase64 } }
+        #expect(bytes == "_wD-")
+
+        listener.signal(SIGINT)
+        #expect(await listener.exitStatus() == 0)
+        #expect(try await run(["send", endpoint, "while away"]).status == 0)
+        let again = try listen(server, key: key, state: state)
+        #expect(try await again.line { line("opened", $0) }.token == opened.token)
+        #expect(try await again.line { line("message", $0) }.body == "while away")
+        again.signal(SIGTERM)
+        #expect(await again.exitStatus() == 0)
+
+        let closing = try listen(server, key: key, state: state, ["--close"])
+        #expect(try await closing.line { line("closed", $0) }.token == opened.token)
+        #expect(await closing.exitStatus() == 0)
+        let (refused, words) = try await run(["send", endpoint, "too late"])
+        #expect(refused == 65)
+        #expect(words.last?.contains("token_gone") == true)
+    }
+
+    @Test func `a message that ends otherwise says so with its exit code`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let listener = try listen(server, key: key, state: server.directory + "/app")
+        let endpoint = try #require(try await listener.line { line("opened", $0) }.endpoint)
+        listener.signal(SIGINT)
+        _ = await listener.exitStatus()
+        let (status, lines) = try await run(["send", endpoint, "now or never", "--ttl", "0", "--wait"])
+        #expect(status == 3, "it said: \(lines)")
+    }
+
+    @Test func `apps and keys are kept, by the directory or by the server`() async throws {
+        let server = try await LiveServer.start()
+        let admin = try await server.whileStopped { try await LiveServer.key(.admin, in: $0) }
+        let remote = ["--server", server.address, "--key", admin, "--json"]
+        #expect(try await run(["apps", "create", "com.example.other"] + remote).status == 0)
+        #expect(try await run(["apps", "create", "com.example.other"] + remote).status == 65)
+        #expect(try await run(["apps", "list"] + remote).lines.contains { $0.contains("com.example.other") })
+        let made = try await run(["keys", "create", "--role", "client", "--app", "com.example.other"] + remote)
+        struct Key: Decodable { var id: String }
+        let id = try JSONDecoder().decode(Key.self, from: Data((made.lines.last ?? "").utf8)).id
+        let listed = try await run(["keys", "list"] + remote).lines
+        #expect(listed.contains { $0.contains(id) })
+        #expect(!listed.contains { $0.contains("secret") })
+        #expect(try await run(["keys", "rotate", id] + remote).status == 0)
+        #expect(try await run(["keys", "revoke", id] + remote).status == 0)
+        #expect(try await run(["keys", "revoke", id] + remote).status == 65)
+        #expect(try await run(["apps", "delete", "com.example.other"] + remote).status == 0)
+        #expect(try await run(["apps", "list", "--server", server.address, "--key", "nonsense"]).status == 77)
+        let (locked, words) = try await run(["apps", "list", "--data", server.directory])
+        #expect(locked == 73)
+        #expect(words.last?.contains("--server") == true)
+    }
+
+    struct Fault: Sendable {
+        var arguments: [String]
+        var status: Int32
+        init(_ status: Int32, _ arguments: String...) {
+            self.arguments = arguments
+            self.status = status
+        }
+    }
+
+    static let faults = [
+        Fault(69, "send", "http://127.0.0.1:9/push/x", "hello"),
+        Fault(69, "apps", "list", "--server", "http://127.0.0.1:9", "--key", "x"),
+        Fault(64, "apps", "list"),
+        Fault(64, "send"),
+        Fault(64, "send", "not-an-address", "x"),
+        Fault(64, "nonsense"),
+        Fault(66, "send", "http://127.0.0.1:9/push/x", "--file", "/nowhere"),
+        Fault(73, "serve", "--data", "/proc/nowhere"),
+        Fault(64, "serve", "--data", "/tmp/x", "--listen", "nonsense"),
+        Fault(66, "serve", "--data", "/tmp/x", "--config", "/nowhere.json"),
+        Fault(0, "--help"), Fault(0, "serve", "--help"), Fault(0, "listen", "--help"),
+    ]
+
+    @Test(arguments: faults)
+    func `faults end with a sentence and the documented code`(fault: Fault) async throws {
+        let (status, lines) = try await run(fault.arguments)
+        #expect(status == fault.status, "\(fault.arguments) said: \(lines)")
+        #expect(!lines.isEmpty)
+    }
+}

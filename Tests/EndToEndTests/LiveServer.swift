@@ -1,0 +1,122 @@
+import AsyncHTTPClient
+import CarillonWire
+import Foundation
+import NIOCore
+import NIOHTTP1
+
+/// The real executable, serving from a directory of its own.
+final class LiveServer {
+    static let app = "com.example.app"
+
+    let directory: String
+    let port: Int
+    private(set) var program: Program
+    private let environment: [String: String]
+
+    var address: String { "http://127.0.0.1:\(port)" }
+
+    private init(directory: String, port: Int, program: Program, environment: [String: String]) {
+        self.directory = directory
+        self.port = port
+        self.program = program
+        self.environment = environment
+    }
+
+    /// Makes a data directory with one app, and serves it.
+    static func start(environment: [String: String] = [:]) async throws -> LiveServer {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
+        _ = try await run(["apps", "create", app, "--data", directory])
+        let port = try freePort()
+        let program = try launch(directory, port, environment)
+        let server = LiveServer(directory: directory, port: port, program: program, environment: environment)
+        try await server.awaitReadiness()
+        return server
+    }
+
+    deinit {
+        program.signal(SIGKILL)
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// The secret of a new key, made while the server does not run.
+    static func key(_ role: KeyRole, in directory: String) async throws -> String {
+        var arguments = ["keys", "create", "--role", role.rawValue, "--data", directory, "--json"]
+        if role != .admin { arguments += ["--app", app] }
+        let (_, lines) = try await run(arguments)
+        struct Made: Decodable { var secret: String }
+        return try JSONDecoder().decode(Made.self, from: Data((lines.last ?? "").utf8)).secret
+    }
+
+    /// Stops the server, does something with its directory, and serves again.
+    func whileStopped<Value>(signal: Int32 = SIGTERM, _ work: (String) async throws -> Value) async throws -> Value {
+        program.signal(signal)
+        _ = await program.exitStatus()
+        let value = try await work(directory)
+        program = try Self.launch(directory, port, environment)
+        try await awaitReadiness()
+        return value
+    }
+
+    private static func launch(_ directory: String, _ port: Int, _ environment: [String: String]) throws -> Program {
+        let address = "127.0.0.1:\(port)"
+        return try Program(
+            Program.carillon, ["serve", "--data", directory, "--listen", address, "--public-url", "http://\(address)"],
+            environment: environment)
+    }
+
+    private func awaitReadiness() async throws {
+        _ = try await program.line { $0.contains("serving") ? true : nil }
+    }
+
+    /// A port that nobody had a moment ago.
+    static func freePort() throws -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return try withUnsafeMutablePointer(to: &address) { pointer in
+            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                guard bind(descriptor, generic, length) == 0, getsockname(descriptor, generic, &length) == 0 else {
+                    throw Program.Ended(description: "no free port")
+                }
+                return Int(UInt16(bigEndian: pointer.pointee.sin_port))
+            }
+        }
+    }
+
+    // MARK: Requests
+
+    struct Answer {
+        var status: Int
+        var headers: HTTPHeaders
+        var text: String
+    }
+
+    func request(
+        _ method: HTTPMethod, _ path: String, key: String? = nil, headers: [String: String] = [:], body: String? = nil
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: path.contains("://") ? path : address + path)
+        request.method = method
+        if let key { request.headers.add(name: "authorization", value: "Bearer \(key)") }
+        for (name, value) in headers { request.headers.add(name: name, value: value) }
+        if let body { request.body = .bytes(Array(body.utf8)) }
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let bytes = try await response.body.collect(upTo: 1 << 22)
+        return Answer(
+            status: Int(response.status.code), headers: response.headers, text: String(buffer: bytes))
+    }
+
+    /// Sends a message that may wait a minute; answers its address.
+    func send(_ text: String, to endpoint: String, ttl: Int = 60) async throws -> (status: Int, location: String) {
+        let answer = try await request(
+            .POST, endpoint, headers: ["TTL": String(ttl), "Content-Encoding": "identity"], body: text)
+        return (answer.status, answer.headers.first(name: "location") ?? "")
+    }
+
+    func outcome(of location: String) async throws -> String? {
+        let answer = try await request(.GET, location)
+        return try JSONDecoder().decode(MessageBody.self, from: Data(answer.text.utf8)).outcome
+    }
+}
