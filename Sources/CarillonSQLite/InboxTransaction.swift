@@ -92,7 +92,9 @@ struct InboxTransaction {
 
     static let volatileGraceMilliseconds: Int64 = 60_000
 
-    private func forgetting(after moment: Timestamp) -> Timestamp { moment.adding(seconds: settings.outcomeRetentionSeconds) }
+    private func forgetting(after moment: Timestamp) -> Timestamp {
+        moment.adding(seconds: settings.outcomeRetentionSeconds)
+    }
 
     private func hasRoom(for envelope: Envelope) throws -> Bool {
         if try fits(envelope) { return true }

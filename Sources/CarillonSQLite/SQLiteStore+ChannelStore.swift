@@ -14,8 +14,9 @@ extension SQLiteStore: ChannelStore {
     ) async throws -> OpenChannelResult {
         try await group.run { db in
             if let open = try Self.channel(id, device: device, in: db) { return .alreadyOpen(open) }
-            guard let app = try Int64.fetchOne(
-                db, sql: "SELECT app FROM device WHERE serial = ?", arguments: [device.rawValue])
+            guard
+                let app = try Int64.fetchOne(
+                    db, sql: "SELECT app FROM device WHERE serial = ?", arguments: [device.rawValue])
             else { return .deviceGone }
             let count = try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM channel WHERE device = ?", arguments: [device.rawValue])

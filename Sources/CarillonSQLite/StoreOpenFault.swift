@@ -17,7 +17,8 @@ package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
     static func locked(_ path: String) -> StoreOpenFault {
         StoreOpenFault(
             kind: .locked,
-            description: "The data directory \(path) is in use by another carillon process. Stop it, or reach it with --server.")
+            description:
+                "The data directory \(path) is in use by another carillon process. Stop it, or reach it with --server.")
     }
 
     static func notWritable(_ path: String, _ reason: String) -> StoreOpenFault {

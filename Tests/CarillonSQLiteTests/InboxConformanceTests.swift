@@ -10,7 +10,9 @@ struct InboxConformanceTests {
     @Test(arguments: StoreKind.allCases)
     func `what was appended waits, in order, byte for byte`(kind: StoreKind) async throws {
         let fixture = try await StoreFixture(kind)
-        let envelopes = [fixture.envelope(1), fixture.envelope(2, on: fixture.second, bytes: 0), fixture.envelope(5, bytes: 5000)]
+        let envelopes = [
+            fixture.envelope(1), fixture.envelope(2, on: fixture.second, bytes: 0), fixture.envelope(5, bytes: 5000),
+        ]
         for envelope in envelopes { #expect(try await fixture.append(envelope) == .stored(replaced: nil)) }
         #expect(try await fixture.waiting() == envelopes)
         #expect(try await fixture.waiting(after: 2) == [envelopes[2]])
@@ -211,7 +213,8 @@ struct InboxConformanceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a message of TTL 0 never waits, and its outcome is what the device said, or dropped`(kind: StoreKind) async throws {
+    func `a message of TTL 0 never waits, and its outcome is what the device said, or dropped`(kind: StoreKind) async throws
+    {
         let fixture = try await StoreFixture(kind)
         for position in 1...2 { _ = try await fixture.append(fixture.envelope(Int64(position), ttl: 0, bytes: 0)) }
         #expect(try await fixture.waiting().isEmpty)

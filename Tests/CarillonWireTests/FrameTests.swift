@@ -80,7 +80,9 @@ struct FrameTests {
     @Test func `random bytes are a fault and never a crash`() {
         var generator = SeededGenerator(seed: 0xCA11)
         for _ in 0..<2000 {
-            let bytes = (0..<Int.random(in: 0...64, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            let bytes = (0..<Int.random(in: 0...64, using: &generator)).map { _ in
+                UInt8.random(in: 0...255, using: &generator)
+            }
             _ = try? ClientFrame(parsing: bytes)
             _ = try? ServerFrame.parse(bytes)
         }

@@ -31,7 +31,9 @@ struct IdentifierTests {
         #expect(first.description.prefix(4) != second.description.prefix(4))
     }
 
-    @Test(arguments: ["", "x", String(repeating: "A", count: 31), String(repeating: "A", count: 33), String(repeating: "*", count: 32)])
+    @Test(arguments: [
+        "", "x", String(repeating: "A", count: 31), String(repeating: "A", count: 33), String(repeating: "*", count: 32),
+    ])
     func `a malformed message identifier is none`(text: String) {
         #expect(MessageID(text) == nil)
     }
@@ -51,7 +53,10 @@ struct IdentifierTests {
         #expect("89ab".contains(text[19]))
     }
 
-    @Test(arguments: [("com.example.app", true), ("a", true), ("", false), (".a", false), ("a.", false), ("a b", false), ("a/b", false), (String(repeating: "a", count: 129), false)])
+    @Test(arguments: [
+        ("com.example.app", true), ("a", true), ("", false), (".a", false), ("a.", false), ("a b", false), ("a/b", false),
+        (String(repeating: "a", count: 129), false),
+    ])
     func `apps are named like bundle identifiers`(text: String, isValid: Bool) {
         #expect((AppID(text) != nil) == isValid)
     }

@@ -17,7 +17,8 @@ struct StrictJSONTests {
         (#"{"id":7}"#, .fieldInvalid, "id"),
         (#"{"id":null}"#, .fieldInvalid, "id"),
         (#"{"id":"a","idd":1}"#, .fieldUnknown, "idd"),
-        ("{", .jsonInvalid, "JSON"), ("", .jsonInvalid, "JSON"), ("[]", .jsonInvalid, "JSON"), ("\"x\"", .jsonInvalid, "JSON"),
+        ("{", .jsonInvalid, "JSON"), ("", .jsonInvalid, "JSON"), ("[]", .jsonInvalid, "JSON"),
+        ("\"x\"", .jsonInvalid, "JSON"),
     ])
     func `a body is refused with what is wrong and where`(text: String, code: ErrorCode, word: String) throws {
         let refusal = try #require(fault(CreateApp.self, text))
@@ -34,7 +35,8 @@ struct StrictJSONTests {
     }
 
     @Test func `a good body is read`() throws {
-        #expect(try StrictJSON.decode(RegisterChannel.self, from: Data(#"{"channelID":"c","name":null}"#.utf8)).channelID == "c")
+        #expect(
+            try StrictJSON.decode(RegisterChannel.self, from: Data(#"{"channelID":"c","name":null}"#.utf8)).channelID == "c")
     }
 
     @Test(arguments: ErrorCode.allCases)

@@ -10,7 +10,8 @@ struct ClientAndServerTests {
     private func client(_ server: LiveServer, key: String, state: String = "app") throws -> PushClient {
         try PushClient(
             configuration: .init(
-                server: server.address, app: LiveServer.app, clientKey: key, storageDirectory: server.directory + "/" + state,
+                server: server.address, app: LiveServer.app, clientKey: key,
+                storageDirectory: server.directory + "/" + state,
                 backOff: .init(initial: .milliseconds(50), maximum: .milliseconds(200))))
     }
 
@@ -109,7 +110,8 @@ struct ClientAndServerTests {
             let body = try JSONDecoder().decode(DeviceBody.self, from: Data(described.text.utf8))
             let id = try #require(body.channels.first).channelID
             let answer = try await server.request(
-                .POST, "/v1/devices/\(device)/channels/\(id)/revoke", key: admin, body: code.map { #"{"code":\#($0)}"# } ?? "")
+                .POST, "/v1/devices/\(device)/channels/\(id)/revoke", key: admin,
+                body: code.map { #"{"code":\#($0)}"# } ?? "")
             #expect(answer.status == 204, "\(answer.text)")
         }
         let client = try client(server, key: key)

@@ -15,12 +15,14 @@ final class Program: Sendable {
     /// The executable under test: the one that was built beside these tests.
     static var carillon: String {
         if let path = ProcessInfo.processInfo.environment["CARILLON_EXECUTABLE"] { return path }
-        return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("carillon").path
+        return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("carillon")
+            .path
     }
 
     /// The root of the package.
     static var packageDirectory: String {
-        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .path
     }
 
     init(
@@ -81,7 +83,8 @@ final class Program: Sendable {
                 index += 1
             }
             if isOver {
-                throw Ended(description: "the process ended before the line came; it said:\n\(lines.joined(separator: "\n"))")
+                throw Ended(
+                    description: "the process ended before the line came; it said:\n\(lines.joined(separator: "\n"))")
             }
             await log.change(after: lines.count)
         }

@@ -55,7 +55,8 @@ struct DemoStory: Service {
                 sending = send(to: opened)
             }
             if case .message(let message) = event {
-                moments.append(Moment(.now, "offered       the app has it on its live connection: \"\(message.text ?? "")\""))
+                moments.append(
+                    Moment(.now, "offered       the app has it on its live connection: \"\(message.text ?? "")\""))
                 try await message.acknowledge()
                 moments.append(Moment(.now, "acknowledged  the app says that it has handled it"))
                 break

@@ -41,7 +41,8 @@ struct AppsCommand: AsyncParsableCommand {
         private func show(_ apps: [AppBody]) {
             for app in apps {
                 options.printer.print(
-                    ["app": .text(app.id), "createdAt": .text(app.createdAt)], otherwise: "\(app.id)  since \(app.createdAt)")
+                    ["app": .text(app.id), "createdAt": .text(app.createdAt)], otherwise: "\(app.id)  since \(app.createdAt)"
+                )
             }
         }
     }

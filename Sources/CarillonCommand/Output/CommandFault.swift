@@ -1,7 +1,6 @@
 import ArgumentParser
 import CarillonSQLite
 import CarillonWire
-
 import Foundation
 
 /// The exit codes, after `sysexits.h` where it has one.

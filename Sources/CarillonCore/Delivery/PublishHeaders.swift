@@ -40,7 +40,8 @@ package struct PublishHeaders: Sendable {
     /// RFC 8030 section 5.2: digits only; what overflows counts as 2^31.
     private func ttlSeconds() throws(Refusal) -> Int64 {
         guard let ttl else {
-            throw Refusal(.ttlMissing, "Say in \"TTL\" how many seconds the message may wait for the device; 0 is now or never.")
+            throw Refusal(
+                .ttlMissing, "Say in \"TTL\" how many seconds the message may wait for the device; 0 is now or never.")
         }
         guard !ttl.isEmpty, ttl.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw Refusal(.ttlInvalid, "TTL \"\(ttl.prefix(20))\" is not a number of seconds; digits only, such as 3600.")
@@ -108,7 +109,8 @@ package struct PublishHeaders: Sendable {
             if bodyIsEmpty { return nil }
             return ContentCoding(
                 .aesgcm,
-                encryption: try normalized(encryption, header: "Encryption", required: "salt", allowed: ["salt", "rs", "keyid"]),
+                encryption: try normalized(
+                    encryption, header: "Encryption", required: "salt", allowed: ["salt", "rs", "keyid"]),
                 cryptoKey: try normalized(cryptoKey, header: "Crypto-Key", required: "dh", allowed: ["dh", "keyid"]))
         }
     }
@@ -135,7 +137,8 @@ package struct PublishHeaders: Sendable {
 
     private static func isURLSafeBase64(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"),
             UInt8(ascii: "-"), UInt8(ascii: "_"):
             true
         default:

@@ -9,7 +9,9 @@ package struct Timestamp: Hashable, Comparable, Sendable {
 
     package var seconds: Int64 { milliseconds / 1000 }
 
-    package func adding(seconds: Int64) -> Timestamp { adding(milliseconds: seconds.multipliedReportingOverflow(by: 1000).partialValue) }
+    package func adding(seconds: Int64) -> Timestamp {
+        adding(milliseconds: seconds.multipliedReportingOverflow(by: 1000).partialValue)
+    }
 
     package func adding(milliseconds addend: Int64) -> Timestamp {
         let (sum, overflow) = milliseconds.addingReportingOverflow(addend)

@@ -32,7 +32,8 @@ package struct VapidCredentials: Equatable, Sendable {
         case "webpush", "bearer":
             guard let key = cryptoKey.flatMap({ HeaderParameters($0)["p256ecdsa"] }) else {
                 if scheme == "bearer" { return nil }
-                throw Refusal(.vapidInvalid, "\"Authorization: WebPush\" needs the public key in \"Crypto-Key: p256ecdsa=…\".")
+                throw Refusal(
+                    .vapidInvalid, "\"Authorization: WebPush\" needs the public key in \"Crypto-Key: p256ecdsa=…\".")
             }
             try self.init(token: String(rest), key: key)
         default:

@@ -7,7 +7,8 @@ extension AppID {
     package static func checked(_ text: String) throws(Refusal) -> AppID {
         guard let id = AppID(text) else {
             throw Refusal(
-                .fieldInvalid, "An app is named with 1–128 letters, digits, \".\", \"-\" and \"_\", such as com.example.app.")
+                .fieldInvalid, "An app is named with 1–128 letters, digits, \".\", \"-\" and \"_\", such as com.example.app."
+            )
         }
         return id
     }

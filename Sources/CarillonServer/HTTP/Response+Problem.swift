@@ -55,7 +55,8 @@ struct ProblemMiddleware: RouterMiddleware {
             return Response(refusal: Refusal(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2))
         } catch {
             context.logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
-            return Response(refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
+            return Response(
+                refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
         }
     }
 }
@@ -66,7 +67,8 @@ extension Refusal {
         case .full:
             self.init(.storageFull, "The server's disk is full; nothing was accepted.", retryAfterSeconds: 10)
         case .unavailable:
-            self.init(.storageUnavailable, "The server cannot use its store now; nothing was accepted.", retryAfterSeconds: 5)
+            self.init(
+                .storageUnavailable, "The server cannot use its store now; nothing was accepted.", retryAfterSeconds: 5)
         }
     }
 

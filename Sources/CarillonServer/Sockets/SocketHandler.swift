@@ -210,7 +210,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     private func identify(_ hello: ClientFrame.Hello) {
         let identifier = shared.identifier
-        start { await identifier.identify(hello) } then: { handler, result in
+        start {
+            await identifier.identify(hello)
+        } then: { handler, result in
             switch result {
             case .success(let identity): handler.perform(handler.machine.identified(identity))
             case .failure(let refusal):
@@ -233,7 +235,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     private func perform(_ request: SessionMachine.Request) {
         let requests = shared.requests
-        start { await requests.perform(request) } then: { handler, answer in
+        start {
+            await requests.perform(request)
+        } then: { handler, answer in
             handler.perform(handler.machine.answered(answer))
         }
     }

@@ -33,7 +33,9 @@ struct TokenSealerTests {
         }
     }
 
-    @Test(arguments: ["", "x", String(repeating: "A", count: 60), String(repeating: "é", count: 30), String(repeating: "=", count: 60)])
+    @Test(arguments: [
+        "", "x", String(repeating: "A", count: 60), String(repeating: "é", count: 30), String(repeating: "=", count: 60),
+    ])
     func `garbage does not open`(text: String) {
         #expect(TokenSealer(keys: [key(1)], random: Sample.random).open(text) == nil)
     }

@@ -96,7 +96,8 @@ struct SessionMachineTests {
 
     @Test func `a channel identifier without dashes closes`() {
         var machine = open()
-        #expect(closeCode(machine.received(.register(.init(channelID: "c1e60f9b28e2417b9997234ebc94f72b")))) == .protocolError)
+        #expect(
+            closeCode(machine.received(.register(.init(channelID: "c1e60f9b28e2417b9997234ebc94f72b")))) == .protocolError)
     }
 
     @Test func `a device that never registered is stored with its first channel, and joins then`() throws {

@@ -28,7 +28,9 @@ struct VapidTests {
         try credentials.verify(audience: audience, at: now)
     }
 
-    @Test(arguments: ["vapid t=%t, k=%k", "vapid t=%t,k=%k", "vapid k=%k, t=%t", "VAPID t=%t;k=%k", "Vapid t=\"%t\", k=\"%k\", x=1"])
+    @Test(arguments: [
+        "vapid t=%t, k=%k", "vapid t=%t,k=%k", "vapid k=%k, t=%t", "VAPID t=%t;k=%k", "Vapid t=\"%t\", k=\"%k\", x=1",
+    ])
     func `the header is understood in every spelling`(format: String) throws {
         let text = format.replacingOccurrences(of: "%t", with: try token(claims()))
             .replacingOccurrences(of: "%k", with: publicKey)

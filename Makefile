@@ -1,0 +1,56 @@
+# What can be done here. On Debian and Ubuntu, what is missing is installed first; on macOS nothing is.
+
+.PHONY: run test check bench test-durability setup setup-tests format lint thread-sanitizer docs clean
+
+BUILD := .build/debug
+PYTHON := .venv/bin/python
+
+## Show one push on its way, and keep the server up to try by hand.
+run: setup
+	swift build --product carillon
+	$(BUILD)/carillon demo
+
+## All tests, with the real executable and the parties from PyPI.
+test: setup-tests
+	swift build --build-tests
+	CARILLON_PARTIES=$(CURDIR)/$(PYTHON) swift test --skip-build
+
+## What CI runs: format, a build without warnings and with explicit imports, sanitizer, docs, tests.
+check: lint setup-tests
+	swift build --build-tests --explicit-target-dependency-import-check error
+	$(MAKE) thread-sanitizer
+	$(MAKE) docs
+	$(MAKE) test
+
+## The table of docs/benchmarks.md. Beside Nchan where nginx and its module are installed.
+bench: setup
+	swift build -c release --product carillon
+	swift build -c release --package-path Benchmarks
+	Benchmarks/.build/release/carillon-bench --executable .build/release/carillon $(BENCH)
+
+## Hundreds of SIGKILLs under load; CI does a short run of the same.
+test-durability: setup-tests
+	swift build --product carillon
+	CARILLON_EXECUTABLE=$(CURDIR)/$(BUILD)/carillon $(PYTHON) Tests/EndToEndTests/Parties/durability.py --kills 300
+
+setup:
+	@Scripts/setup
+
+setup-tests:
+	@Scripts/setup tests
+
+format:
+	swift format --in-place --recursive --parallel Package.swift Sources Tests Snippets Benchmarks/Package.swift Benchmarks/Sources
+
+lint:
+	swift format lint --strict --recursive --parallel Package.swift Sources Tests Snippets
+
+# The machines and everything else that shares memory without a socket.
+thread-sanitizer:
+	swift test --sanitize=thread --scratch-path .build/thread-sanitizer --filter 'CarillonCoreTests|CarillonWireTests|CarillonSQLiteTests'
+
+docs:
+	Scripts/docs
+
+clean:
+	rm -rf .build .venv Benchmarks/.build
