@@ -47,7 +47,7 @@ lint:
 
 # The machines and everything else that shares memory without a socket.
 thread-sanitizer:
-	swift test --sanitize=thread --scratch-path .build/thread-sanitizer --filter 'CarillonCoreTests|CarillonWireTests|CarillonSQLiteTests'
+	CARILLON_SANITIZED=1 swift test --sanitize=thread --scratch-path .build/thread-sanitizer
 
 docs:
 	Scripts/docs
