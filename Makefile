@@ -40,10 +40,10 @@ setup-tests:
 	@Scripts/setup tests
 
 format:
-	swift format --in-place --recursive --parallel Package.swift Sources Tests Snippets Benchmarks/Package.swift Benchmarks/Sources
+	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Benchmarks/Package.swift Benchmarks/Sources
 
 lint:
-	swift format lint --strict --recursive --parallel Package.swift Sources Tests Snippets
+	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples
 
 # The machines and everything else that shares memory without a socket.
 thread-sanitizer:

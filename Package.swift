@@ -102,6 +102,9 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "ClientQuickStart", dependencies: ["CarillonClient"], path: "Examples/ClientQuickStart",
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonWireTests", dependencies: ["CarillonWire"], swiftSettings: settings),
         .testTarget(

@@ -39,7 +39,9 @@ struct InboxTransaction {
         case .message:
             let select = try db.cachedStatement(sql: "SELECT 1 FROM channel WHERE serial = ?")
             guard try Int.fetchOne(select, arguments: [envelope.channel.rawValue]) != nil else { return .channelGone }
-            guard try envelope.isVolatile || hasRoom(for: envelope) else { return try refuseAsFull(rules, envelope) }
+            guard try envelope.isVolatile || hasRoom(for: envelope, insteadOf: rules.topic) else {
+                return try refuseAsFull(rules, envelope)
+            }
         case .channelClosed, .channelError:
             guard try close(envelope.channel, of: envelope.device, at: envelope.acceptedAt) else { return .channelGone }
         }
@@ -96,15 +98,20 @@ struct InboxTransaction {
         moment.adding(seconds: settings.outcomeRetentionSeconds)
     }
 
-    private func hasRoom(for envelope: Envelope) throws -> Bool {
-        if try fits(envelope) { return true }
+    /// - Parameter topic: The message of this topic will make room.
+    private func hasRoom(for envelope: Envelope, insteadOf topic: String?) throws -> Bool {
+        if try fits(envelope, freeing: .init()) { return true }
         try sweep(device: envelope.device, at: envelope.acceptedAt)
-        return try fits(envelope)
+        guard let row = try waitingRow(of: topic, on: envelope.channel) else {
+            return try fits(envelope, freeing: .init())
+        }
+        return try fits(envelope, freeing: .init(envelopes: 1, bytes: row["length"] + Envelope.overhead))
     }
 
-    private func fits(_ envelope: Envelope) throws -> Bool {
+    private func fits(_ envelope: Envelope, freeing freed: InboxUsage.Amount) throws -> Bool {
         let amount = try usage.amount(of: envelope.device) { try readUsage(of: envelope.device) }
-        return amount.envelopes < settings.inboxEnvelopes && amount.bytes + envelope.byteCount <= settings.inboxBytes
+        return amount.envelopes - freed.envelopes < settings.inboxEnvelopes
+            && amount.bytes - freed.bytes + envelope.byteCount <= settings.inboxBytes
     }
 
     private func readUsage(of device: DeviceSerial) throws -> InboxUsage.Amount {
@@ -204,13 +211,7 @@ struct InboxTransaction {
     }
 
     private func replace(_ topic: String?, by envelope: Envelope) throws -> MessageID? {
-        guard let topic else { return nil }
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT position, secret, expires_at, coalesce(length(body), 0) AS length FROM envelope
-                WHERE channel = ? AND topic = ? AND outcome IS NULL AND topic IS NOT NULL
-                """)
-        guard let row = try Row.fetchOne(select, arguments: [envelope.channel.rawValue, topic]) else { return nil }
+        guard let row = try waitingRow(of: topic, on: envelope.channel) else { return nil }
         let id = MessageID(position: row["position"], secret: try row.bytes16("secret"))
         let isExpired = row["expires_at"] <= envelope.acceptedAt.milliseconds
         try finish(
@@ -219,6 +220,16 @@ struct InboxTransaction {
                 isExpired ? .expired : .replaced, at: isExpired ? row.timestamp("expires_at") : envelope.acceptedAt))
         usage.removed(row["length"] + Envelope.overhead, from: envelope.device)
         return id
+    }
+
+    private func waitingRow(of topic: String?, on channel: ChannelSerial) throws -> Row? {
+        guard let topic else { return nil }
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT position, secret, expires_at, coalesce(length(body), 0) AS length FROM envelope
+                WHERE channel = ? AND topic = ? AND outcome IS NULL AND topic IS NOT NULL
+                """)
+        return try Row.fetchOne(select, arguments: [channel.rawValue, topic])
     }
 
     /// Removes the channel and ends what waits on it. Answers whether it was open.
@@ -250,8 +261,8 @@ struct InboxTransaction {
 
     // MARK: Time
 
-    /// Ends what has expired, and forgets what is past keeping. Answers how many rows it touched.
-    func sweep(at now: Timestamp, limit: Int) throws -> Int {
+    /// Ends what has expired, and forgets what is past keeping.
+    func sweep(at now: Timestamp, limit: Int) throws -> Swept {
         let select = try db.cachedStatement(
             sql: """
                 SELECT position, device, outcome, accepted_at, expires_at, coalesce(length(body), 0) AS length
@@ -259,9 +270,11 @@ struct InboxTransaction {
                 """)
         let delete = try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?")
         let rows = try Row.fetchAll(select, arguments: [now.milliseconds, limit])
+        var expired: [Swept.Expired] = []
         for row in rows {
             if row["outcome"] as String? == nil {
                 try expire(row)
+                expired.append(.init(device: DeviceSerial(row["device"]), position: row["position"]))
             } else {
                 try delete.execute(arguments: [row["position"] as Int64])
             }
@@ -272,7 +285,7 @@ struct InboxTransaction {
                     (SELECT channel, key_hash FROM idempotency WHERE valid_until <= ? ORDER BY valid_until LIMIT ?)
                 """,
             arguments: [now.milliseconds, limit])
-        return rows.count + db.changesCount
+        return Swept(expired: expired, isDone: rows.count < limit && db.changesCount < limit)
     }
 
     private func sweep(device: DeviceSerial, at now: Timestamp) throws {

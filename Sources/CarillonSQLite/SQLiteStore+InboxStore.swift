@@ -65,10 +65,10 @@ extension SQLiteStore: InboxStore {
         }
     }
 
-    package func sweep(at now: Timestamp, limit: Int) async throws -> Bool {
+    package func sweep(at now: Timestamp, limit: Int) async throws -> Swept {
         do {
             return try await group.run { [usage, settings] db in
-                try InboxTransaction(db, usage: usage, settings: settings).sweep(at: now, limit: limit) >= limit
+                try InboxTransaction(db, usage: usage, settings: settings).sweep(at: now, limit: limit)
             }
         } catch {
             usage.forgetAll()

@@ -94,11 +94,15 @@ struct InboxConformanceTests {
         let fixture = try await StoreFixture(kind, .init(outcomeRetentionSeconds: 100))
         for position in 1...5 { _ = try await fixture.append(fixture.envelope(Int64(position), ttl: 1)) }
         let expired = start.adding(seconds: 2)
-        #expect(try await fixture.store.sweep(at: expired, limit: 3))
-        #expect(try await !fixture.store.sweep(at: expired, limit: 3))
+        let first = try await fixture.store.sweep(at: expired, limit: 3)
+        #expect(first.expired.map(\.position) == [1, 2, 3])
+        #expect(!first.isDone)
+        let second = try await fixture.store.sweep(at: expired, limit: 3)
+        #expect(second.expired.map(\.position) == [4, 5])
+        #expect(second.isDone)
         #expect(try await fixture.outcome(5, at: expired) == .expired)
         let forgotten = start.adding(seconds: 1 + 100)
-        while try await fixture.store.sweep(at: forgotten, limit: 2) {}
+        while try await !fixture.store.sweep(at: forgotten, limit: 2).isDone {}
         for position in 1...5 {
             #expect(try await fixture.store.record(of: fixture.envelope(Int64(position)).id, at: forgotten) == nil)
         }
@@ -142,6 +146,16 @@ struct InboxConformanceTests {
             .settle(fixture.envelope(2).id, device: fixture.device.serial, Settlement(.acknowledged, at: later))
         ])
         #expect(try await fixture.append(fixture.envelope(6, at: later)) == .stored(replaced: nil))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a replacement finds room in a full inbox, as it makes it no longer`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 2))
+        _ = try await fixture.append(fixture.envelope(1), topic: "t")
+        _ = try await fixture.append(fixture.envelope(2))
+        #expect(try await fixture.append(fixture.envelope(3), topic: "t") == .stored(replaced: fixture.envelope(1).id))
+        #expect(try await fixture.append(fixture.envelope(4), topic: "u") == .full)
+        #expect(try await fixture.waiting().map(\.position) == [2, 3])
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -115,8 +115,12 @@ final class LiveServer {
         return (answer.status, answer.headers.first(name: "location") ?? "")
     }
 
-    func outcome(of location: String) async throws -> String? {
-        let answer = try await request(.GET, location)
-        return try JSONDecoder().decode(MessageBody.self, from: Data(answer.text.utf8)).outcome
+    /// The outcome of a message, when there is one: what a device says travels for a moment.
+    func outcome(of location: String) async throws -> String {
+        while true {
+            let answer = try await request(.GET, location)
+            let message = try JSONDecoder().decode(MessageBody.self, from: Data(answer.text.utf8))
+            if let outcome = message.outcome { return outcome }
+        }
     }
 }

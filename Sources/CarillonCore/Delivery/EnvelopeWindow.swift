@@ -52,6 +52,7 @@ package struct EnvelopeWindow: Sendable {
 
     private struct Slot {
         var id: MessageID
+        var expiresAt: Timestamp
         var bytes: Int32
         /// TTL 0: the store does not know it.
         var isVolatile: Bool
@@ -74,7 +75,8 @@ package struct EnvelopeWindow: Sendable {
     package mutating func began() -> Load? { nextLoad() }
 
     /// An envelope was appended to the inbox, and may be given directly.
-    package mutating func offered(_ envelope: Envelope, isVolatile: Bool) -> Offer {
+    package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> Offer {
+        freeExpired(at: now, toFit: envelope)
         let isLive = !isLoading && !moreWaits
         guard isLive, hasRoom(for: envelope), isVolatile || envelope.position > position else {
             if isVolatile { return .later(nil) }
@@ -85,9 +87,10 @@ package struct EnvelopeWindow: Sendable {
         return .give
     }
 
-    /// Something was committed to the inbox without having been offered.
-    package mutating func storedMore() -> Load? {
+    /// Something was queued for the inbox without having been offered.
+    package mutating func storedMore(at now: Timestamp) -> Load? {
         moreWaits = true
+        freeExpired(at: now, toFit: nil)
         return nextLoad()
     }
 
@@ -119,17 +122,17 @@ package struct EnvelopeWindow: Sendable {
         moreWaits = true
     }
 
-    /// An envelope was cancelled or replaced.
-    package mutating func withdrew(_ position: Int64) {
+    /// An envelope was cancelled or replaced; nobody waits for an answer to it any more.
+    package mutating func withdrew(_ position: Int64) -> Load? {
         if isLoading { withdrawn.insert(position) }
+        guard let index = slots.firstIndex(where: { $0.id.position == position }) else { return nil }
+        return free(index)
     }
 
     /// The device answered for an envelope.
     package mutating func settled(_ id: MessageID) -> Load? {
         guard let index = slots.firstIndex(where: { $0.id == id }) else { return nil }
-        bytes -= Int(slots.remove(at: index).bytes)
-        if slots.isEmpty, slots.capacity > 8 { slots = [] }
-        return nextLoad()
+        return free(index)
     }
 
     /// The connection ended: these of TTL 0 were given and never answered for.
@@ -146,7 +149,23 @@ package struct EnvelopeWindow: Sendable {
     private mutating func give(_ envelope: Envelope, isVolatile: Bool) {
         position = max(position, envelope.position)
         bytes += envelope.byteCount
-        slots.append(Slot(id: envelope.id, bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
+        slots.append(
+            Slot(
+                id: envelope.id, expiresAt: isVolatile ? .never : envelope.expiresAt,
+                bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
+    }
+
+    private mutating func free(_ index: Int) -> Load? {
+        bytes -= Int(slots.remove(at: index).bytes)
+        if slots.isEmpty, slots.capacity > 8 { slots = [] }
+        return nextLoad()
+    }
+
+    /// An envelope that expired after it was given takes no room any more; looked for when room is needed.
+    private mutating func freeExpired(at now: Timestamp, toFit envelope: Envelope?) {
+        if let envelope, hasRoom(for: envelope) { return }
+        for slot in slots where slot.expiresAt <= now { bytes -= Int(slot.bytes) }
+        slots.removeAll { $0.expiresAt <= now }
     }
 
     /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.

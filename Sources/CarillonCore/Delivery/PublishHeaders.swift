@@ -51,7 +51,7 @@ package struct PublishHeaders: Sendable {
 
     private func urgencyValue() throws(Refusal) -> Urgency {
         guard let text = urgency.first else { return .normal }
-        guard urgency.count == 1, let value = Urgency(rawValue: text) else {
+        guard urgency.count == 1, let value = Urgency(rawValue: text.lowercased()) else {
             let known = Urgency.allCases.map(\.rawValue).joined(separator: ", ")
             throw Refusal(.urgencyInvalid, "Urgency must be one of \(known), and given once.")
         }

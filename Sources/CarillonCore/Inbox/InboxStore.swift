@@ -13,8 +13,30 @@ package protocol InboxStore: Sendable {
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord?
     /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, a limited number in
-    /// one transaction. Answers whether there is more to do.
-    func sweep(at now: Timestamp, limit: Int) async throws -> Bool
+    /// one transaction.
+    func sweep(at now: Timestamp, limit: Int) async throws -> Swept
+}
+
+/// What one step of sweeping did.
+package struct Swept: Equatable, Sendable {
+    package struct Expired: Equatable, Sendable {
+        package var device: DeviceSerial
+        package var position: Int64
+
+        package init(device: DeviceSerial, position: Int64) {
+            self.device = device
+            self.position = position
+        }
+    }
+
+    package var expired: [Expired]
+    /// Whether nothing is left to do now.
+    package var isDone: Bool
+
+    package init(expired: [Expired], isDone: Bool) {
+        self.expired = expired
+        self.isDone = isDone
+    }
 }
 
 /// Why a store could not do its work. Nothing was changed.

@@ -245,12 +245,12 @@ package struct SessionMachine: Sendable {
 
     // MARK: What happened to the inbox
 
-    package mutating func offered(_ envelope: Envelope, isVolatile: Bool) -> [Action] {
+    package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         let answer: [Action] = isVolatile ? [.answerOffer(wasGiven: false)] : []
         guard case .open(var open) = state, let device = open.device else { return answer }
         state = .closed
         defer { state = .open(open) }
-        switch open.window.offered(envelope, isVolatile: isVolatile) {
+        switch open.window.offered(envelope, isVolatile: isVolatile, at: now) {
         case .give:
             return Self.give(envelope, device, in: &open) + (isVolatile ? [.answerOffer(wasGiven: true)] : [])
         case .later(let load):
@@ -258,17 +258,17 @@ package struct SessionMachine: Sendable {
         }
     }
 
-    package mutating func storedMore() -> [Action] {
+    package mutating func storedMore(at now: Timestamp) -> [Action] {
         withOpen { open in
             guard let device = open.device else { return [] }
-            return Self.load(open.window.storedMore(), device)
+            return Self.load(open.window.storedMore(at: now), device)
         }
     }
 
-    package mutating func withdrew(_ position: Int64) {
-        _ = withOpen { open in
-            open.window.withdrew(position)
-            return []
+    package mutating func withdrew(_ position: Int64) -> [Action] {
+        withOpen { open in
+            guard let device = open.device else { return [] }
+            return Self.load(open.window.withdrew(position), device)
         }
     }
 

@@ -18,6 +18,7 @@ struct ConnectionChannel: ServerChildChannel, HTTPChannelHandler {
 
     struct Value: ServerChildChannelValue {
         let channel: any Channel
+        let requestGuard: NIOLoopBound<RequestGuard>
         let negotiated: EventLoopFuture<Negotiated>
     }
 
@@ -35,7 +36,8 @@ struct ConnectionChannel: ServerChildChannel, HTTPChannelHandler {
             let decoder = ByteToMessageHandler(
                 HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits))
             let requestGuard = RequestGuard(
-                headSeconds: sockets.settings.requestHeadSeconds, bodySeconds: sockets.settings.requestBodySeconds)
+                headSeconds: sockets.settings.requestHeadSeconds, bodySeconds: sockets.settings.requestBodySeconds,
+                admitsSocket: sockets.population.admits)
             let upgrade = NIOTypedHTTPServerUpgradeHandler(
                 httpEncoder: encoder, extraHTTPHandlers: [decoder, requestGuard],
                 upgradeConfiguration: .init(upgraders: [upgrader]) { channel in
@@ -43,11 +45,14 @@ struct ConnectionChannel: ServerChildChannel, HTTPChannelHandler {
                 })
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandlers([encoder, decoder, requestGuard, upgrade])
-            return Value(channel: channel, negotiated: upgrade.upgradeResultFuture)
+            return Value(
+                channel: channel, requestGuard: NIOLoopBound(requestGuard, eventLoop: channel.eventLoop),
+                negotiated: upgrade.upgradeResultFuture)
         }
     }
 
     func handle(value: Value, logger: Logger) async {
+        value.channel.eventLoop.execute { value.requestGuard.value.isTakenUp = true }
         guard case .http(let channel) = try? await value.negotiated.get() else { return }
         await withTaskExecutorPreference(loop(of: value.channel).executor) {
             await handleHTTP(asyncChannel: channel, logger: logger)
@@ -58,10 +63,7 @@ struct ConnectionChannel: ServerChildChannel, HTTPChannelHandler {
         NIOTypedWebSocketServerUpgrader(
             maxFrameSize: Limits.clientFrameBytes, enableAutomaticErrorHandling: false,
             shouldUpgrade: { channel, head in
-                let path = head.uri.prefix { $0 != "?" }
-                guard path == "/", sockets.population.admits() else {
-                    return channel.eventLoop.makeSucceededFuture(nil)
-                }
+                // The guard has let nothing else through than what is taken.
                 var headers = HTTPHeaders()
                 // Mozilla's clients offer this; a client that insists on an answer gets one.
                 if head.headers[canonicalForm: "sec-websocket-protocol"].contains("push-notification") {

@@ -12,7 +12,7 @@ import NIOHTTP1
 ///
 /// A head and a body that do not arrive in time end the connection with 408. What is not HTTP is answered with 400 or
 /// 431. When an answer is complete before the request is, the rest of the request is not read: the connection is
-/// closed after the answer.
+/// closed after the answer. A body that breaks off fails the reading of it, so that a part never passes for the whole.
 final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -23,20 +23,25 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
         case awaitingHead
         case reading
         case read
-        /// The answer was given early; what still comes is thrown away until the peer notices.
+        /// The answer was given early; nothing is read or written any more.
         case lingering
     }
 
     private let headTime: TimeAmount
     private let bodyTime: TimeAmount
+    private let admitsSocket: () -> Bool
     private var phase = Phase.awaitingHead
-    private var isFirstHead = true
     private var isAnswering = false
+    /// Whether somebody answers the requests of this connection.
+    var isTakenUp = false
+    private var closesAfterAnswer = false
     private var deadline: Scheduled<Void>?
 
-    init(headSeconds: Int, bodySeconds: Int) {
+    /// - Parameter admitsSocket: Whether one more WebSocket may come in.
+    init(headSeconds: Int, bodySeconds: Int, admitsSocket: @escaping () -> Bool) {
         headTime = .seconds(Int64(headSeconds))
         bodyTime = .seconds(Int64(bodySeconds))
+        self.admitsSocket = admitsSocket
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -44,35 +49,30 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        deadline?.cancel()
-        deadline = nil
+        clearDeadline()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        deadline?.cancel()
-        deadline = nil
+        clearDeadline()
         context.fireChannelInactive()
     }
+
+    // MARK: The request
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if case .lingering = phase { return }
         switch Self.unwrapInboundIn(data) {
         case .head(let head):
-            deadline?.cancel()
-            deadline = nil
+            clearDeadline()
             phase = .reading
-            if head.headers.contains(name: "expect"), head.version == .http1_1 {
-                let interim = HTTPResponseHead(version: .http1_1, status: .continue)
-                context.writeAndFlush(Self.wrapOutboundOut(.head(interim)), promise: nil)
-            }
+            received(head, context)
         case .body:
-            break
+            context.fireChannelRead(data)
         case .end:
             phase = .read
-            deadline?.cancel()
-            deadline = nil
+            clearDeadline()
+            context.fireChannelRead(data)
         }
-        context.fireChannelRead(data)
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
@@ -80,29 +80,75 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelReadComplete()
     }
 
+    private func received(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        var head = head
+        let codings = head.headers[canonicalForm: "transfer-encoding"]
+        guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
+            return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."), context)
+        }
+        closesAfterAnswer = !head.isKeepAlive
+        if head.headers.contains(name: "upgrade"), !(head.isSocketHandshake && admitsSocket()) {
+            // The parser takes what follows such a request for another protocol; the routes answer this one.
+            head.headers.remove(name: "upgrade")
+            closesAfterAnswer = true
+        }
+        if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" }),
+            head.version == .http1_1, head.mayContinue
+        {
+            let interim = HTTPResponseHead(version: .http1_1, status: .continue)
+            context.writeAndFlush(Self.wrapOutboundOut(.head(interim)), promise: nil)
+        }
+        context.fireChannelRead(Self.wrapInboundOut(.head(head)))
+    }
+
+    /// The server stops: a connection that waits for a request is closed, another after its answer.
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is ChannelShouldQuiesceEvent {
+            closesAfterAnswer = true
+            switch phase {
+            case .awaitingHead: return context.close(promise: nil)
+            case .reading, .read: if !isTakenUp { giveUp(context) }
+            case .lingering: break
+            }
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    /// A connection that was accepted while the server began to stop may never reach the routes.
+    private func giveUp(_ context: ChannelHandlerContext) {
+        context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(250)) {
+            if self.isTakenUp || self.isAnswering { return }
+            self.refuse(Refusal(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2), context)
+        }
+    }
+
+    // MARK: The answer
+
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if case .lingering = phase {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
         switch Self.unwrapOutboundIn(data) {
         case .head(var head):
             isAnswering = true
-            if case .reading = phase {
-                head.headers.replaceOrAdd(name: "connection", value: "close")
-                return context.write(Self.wrapOutboundOut(.head(head)), promise: promise)
-            }
-            context.write(data, promise: promise)
+            if case .reading = phase { closesAfterAnswer = true }
+            if closesAfterAnswer { head.headers.replaceOrAdd(name: "connection", value: "close") }
+            context.write(Self.wrapOutboundOut(.head(head)), promise: promise)
         case .body:
             context.write(data, promise: promise)
         case .end:
             isAnswering = false
             context.write(data, promise: promise)
-            if case .reading = phase { linger(context) }
+            if closesAfterAnswer { linger(context) }
         }
     }
 
+    // MARK: Faults
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        guard !isAnswering, let refusal = Self.refusal(for: error) else {
-            return context.fireErrorCaught(error)
-        }
-        refuse(refusal, context)
+        if !isAnswering, let refusal = Self.refusal(for: error) { refuse(refusal, context) }
+        context.fireErrorCaught(error)
     }
 
     private static func refusal(for error: any Error) -> Refusal? {
@@ -116,15 +162,16 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Answers here, without the routes: they never hear of this request.
+    /// Answers here, without the routes.
     private func refuse(_ refusal: Refusal, _ context: ChannelHandlerContext) {
-        phase = .reading
+        if case .lingering = phase { return }
         let body = (try? JSONEncoder().encode(ProblemDocument(refusal))).map { ByteBuffer(bytes: $0) } ?? ByteBuffer()
         var head = HTTPResponseHead(
             version: .http1_1, status: HTTPResponseStatus(statusCode: refusal.code.status))
         head.headers.add(name: "content-type", value: ProblemDocument.mediaType)
         head.headers.add(name: "content-length", value: String(body.readableBytes))
         head.headers.add(name: "connection", value: "close")
+        if let seconds = refusal.retryAfterSeconds { head.headers.add(name: "retry-after", value: String(seconds)) }
         context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
         context.write(Self.wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
@@ -133,11 +180,19 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Says that no more will come, and gives the peer a moment to read the answer before the connection goes.
     private func linger(_ context: ChannelHandlerContext) {
+        let isWhole = if case .read = phase { true } else { false }
         phase = .lingering
+        clearDeadline()
         context.flush()
+        if isWhole { return context.close(promise: nil) }
+        context.channel.setOption(.autoRead, value: false).whenFailure { _ in }
         context.close(mode: .output, promise: nil)
-        deadline?.cancel()
         deadline = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { context.close(promise: nil) }
+    }
+
+    private func clearDeadline() {
+        deadline?.cancel()
+        deadline = nil
     }
 
     private func setDeadline(_ time: TimeAmount, _ context: ChannelHandlerContext) {
@@ -145,12 +200,36 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
             self.deadline = nil
             guard !self.isAnswering else { return context.close(promise: nil) }
             self.refuse(Refusal(.requestTimeout, "The request did not arrive in time."), context)
+            context.fireErrorCaught(RequestTimedOut())
         }
     }
 }
+
+/// Fails the reading of a body that did not arrive in time.
+struct RequestTimedOut: Error {}
 
 /// What a connection may send before it is known who it is.
 enum ConnectionLimits {
     static let headBytes = 16_384
     static let headFields = 100
+}
+
+extension HTTPRequestHead {
+    /// Whether this is a WebSocket handshake that the server takes (RFC 6455 section 4.2.1).
+    fileprivate var isSocketHandshake: Bool {
+        method == .GET && uri.prefix { $0 != "?" } == "/" && version == .http1_1
+            && headers[canonicalForm: "upgrade"].contains { $0.lowercased() == "websocket" }
+            && headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
+            && headers["sec-websocket-version"] == ["13"]
+            && headers["sec-websocket-key"].count == 1
+            && Base64URL.decode(headers["sec-websocket-key"][0])?.count == 16
+            && !headers.contains(name: "transfer-encoding")
+            && (headers.first(name: "content-length") ?? "0") == "0"
+    }
+
+    /// Whether the body that is announced is worth being sent.
+    fileprivate var mayContinue: Bool {
+        guard let length = headers.first(name: "content-length").flatMap(Int.init) else { return true }
+        return length <= (uri.hasPrefix("/push/") ? Limits.messageBodyBytes : Limits.apiBodyBytes)
+    }
 }

@@ -31,12 +31,13 @@ struct InboxRoutes: Sendable {
         defer { core.sessions.removeWaiter(waiter, for: device) }
         let deadline = ContinuousClock.now + .seconds(waitSeconds)
         while true {
+            // One more than asked for tells whether there is more.
             let (envelopes, isComplete) = try await core.inbox.waiting(
-                device: device, after: 0, limit: max, bytes: Self.pollBytes)
+                device: device, after: 0, limit: max + 1, bytes: Self.pollBytes)
             let remaining = deadline - ContinuousClock.now
             if !envelopes.isEmpty || remaining <= .zero || !readiness.isReady || Task.isCancelled {
                 return Response(
-                    status: .ok, text: Self.page(envelopes, more: !isComplete), type: "application/json")
+                    status: .ok, text: Self.page(envelopes.prefix(max), more: !isComplete), type: "application/json")
             }
             await Self.wait(wait, atMost: remaining)
         }
@@ -54,7 +55,7 @@ struct InboxRoutes: Sendable {
     }
 
     /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
-    private static func page(_ envelopes: [Envelope], more: Bool) -> [UInt8] {
+    private static func page(_ envelopes: ArraySlice<Envelope>, more: Bool) -> [UInt8] {
         var text = Array(#"{"envelopes":["#.utf8)
         for (index, envelope) in envelopes.enumerated() {
             if index > 0 { text.append(UInt8(ascii: ",")) }
@@ -96,7 +97,7 @@ struct InboxRoutes: Sendable {
             let frame = ServerFrame(envelope)
             return Array("event: \(frame.typeName)\nid: \(envelope.id)\ndata: ".utf8) + frame.text + Array("\n\n".utf8)
         case .caughtUp:
-            return Array("event: caughtUp\ndata: {}\n\n".utf8)
+            return Array("event: caughtUp\ndata: ".utf8) + ServerFrame.caughtUp.text + Array("\n\n".utf8)
         case .keepAlive:
             return Array(": \n\n".utf8)
         case .ended(let reason):

@@ -82,6 +82,9 @@ struct OperatorRoutes: Sendable {
         let limit = try request.number("limit", in: 1...1000, default: 100)
         let after = try request.uri.queryParameters["after"].map { try DeviceID.checked(String($0)) }
         let app = try AppID.checked(try context.parameters.require("app"))
+        guard try await core.apps.serial(of: app) != nil else {
+            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
+        }
         let devices = try await core.devices.list(app: app, after: after, limit: limit)
         return Response(
             status: .ok,

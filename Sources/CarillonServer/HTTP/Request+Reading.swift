@@ -22,12 +22,17 @@ extension Request {
     func bytes(upTo limit: Int) async throws -> [UInt8] {
         let tooLarge = Refusal(.bodyTooLarge, "The body may have \(limit) bytes.")
         if let length = headers[.contentLength].flatMap(Int.init), length > limit { throw tooLarge }
+        let incomplete = Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done.")
+        let bytes: [UInt8]
         do {
-            let buffer = try await body.collect(upTo: limit)
-            return Array(buffer.readableBytesView)
+            bytes = Array(try await body.collect(upTo: limit).readableBytesView)
         } catch is NIOTooManyBytesError {
             throw tooLarge
+        } catch {
+            throw incomplete
         }
+        if let length = headers[.contentLength].flatMap(Int.init), length != bytes.count { throw incomplete }
+        return bytes
     }
 
     /// The body as one of our own types; unknown members are refused.
@@ -70,6 +75,7 @@ extension HTTPField.Name {
     static let encryption = known("Encryption")
     static let cryptoKey = known("Crypto-Key")
     static let idempotencyKey = known("Idempotency-Key")
+    static let secWebSocketVersion = known("Sec-WebSocket-Version")
     static let carillonOutcome = known(HeaderNames.outcome)
 
     private static func known(_ name: String) -> HTTPField.Name {

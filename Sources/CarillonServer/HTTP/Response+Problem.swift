@@ -17,7 +17,10 @@ extension Response {
         self.init(status: .init(code: refusal.code.status), json: ProblemDocument(refusal))
         headers[.contentType] = ProblemDocument.mediaType
         if let seconds = refusal.retryAfterSeconds { headers[.retryAfter] = String(seconds) }
-        if refusal.code.status == 401 { headers[.wwwAuthenticate] = "Bearer" }
+        if refusal.code == .credentialMissing || refusal.code == .credentialInvalid {
+            headers[.wwwAuthenticate] = "Bearer"
+        }
+        if refusal.code == .upgradeRequired { headers[.secWebSocketVersion] = "13" }
     }
 
     init(status: HTTPResponse.Status, json value: some Encodable) {
@@ -38,6 +41,8 @@ extension Response {
 
 /// Turns everything that a route throws into a problem document: the one place where faults meet HTTP.
 struct ProblemMiddleware: RouterMiddleware {
+    let addresses: [KnownAddress]
+
     @concurrent func handle(
         _ request: Request, context: RouteContext,
         next: @concurrent (Request, RouteContext) async throws -> Response
@@ -49,15 +54,28 @@ struct ProblemMiddleware: RouterMiddleware {
         } catch let fault as StoreFault {
             context.logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
             return Response(refusal: Refusal(fault))
+        } catch let error as any HTTPResponseError where error.status == .notFound {
+            return notFound(request)
         } catch let error as any HTTPResponseError {
             return Response(refusal: Refusal(status: error.status))
         } catch is CancellationError {
             return Response(refusal: Refusal(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2))
         } catch {
             context.logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
-            return Response(
-                refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
+            return Response(refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
         }
+    }
+
+    private func notFound(_ request: Request) -> Response {
+        let path = request.uri.path.split(separator: "/")
+        guard let address = addresses.first(where: { $0.matches(path) }) else {
+            return Response(
+                refusal: Refusal(.notFound, "There is nothing at this address; see the documentation of the HTTP API."))
+        }
+        var response = Response(
+            refusal: Refusal(.methodNotAllowed, "This address knows the methods \(address.methods)."))
+        response.headers[.allow] = address.methods
+        return response
     }
 }
 
@@ -74,8 +92,6 @@ extension Refusal {
 
     init(status: HTTPResponse.Status) {
         switch status.code {
-        case 404: self.init(.notFound, "There is nothing at this address; see the documentation of the HTTP API.")
-        case 405: self.init(.methodNotAllowed, "This address does not know the method.")
         case 413: self.init(.bodyTooLarge, "The body is larger than this address takes.")
         case 400..<500: self.init(.requestInvalid, "The request could not be understood.")
         default: self.init(.internalError, "The server met a fault.")

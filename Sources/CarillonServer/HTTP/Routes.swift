@@ -2,39 +2,44 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// Collects the routes, and gives every known path an answer to the methods that it does not have.
+/// Collects the routes. A known address that is asked with a method it does not have is answered with 405.
 final class Routes {
     typealias Handler = @Sendable (Request, RouteContext) async throws -> Response
 
-    private let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
-    private var methods: [String: Set<HTTPRequest.Method>] = [:]
-    private var paths: [String: RouterPath] = [:]
-
-    init(middleware: [any MiddlewareProtocol<Request, Response, RouteContext>]) {
-        for middleware in middleware { router.add(middleware: middleware) }
+    private struct Route {
+        var method: HTTPRequest.Method
+        var path: RouterPath
+        var handler: Handler
     }
+
+    private var routes: [Route] = []
 
     func on(_ method: HTTPRequest.Method, _ path: RouterPath, _ handler: @escaping Handler) {
-        router.on(path, method: method, use: handler)
-        methods[path.description, default: []].insert(method)
-        paths[path.description] = path
+        routes.append(Route(method: method, path: path, handler: handler))
     }
 
-    func finished() -> Router<RouteContext> {
-        for (name, known) in methods {
-            guard let path = paths[name] else { continue }
-            var allowed = known
-            if known.contains(.get) { allowed.insert(.head) }
-            let list = allowed.map(\.rawValue).sorted().joined(separator: ", ")
-            for method in [HTTPRequest.Method.get, .post, .put, .patch, .delete] where !known.contains(method) {
-                router.on(path, method: method) { _, _ -> Response in
-                    var response = Response(
-                        refusal: Refusal(.methodNotAllowed, "This address knows the methods \(list)."))
-                    response.headers[.allow] = list
-                    return response
-                }
-            }
-        }
+    func router() -> Router<RouteContext> {
+        let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(middleware: ProblemMiddleware(addresses: addresses))
+        for route in routes { router.on(route.path, method: route.method, use: route.handler) }
         return router
+    }
+
+    private var addresses: [KnownAddress] {
+        Dictionary(grouping: routes, by: \.path.description).map { path, routes in
+            var methods = Set(routes.map(\.method.rawValue))
+            if methods.contains("GET") { methods.insert("HEAD") }
+            return KnownAddress(parts: path.split(separator: "/"), methods: methods.sorted().joined(separator: ", "))
+        }
+    }
+}
+
+/// An address that has routes, and the methods that it has.
+struct KnownAddress: Sendable {
+    var parts: [Substring]
+    var methods: String
+
+    func matches(_ path: [Substring]) -> Bool {
+        parts.count == path.count && zip(parts, path).allSatisfy { $0.hasPrefix(":") || $0 == $1 }
     }
 }

@@ -68,7 +68,7 @@ package struct CarillonServer: Service {
             logger: quiet)
         var configuration = ServiceGroupConfiguration(
             services: [
-                .init(service: Sweeper(store: store, seconds: settings.sweepSeconds, time: core.time, logger: logger)),
+                .init(service: Sweeper(store: store, core: core, seconds: settings.sweepSeconds, logger: logger)),
                 .init(service: application),
                 // Stopped first, as services stop in the reverse of this order.
                 .init(service: StopNotice(readiness: readiness, sessions: core.sessions)),
@@ -76,6 +76,7 @@ package struct CarillonServer: Service {
             logger: quiet)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
         try await ServiceGroup(configuration: configuration).run()
+        await sockets.population.awaitEmpty(atMost: .seconds(settings.stopSeconds))
         await core.inbox.writer.flush()
         try store.close()
         logger.info("stopped")
@@ -85,7 +86,7 @@ package struct CarillonServer: Service {
         _ core: Core, _ addresses: Addresses, _ store: SQLiteStore, _ readiness: Readiness,
         _ population: SocketPopulation
     ) -> Router<RouteContext> {
-        let routes = Routes(middleware: [ProblemMiddleware()])
+        let routes = Routes()
         SenderRoutes(core: core, addresses: addresses).add(to: routes)
         MatrixRoutes(core: core, addresses: addresses).add(to: routes)
         DeviceRoutes(core: core, addresses: addresses).add(to: routes)
@@ -98,7 +99,7 @@ package struct CarillonServer: Service {
             }
             throw Refusal(.upgradeRequired, "Connect with a WebSocket handshake (RFC 6455, version 13).")
         }
-        return routes.finished()
+        return routes.router()
     }
 
     /// The app of devices that never registered; it is made when it is missing.

@@ -6,8 +6,8 @@ import ServiceLifecycle
 /// Ends what has expired, and forgets what was kept long enough, a little at a time beside the other writes.
 struct Sweeper: Service {
     let store: SQLiteStore
+    let core: Core
     let seconds: Int
-    let time: TimeSource
     let logger: Logger
 
     private static let rowsAtOnce = 500
@@ -16,7 +16,13 @@ struct Sweeper: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do {
-                    while try await store.sweep(at: time.now(), limit: Self.rowsAtOnce), !Task.isCancelled {}
+                    while !Task.isCancelled {
+                        let swept = try await store.sweep(at: core.time.now(), limit: Self.rowsAtOnce)
+                        for envelope in swept.expired {
+                            core.sessions.session(of: envelope.device)?.withdrew(envelope.position) {}
+                        }
+                        if swept.isDone { break }
+                    }
                 } catch {
                     logger.error("sweep failed", metadata: ["reason": "\(error)"])
                 }

@@ -46,8 +46,7 @@ struct MessageAssembler {
         case .pong:
             return .pong
         case .connectionClose:
-            var data = frame.unmaskedData
-            return .close(data.readWebSocketErrorCode())
+            return Self.close(frame.unmaskedData)
         default:
             return .fault(.protocolError, "opcode: unknown")
         }
@@ -69,6 +68,23 @@ struct MessageAssembler {
         }
         fragments = whole
         return .incomplete
+    }
+
+    /// RFC 6455 sections 5.5.1 and 7.4: nothing, or a code that may be sent and a reason in UTF-8.
+    private static func close(_ data: ByteBuffer) -> Event {
+        var data = data
+        if data.readableBytes == 0 { return .close(nil) }
+        guard let code = data.readInteger(as: UInt16.self) else {
+            return .fault(.protocolError, "close_code: a code has two bytes")
+        }
+        switch code {
+        case 1000...1003, 1007...1014, 3000...4999: break
+        default: return .fault(.protocolError, "close_code: this one is never sent")
+        }
+        guard String(validating: data.readableBytesView, as: UTF8.self) != nil else {
+            return .fault(.invalidUTF8, "close_reason: a reason is UTF-8")
+        }
+        return .close(WebSocketErrorCode(codeNumber: Int(code)))
     }
 
     private func text(_ buffer: ByteBuffer) -> Event {

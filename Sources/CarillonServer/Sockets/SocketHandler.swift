@@ -263,24 +263,24 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
 extension SocketHandler: LiveSession {
     func offer(_ envelope: Envelope) {
-        eventLoop.execute { self.perform(self.machine.offered(envelope, isVolatile: false)) }
+        eventLoop.execute { self.perform(self.machine.offered(envelope, isVolatile: false, at: self.shared.core.time.now())) }
     }
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
         eventLoop.execute {
             guard self.context != nil, !self.isClosing else { return answer(false) }
             self.offerAnswers.append(answer)
-            self.perform(self.machine.offered(envelope, isVolatile: true))
+            self.perform(self.machine.offered(envelope, isVolatile: true, at: self.shared.core.time.now()))
         }
     }
 
     func storedMore() {
-        eventLoop.execute { self.perform(self.machine.storedMore()) }
+        eventLoop.execute { self.perform(self.machine.storedMore(at: self.shared.core.time.now())) }
     }
 
     func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void) {
         eventLoop.execute {
-            self.machine.withdrew(position)
+            self.perform(self.machine.withdrew(position))
             done()
         }
     }

@@ -6,6 +6,7 @@ import Synchronization
 final class SocketPopulation: Sendable {
     private let count = Atomic<Int>(0)
     private let limit: Int
+    private let waiter = Mutex<CheckedContinuation<Void, Never>?>(nil)
     private let gauge = Gauge(label: "carillon_sockets")
     private let refused = Counter(label: "carillon_sockets_refused")
 
@@ -20,7 +21,39 @@ final class SocketPopulation: Sendable {
 
     func opened() { gauge.record(count.wrappingAdd(1, ordering: .relaxed).newValue) }
 
-    func closed() { gauge.record(count.wrappingSubtract(1, ordering: .relaxed).newValue) }
+    func closed() {
+        let left = count.wrappingSubtract(1, ordering: .relaxed).newValue
+        gauge.record(left)
+        if left == 0 { wake() }
+    }
+
+    /// Waits until the last socket is closed, or the time is over.
+    func awaitEmpty(atMost time: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.awaitEmpty() }
+            group.addTask {
+                try? await Task.sleep(for: time)
+                self.wake()
+            }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func awaitEmpty() async {
+        await withCheckedContinuation { continuation in
+            waiter.withLock { $0 = continuation }
+            if count.load(ordering: .relaxed) == 0 { wake() }
+        }
+    }
+
+    private func wake() {
+        let continuation = waiter.withLock { waiter in
+            defer { waiter = nil }
+            return waiter
+        }
+        continuation?.resume()
+    }
 
     /// When one of all these is to be closed, so that about two thousand are closed in a second, and all within a time.
     func closingDelay(withinSeconds seconds: Int) -> TimeAmount {

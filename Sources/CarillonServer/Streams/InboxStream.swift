@@ -52,7 +52,7 @@ final class InboxStream: LiveSession {
     func offer(_ envelope: Envelope) {
         let load: EnvelopeWindow.Load? = state.withLock { state in
             guard state.isOpen else { return nil }
-            switch state.window.offered(envelope, isVolatile: false) {
+            switch state.window.offered(envelope, isVolatile: false, at: core.time.now()) {
             case .give:
                 output.yield(.envelope(envelope))
                 return nil
@@ -65,7 +65,7 @@ final class InboxStream: LiveSession {
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
         let wasGiven = state.withLock { state in
-            guard state.isOpen, state.window.offered(envelope, isVolatile: true) == .give else { return false }
+            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: core.time.now()) == .give else { return false }
             output.yield(.envelope(envelope))
             return true
         }
@@ -73,11 +73,11 @@ final class InboxStream: LiveSession {
     }
 
     func storedMore() {
-        start(state.withLock { $0.isOpen ? $0.window.storedMore() : nil })
+        start(state.withLock { $0.isOpen ? $0.window.storedMore(at: core.time.now()) : nil })
     }
 
     func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void) {
-        state.withLock { $0.window.withdrew(position) }
+        start(state.withLock { $0.isOpen ? $0.window.withdrew(position) : nil })
         done()
     }
 

@@ -106,6 +106,14 @@ package struct InboxResults: Codable, StrictBody, Sendable {
             self.result = result
             self.code = code
         }
+
+        package init(from decoder: any Decoder) throws {
+            try StrictJSON.refuseUnknownMembers(of: decoder, known: ["version", "result", "code"])
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            version = try container.decode(String.self, forKey: .version)
+            result = try container.decode(String.self, forKey: .result)
+            code = try container.decodeIfPresent(Int.self, forKey: .code)
+        }
     }
 
     package var results: [Item]

@@ -6,7 +6,7 @@ struct QuickStartTests {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let snippet = try String(
-            contentsOf: root.appendingPathComponent("Snippets/ClientQuickStart.swift"), encoding: .utf8)
+            contentsOf: root.appendingPathComponent("Examples/ClientQuickStart/main.swift"), encoding: .utf8)
         let page = try String(
             contentsOf: root.appendingPathComponent("Sources/CarillonClient/CarillonClient.docc/GettingStarted.md"),
             encoding: .utf8)

@@ -1,0 +1,59 @@
+"""Fixtures of the independent-party tests.
+
+The executable under test comes from the environment variable CARILLON_EXECUTABLE. Most tests share one
+server; a test that restarts, kills or configures a server makes its own with `make_server`.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from carillon_party import Server
+
+
+@pytest.fixture(scope="session")
+def executable() -> Path:
+    path = os.environ.get("CARILLON_EXECUTABLE")
+    if not path:
+        pytest.fail("Set CARILLON_EXECUTABLE to the path of the carillon executable.")
+    return Path(path)
+
+
+@pytest.fixture(scope="session")
+def server(executable, tmp_path_factory):
+    """The shared server, with the limits that it has by default."""
+    server = Server(executable, tmp_path_factory.mktemp("shared"))
+    server.prepare()
+    server.start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def make_server(executable, tmp_path):
+    """Makes servers of a test's own: `make_server(CARILLON_WINDOW_ENVELOPES=3)`."""
+    servers = []
+
+    def make(**settings) -> Server:
+        server = Server(executable, tmp_path / f"server{len(servers)}", settings)
+        servers.append(server)
+        server.prepare()
+        server.start()
+        return server
+
+    yield make
+    for server in servers:
+        server.end()
+
+
+@pytest.fixture
+def device(server):
+    """A new device of the shared server."""
+    return server.register_device()
+
+
+@pytest.fixture
+def channel(device):
+    """A new channel of the new device, nobody connected."""
+    return device.open_channel()
