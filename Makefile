@@ -40,14 +40,15 @@ setup-tests:
 	@Scripts/setup tests
 
 format:
-	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Benchmarks/Package.swift Benchmarks/Sources
+	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Benchmarks
 
 lint:
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples
 
 # The machines and everything else that shares memory without a socket.
 thread-sanitizer:
-	CARILLON_SANITIZED=1 swift test --sanitize=thread --scratch-path .build/thread-sanitizer
+	CARILLON_SANITIZED=1 TSAN_OPTIONS=suppressions=$(CURDIR)/Scripts/thread-sanitizer.suppressions \
+		swift test --sanitize=thread --scratch-path .build/thread-sanitizer
 
 docs:
 	Scripts/docs

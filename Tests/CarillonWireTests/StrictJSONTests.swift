@@ -17,7 +17,8 @@ struct StrictJSONTests {
         (#"{"id":7}"#, .fieldInvalid, "id"),
         (#"{"id":null}"#, .fieldInvalid, "id"),
         (#"{"id":"a","idd":1}"#, .fieldUnknown, "idd"),
-        (#"{"id":"a",}"#, .jsonInvalid, "comma"), ("{", .jsonInvalid, "JSON"), ("", .jsonInvalid, "JSON"), ("[]", .jsonInvalid, "JSON"),
+        (#"{"id":"a",}"#, .jsonInvalid, "comma"), ("{", .jsonInvalid, "JSON"), ("", .jsonInvalid, "JSON"),
+        ("[]", .jsonInvalid, "JSON"),
         ("\"x\"", .jsonInvalid, "JSON"),
     ])
     func `a body is refused with what is wrong and where`(text: String, code: ErrorCode, word: String) throws {

@@ -62,7 +62,8 @@ struct ProblemMiddleware: RouterMiddleware {
             return Response(refusal: Refusal(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2))
         } catch {
             context.logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
-            return Response(refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
+            return Response(
+                refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
         }
     }
 

@@ -36,10 +36,11 @@ final class Routes {
 
 /// An address that has routes, and the methods that it has.
 struct KnownAddress: Sendable {
+    /// The parts of its path; `{name}` stands for anything.
     var parts: [Substring]
     var methods: String
 
     func matches(_ path: [Substring]) -> Bool {
-        parts.count == path.count && zip(parts, path).allSatisfy { $0.hasPrefix(":") || $0 == $1 }
+        parts.count == path.count && zip(parts, path).allSatisfy { $0.hasPrefix("{") || $0 == $1 }
     }
 }

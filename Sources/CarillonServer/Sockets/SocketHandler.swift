@@ -263,7 +263,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
 extension SocketHandler: LiveSession {
     func offer(_ envelope: Envelope) {
-        eventLoop.execute { self.perform(self.machine.offered(envelope, isVolatile: false, at: self.shared.core.time.now())) }
+        eventLoop.execute {
+            self.perform(self.machine.offered(envelope, isVolatile: false, at: self.shared.core.time.now()))
+        }
     }
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {

@@ -65,7 +65,9 @@ final class InboxStream: LiveSession {
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
         let wasGiven = state.withLock { state in
-            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: core.time.now()) == .give else { return false }
+            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: core.time.now()) == .give else {
+                return false
+            }
             output.yield(.envelope(envelope))
             return true
         }

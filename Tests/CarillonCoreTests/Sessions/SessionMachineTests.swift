@@ -143,7 +143,10 @@ struct SessionMachineTests {
             .init(channelID: event.channelID.description, version: event.id.description, event: .error(code: 503)))
         #expect(carillon.offered(event, isVolatile: false, at: Sample.now) == [.send(frame)])
         var plain = open(isCarillon: false)
-        #expect(plain.offered(event, isVolatile: false, at: Sample.now) == [.settle(event.id, Sample.device, .unsupported, code: nil)])
+        #expect(
+            plain.offered(event, isVolatile: false, at: Sample.now) == [
+                .settle(event.id, Sample.device, .unsupported, code: nil)
+            ])
     }
 
     @Test func `a plain client hears neither caughtUp nor goodbye`() {
@@ -159,9 +162,11 @@ struct SessionMachineTests {
 
     @Test func `an offer of TTL 0 is always answered`() {
         var machine = SessionMachine(settings: settings)
-        #expect(machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+        #expect(
+            machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
         var live = open()
-        #expect(live.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now).last == .answerOffer(wasGiven: true))
+        #expect(
+            live.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now).last == .answerOffer(wasGiven: true))
         #expect(live.disconnected() == [.settle(Sample.id(1), Sample.device, .dropped, code: nil)])
     }
 
