@@ -135,6 +135,17 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
+            name: "CarillonServerTests",
+            dependencies: [
+                "CarillonServer", "CarillonWire",
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "CarillonClient", "CarillonCommand", "CarillonWire",

@@ -25,6 +25,7 @@ struct ConnectionChannel: ServerChildChannel, HTTPChannelHandler {
     let responder: Responder
     let sockets: SocketHandler.Shared
     let loops: [ObjectIdentifier: LoopContext]
+    let readiness: Readiness
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeCompletedFuture {
@@ -45,6 +46,8 @@ struct ConnectionChannel: ServerChildChannel, HTTPChannelHandler {
                 })
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandlers([encoder, decoder, requestGuard, upgrade])
+            // One that came too late was not told that the server stops, and would not be waited for.
+            if !readiness.isReady { channel.close(promise: nil) }
             return Value(
                 channel: channel, requestGuard: NIOLoopBound(requestGuard, eventLoop: channel.eventLoop),
                 negotiated: upgrade.upgradeResultFuture)

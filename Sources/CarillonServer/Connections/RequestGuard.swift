@@ -199,8 +199,8 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
         deadline = context.eventLoop.assumeIsolated().scheduleTask(in: time) {
             self.deadline = nil
             guard !self.isAnswering else { return context.close(promise: nil) }
-            self.refuse(Refusal(.requestTimeout, "The request did not arrive in time."), context)
             context.fireErrorCaught(RequestTimedOut())
+            self.refuse(Refusal(.requestTimeout, "The request did not arrive in time."), context)
         }
     }
 }

@@ -57,7 +57,7 @@ package struct CarillonServer: Service {
         let application = Application(
             router: router(core, addresses, store, readiness, sockets.population),
             server: HTTPServerBuilder { responder in
-                ConnectionChannel(responder: responder, sockets: sockets, loops: loops)
+                ConnectionChannel(responder: responder, sockets: sockets, loops: loops, readiness: readiness)
             },
             configuration: .init(address: .hostname(settings.host, port: settings.port), backlog: 4096),
             onServerRunning: { [onRunning, settings] channel in
