@@ -30,6 +30,13 @@ final class DirectoryLock: Sendable {
         }
     }
 
+    /// Makes an empty file that only its owner can read, when there is none; SQLite gives its log the same rights.
+    static func createForOwner(_ path: String) throws {
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw StoreOpenFault.notWritable(path, String(cString: strerror(errno))) }
+        close(file)
+    }
+
     deinit { release() }
 
     func release() {

@@ -37,6 +37,7 @@ package final class SQLiteStore: Sendable {
         let path = directory + "/carillon.sqlite"
         do {
             try Self.inspect(path)
+            try DirectoryLock.createForOwner(path)
             var configuration = Self.configuration
             configuration.maximumReaderCount = 4
             let pool = try DatabasePool(path: path, configuration: configuration)

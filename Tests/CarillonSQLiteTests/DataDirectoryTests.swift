@@ -85,6 +85,8 @@ struct DataDirectoryTests {
         let store = try SQLiteStore(directory: directory)
         let mode = try FileManager.default.attributesOfItem(atPath: directory)[.posixPermissions] as? Int
         #expect(mode == 0o700)
+        let file = try FileManager.default.attributesOfItem(atPath: directory + "/carillon.sqlite")
+        #expect(file[.posixPermissions] as? Int == 0o600)
         try store.close()
     }
 

@@ -28,6 +28,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var machine: SessionMachine
     private var assembler = MessageAssembler()
     private var context: ChannelHandlerContext?
+    /// The device whose envelopes come here.
+    private var joined: DeviceSerial?
     private var offerAnswers: [@Sendable (Bool) -> Void] = []
     private var lastHeard = 0
     private var silentRounds = 0
@@ -55,10 +57,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         self.context = nil
         shared.population.closed()
         loop.wheel.value.remove(self)
-        let device = machine.device
         perform(machine.disconnected())
-        if let device { shared.core.sessions.leave(self, device: device) }
-        refuseOffers()
+        leave()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -167,6 +167,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         case .identify(let hello):
             identify(hello)
         case .join(let device):
+            joined = device
             shared.core.sessions.join(self, device: device)
         case .load(let load, let device):
             self.load(load, device)
@@ -190,8 +191,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func close(_ code: CloseCode, _ reason: String) {
         guard let context, !isClosing else { return }
         isClosing = true
-        if let device = machine.device { shared.core.sessions.leave(self, device: device) }
-        refuseOffers()
+        leave()
         var data = context.channel.allocator.buffer(capacity: 2 + reason.utf8.count)
         data.write(webSocketErrorCode: WebSocketErrorCode(codeNumber: Int(code.rawValue)))
         data.writeBytes(reason.utf8.prefix(123))
@@ -201,7 +201,10 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.context?.close(promise: nil) }
     }
 
-    private func refuseOffers() {
+    /// Envelopes come here no more.
+    private func leave() {
+        if let joined { shared.core.sessions.leave(self, device: joined) }
+        joined = nil
         for answer in offerAnswers { answer(false) }
         offerAnswers = []
     }
