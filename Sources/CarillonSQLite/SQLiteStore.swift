@@ -57,6 +57,8 @@ package final class SQLiteStore: Sendable {
         self.database = database
         self.lock = lock
         group = TransactionGroup(writer: database)
+        // GRDB lowers this for a pool after its connection was prepared, so it is set here.
+        try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         try database.write { db in
             if try Int.fetchOne(db, sql: "PRAGMA user_version") == 0 { try Schema.create(in: db) }
         }
@@ -66,6 +68,11 @@ package final class SQLiteStore: Sendable {
     package func close() throws {
         try database.close()
         lock?.release()
+    }
+
+    /// Whether every commit waits until the disk has it.
+    package func syncsEveryCommit() async throws -> Bool {
+        try await group.run { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? 0 >= 2 }
     }
 
     /// Answers when the store can be read.
@@ -110,7 +117,6 @@ package final class SQLiteStore: Sendable {
         configuration.prepareDatabase { db in
             try db.execute(
                 sql: """
-                    PRAGMA synchronous = FULL;
                     PRAGMA wal_autocheckpoint = 4000;
                     PRAGMA cache_size = -16384;
                     PRAGMA journal_size_limit = 67108864;

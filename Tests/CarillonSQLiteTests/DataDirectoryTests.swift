@@ -31,6 +31,12 @@ struct DataDirectoryTests {
         try store.close()
     }
 
+    @Test func `every commit waits for the disk`() async throws {
+        let store = try SQLiteStore(directory: TemporaryDirectory.make())
+        #expect(try await store.syncsEveryCommit())
+        try store.close()
+    }
+
     @Test func `a directory in use is refused`() throws {
         let directory = try TemporaryDirectory.make()
         let store = try SQLiteStore(directory: directory)

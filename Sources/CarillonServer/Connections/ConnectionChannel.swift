@@ -78,6 +78,7 @@ struct ConnectionChannel: ServerChildChannel, HTTPChannelHandler {
                 channel.eventLoop.makeCompletedFuture {
                     let handler = SocketHandler(shared: sockets, loop: loop(of: channel), eventLoop: channel.eventLoop)
                     try channel.pipeline.syncOperations.addHandler(handler)
+                    try channel.syncOptions?.setOption(.recvAllocator, value: SocketReceiveAllocator())
                     return .socket
                 }
             })

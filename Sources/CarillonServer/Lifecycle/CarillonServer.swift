@@ -47,7 +47,6 @@ package struct CarillonServer: Service {
         let sockets = SocketHandler.Shared(
             core: core,
             settings: settings,
-            sessionSettings: .init(window: settings.window, keepAliveSeconds: settings.keepAliveSeconds),
             identifier: SocketIdentifier(devices: core.devices, anonymousApp: anonymousApp),
             requests: SocketRequests(
                 devices: core.devices, channels: core.channels, addresses: addresses, anonymousApp: anonymousApp,

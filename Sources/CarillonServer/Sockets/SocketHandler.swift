@@ -12,14 +12,27 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
-    /// What all sockets of a server share.
-    struct Shared: Sendable {
+    /// What all sockets of a server share; a class, so that each holds one pointer.
+    final class Shared: Sendable {
         let core: Core
         let settings: ServerSettings
         let sessionSettings: SessionMachine.Settings
         let identifier: SocketIdentifier
         let requests: SocketRequests
         let population: SocketPopulation
+
+        init(
+            core: Core, settings: ServerSettings, identifier: SocketIdentifier, requests: SocketRequests,
+            population: SocketPopulation
+        ) {
+            self.core = core
+            self.settings = settings
+            self.identifier = identifier
+            self.requests = requests
+            self.population = population
+            sessionSettings = SessionMachine.Settings(
+                window: settings.window, keepAliveSeconds: settings.keepAliveSeconds)
+        }
     }
 
     private let shared: Shared
