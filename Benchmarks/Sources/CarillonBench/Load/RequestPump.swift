@@ -1,0 +1,66 @@
+import NIOCore
+
+/// Sends a number of requests over a number of connections, as many at a time as there are connections.
+///
+/// `@unchecked Sendable`: it lives on ``LoadLoop``.
+final class RequestPump: @unchecked Sendable {
+    private let count: Int
+    private let request: @Sendable (Int) -> ByteBuffer
+    private let check: @Sendable (Int, HTTPAnswer) -> Bool
+    private let promise: EventLoopPromise<Void>
+    private var next = 0
+    private var answered = 0
+    private var isOver = false
+
+    /// - Parameter check: Whether the answer to the n-th request is right. One that is not ends it all.
+    private init(
+        count: Int, request: @escaping @Sendable (Int) -> ByteBuffer,
+        check: @escaping @Sendable (Int, HTTPAnswer) -> Bool
+    ) {
+        self.count = count
+        self.request = request
+        self.check = check
+        promise = LoadLoop.loop.makePromise()
+    }
+
+    /// Ends when all were answered, or when there was no answer for a while.
+    static func run(
+        _ count: Int, over connections: [HTTPConnection], request: @escaping @Sendable (Int) -> ByteBuffer,
+        check: @escaping @Sendable (Int, HTTPAnswer) -> Bool
+    ) -> EventLoopFuture<Void> {
+        let pump = RequestPump(count: count, request: request, check: check)
+        if count == 0 { pump.end(.success(())) }
+        for connection in connections { pump.sendNext(on: connection) }
+        Stall.watch(pump.promise.futureResult) {
+            pump.answered
+        } stalled: {
+            pump.end(.failure(NotMeasured("\(pump.answered) of \(count) requests were answered, then no more")))
+        }
+        return pump.promise.futureResult
+    }
+
+    private func sendNext(on connection: HTTPConnection) {
+        guard next < count, !isOver else { return }
+        let index = next
+        next += 1
+        connection.send(request(index)) { result in
+            switch result {
+            case .success(let answer):
+                guard self.check(index, answer) else {
+                    return self.end(.failure(NotMeasured("request \(index) was answered with \(answer.description)")))
+                }
+                self.answered += 1
+                if self.answered == self.count { return self.end(.success(())) }
+                self.sendNext(on: connection)
+            case .failure(let error):
+                self.end(.failure(error))
+            }
+        }
+    }
+
+    private func end(_ result: Result<Void, any Error>) {
+        guard !isOver else { return }
+        isOver = true
+        promise.completeWith(result)
+    }
+}

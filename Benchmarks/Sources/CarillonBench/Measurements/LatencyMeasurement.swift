@@ -1,0 +1,46 @@
+import NIOCore
+
+/// One message to one live subscriber, one at a time: from just before the request is written until the frame was
+/// read, and until the sender was answered.
+struct LatencyMeasurement: Sendable {
+    let scale: Scale
+
+    struct Result: Sendable {
+        var frameMedian: Double
+        var frame99: Double
+        var answerMedian: Double
+        var answer99: Double
+        /// How many were answered as acknowledged, of all.
+        var acknowledgedShare: Double
+        var cpuMicroseconds: Double
+        var waits: Double
+    }
+
+    func measure(_ server: some PushServer) async throws -> Result {
+        let herd = SubscriberHerd(server.address) { server.subscription($0) }
+        try await LoadLoop.run { herd.connect(1, inFlight: 1) }
+        try await Task.sleep(for: .milliseconds(300))
+        try await measure(server, herd, count: scale.latencyMessages / 20 + 10)
+        let before = try server.usage()
+        let rally = try await measure(server, herd, count: scale.latencyMessages)
+        let after = try server.usage()
+        try await LoadLoop.run { herd.close() }
+        let count = Double(scale.latencyMessages)
+        return Result(
+            frameMedian: rally.percentile(50, \.frameTimes), frame99: rally.percentile(99, \.frameTimes),
+            answerMedian: rally.percentile(50, \.answerTimes), answer99: rally.percentile(99, \.answerTimes),
+            acknowledgedShare: Double(rally.acknowledgedCount) / count,
+            cpuMicroseconds: (after.cpuMicroseconds - before.cpuMicroseconds) / count,
+            waits: (after.waits - before.waits) / count)
+    }
+
+    @discardableResult
+    private func measure(_ server: some PushServer, _ herd: SubscriberHerd, count: Int) async throws -> Rally {
+        try await LoadLoop.run {
+            HTTPConnection.open(server.address).flatMap { connection in
+                Rally(count: count, connection: connection, server: server).run(herd)
+                    .always { _ in connection.close() }
+            }
+        }
+    }
+}

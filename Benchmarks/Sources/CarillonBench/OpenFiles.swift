@@ -1,0 +1,25 @@
+import Foundation
+
+/// How many sockets this process, and each server that it starts, may have.
+enum OpenFiles {
+    static func raiseLimit() {
+        var limit = rlimit()
+        getrlimit(noFileResource, &limit)
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(noFileResource, &limit)
+    }
+
+    static func check(room count: Int) throws {
+        var limit = rlimit()
+        getrlimit(noFileResource, &limit)
+        guard limit.rlim_cur > rlim_t(count + 500) else {
+            throw NotMeasured("a process may open \(limit.rlim_cur) files here, and \(count) connections need more")
+        }
+    }
+
+    #if canImport(Glibc)
+        private static let noFileResource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+        private static let noFileResource = RLIMIT_NOFILE
+    #endif
+}

@@ -1,0 +1,46 @@
+import Foundation
+
+/// One figure of one server: the runs, of which the median counts; or why there is none.
+enum Figure: Sendable {
+    case runs([Double])
+    case notMeasured(String)
+    /// The server does not have the notion.
+    case absent
+
+    var median: Double? {
+        guard case .runs(let runs) = self, !runs.isEmpty else { return nil }
+        let sorted = runs.sorted()
+        let middle = sorted.count / 2
+        return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
+    }
+
+    /// The median, and in brackets the least and the greatest.
+    var text: String {
+        switch self {
+        case .runs(let runs):
+            guard let median, let least = runs.min(), let greatest = runs.max() else { return "–" }
+            return runs.count == 1
+                ? Self.text(median) : "\(Self.text(median)) (\(Self.text(least))–\(Self.text(greatest)))"
+        case .notMeasured(let reason): return "not measured: \(reason)".replacing("|", with: "/")
+        case .absent: return "–"
+        }
+    }
+
+    /// Three digits that matter; thousands in groups.
+    static func text(_ number: Double) -> String {
+        switch abs(number) {
+        case 1000...:
+            var digits = String(Int(number.rounded()))
+            var groups: [String] = []
+            while digits.count > 3 {
+                groups.insert(String(digits.suffix(3)), at: 0)
+                digits = String(digits.dropLast(3))
+            }
+            return ([digits] + groups).joined(separator: ",")
+        case 100...: return String(format: "%.0f", number)
+        case 10...: return String(format: "%.1f", number)
+        case 1...: return String(format: "%.2f", number)
+        default: return String(format: "%.3f", number)
+        }
+    }
+}

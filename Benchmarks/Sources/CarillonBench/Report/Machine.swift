@@ -1,0 +1,45 @@
+import Foundation
+
+/// What the figures were measured on.
+enum Machine {
+    static func description(executable: String, scratch: ScratchDirectory) async -> [String] {
+        var lines: [String] = []
+        let processors = read("/proc/cpuinfo")
+        let model = value("model name", in: processors).map { "\($0), " } ?? ""
+        let memory = ProcessInfo.processInfo.physicalMemory / (1 << 20)
+        lines.append("\(model)\(ProcessInfo.processInfo.processorCount) cores, \(memory) MiB of memory")
+        let system = value("PRETTY_NAME", in: read("/etc/os-release"))?.replacing("\"", with: "")
+        let kernel = read("/proc/sys/kernel/osrelease").trimmingCharacters(in: .whitespacesAndNewlines)
+        lines.append("\(system ?? ProcessInfo.processInfo.operatingSystemVersionString), kernel \(kernel)")
+        lines.append("disk: \(DiskProbe.describe(scratch))")
+        let load = read("/proc/loadavg").split(separator: " ").first ?? "unknown"
+        let date = Date.now.formatted(.iso8601.year().month().day())
+        lines.append("\(date), load average before the run \(load); loopback, no TLS, the load on the same cores")
+        // Of the checkout that the executable was built in; one that lies elsewhere has none.
+        let place = (executable as NSString).deletingLastPathComponent
+        let commit = try? await ServerProcess.output(
+            "/usr/bin/git", ["-C", place.isEmpty ? "." : place, "describe", "--always", "--dirty"],
+            log: scratch.file("git.log"))
+        let nginx = try? await ServerProcess.output(
+            "/usr/bin/dpkg-query", ["-W", "-f", "${Package} ${Version} ", "nginx-light", "libnginx-mod-nchan"],
+            log: scratch.file("dpkg.log"))
+        if let commit { lines.append("Carillon at commit \(commit.trimmingCharacters(in: .whitespacesAndNewlines))") }
+        if let nginx { lines.append("\(nginx.trimmingCharacters(in: .whitespaces)), 2 workers") }
+        let command = (["carillon-bench"] + CommandLine.arguments.dropFirst()).joined(separator: " ")
+        lines.append("`\(command)`")
+        return lines
+    }
+
+    private static func read(_ path: String) -> String {
+        String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
+    }
+
+    /// The value of the first line that begins with a name, after `:` or `=`.
+    private static func value(_ name: String, in text: String) -> String? {
+        for line in text.split(separator: "\n") where line.hasPrefix(name) {
+            guard let separator = line.firstIndex(where: { $0 == ":" || $0 == "=" }) else { continue }
+            return line[line.index(after: separator)...].trimmingCharacters(in: .whitespaces)
+        }
+        return nil
+    }
+}

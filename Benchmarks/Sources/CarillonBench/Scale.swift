@@ -1,0 +1,24 @@
+/// How much of everything.
+struct Scale: Sendable {
+    var runs = 3
+    var connections = 10_000
+    var connectsInFlight = 256
+    var settle = Duration.seconds(5)
+    var latencyMessages = 10_000
+    var senders = 64
+    var offlineDevices = 1000
+    var offlineMessages = 100_000
+    var liveDevices = 1000
+    var liveMessages = 100_000
+    var catchUpDevices = 200
+    var catchUpEach = 500
+    var restartDevices = 2000
+    var restartEnvelopes = 1_000_000
+
+    static let full = Scale()
+
+    static let quick = Scale(
+        runs: 1, connections: 1000, settle: .seconds(1), latencyMessages: 1000, offlineDevices: 200,
+        offlineMessages: 10_000, liveDevices: 200, liveMessages: 10_000, catchUpDevices: 40, catchUpEach: 100,
+        restartDevices: 100, restartEnvelopes: 20_000)
+}

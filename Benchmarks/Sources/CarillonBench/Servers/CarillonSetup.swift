@@ -1,0 +1,56 @@
+import Foundation
+import NIOCore
+
+/// Makes data directories for Carillon with devices in them, and starts it over them.
+struct CarillonSetup: Sendable {
+    let executable: String
+    let scratch: ScratchDirectory
+
+    private static let app = "com.example.bench"
+
+    /// A new data directory, with so many devices that have a channel each.
+    func register(_ count: Int, data name: String) async throws -> [Device] {
+        let data = scratch.file(name)
+        let log = scratch.file("\(name)-command.log")
+        _ = try await ServerProcess.output(executable, ["apps", "create", Self.app, "--data", data], log: log)
+        let printed = try await ServerProcess.output(
+            executable, ["keys", "create", "--role", "client", "--app", Self.app, "--data", data, "--json"], log: log)
+        guard let key = ByteBuffer(string: printed).text(after: "\"secret\":\"") else {
+            throw NotMeasured("carillon keys create printed no secret")
+        }
+        let server = try await start(data: name, devices: [])
+        let registrar = DeviceRegistrar(address: server.address, key: String(buffer: key), app: Self.app)
+        do {
+            let devices = try await registrar.register(count)
+            await server.process.stop()
+            return devices
+        } catch {
+            await server.process.stop()
+            throw error
+        }
+    }
+
+    /// Starts the server, and waits until it says that it is ready.
+    func start(data name: String, devices: [Device], isAnonymous: Bool = false) async throws -> CarillonUnderTest {
+        let server = try launch(data: name, devices: devices, isAnonymous: isAnonymous)
+        try await waitUntilReady(server)
+        return server
+    }
+
+    func launch(data name: String, devices: [Device], isAnonymous: Bool = false) throws -> CarillonUnderTest {
+        let port = try freePort()
+        var arguments = [
+            "serve", "--data", scratch.file(name), "--listen", "127.0.0.1:\(port)", "--public-url",
+            "http://127.0.0.1:\(port)", "--log", "warning",
+        ]
+        if isAnonymous { arguments.append("--anonymous-devices") }
+        let process = try ServerProcess.start(executable, arguments, log: scratch.file("\(name)-serve.log"))
+        return CarillonUnderTest(
+            process: process, address: try SocketAddress(ipAddress: "127.0.0.1", port: port), devices: devices,
+            isAnonymous: isAnonymous)
+    }
+
+    func waitUntilReady(_ server: CarillonUnderTest) async throws {
+        try await Patience.ask(HTTPRequest.bytes("GET", "/health/ready"), server)
+    }
+}
