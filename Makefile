@@ -40,7 +40,7 @@ setup-tests:
 	@Scripts/setup tests
 
 format:
-	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Benchmarks
+	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Benchmarks/Package.swift Benchmarks/Sources
 
 lint:
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples

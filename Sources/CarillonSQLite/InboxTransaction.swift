@@ -38,9 +38,13 @@ struct InboxTransaction {
         switch envelope.kind {
         case .message:
             let select = try db.cachedStatement(sql: "SELECT 1 FROM channel WHERE serial = ?")
-            guard try Int.fetchOne(select, arguments: [envelope.channel.rawValue]) != nil else { return .channelGone }
+            guard try Int.fetchOne(select, arguments: [envelope.channel.rawValue]) != nil else {
+                try releaseClaim(rules, envelope)
+                return .channelGone
+            }
             guard try envelope.isVolatile || hasRoom(for: envelope, insteadOf: rules.topic) else {
-                return try refuseAsFull(rules, envelope)
+                try releaseClaim(rules, envelope)
+                return .full
             }
         case .channelClosed, .channelError:
             guard try close(envelope.channel, of: envelope.device, at: envelope.acceptedAt) else { return .channelGone }
@@ -101,7 +105,9 @@ struct InboxTransaction {
     /// - Parameter topic: The message of this topic will make room.
     private func hasRoom(for envelope: Envelope, insteadOf topic: String?) throws -> Bool {
         if try fits(envelope, freeing: .init()) { return true }
-        try sweep(device: envelope.device, at: envelope.acceptedAt)
+        if usage.maySweep(envelope.device, at: envelope.acceptedAt) {
+            try sweep(device: envelope.device, at: envelope.acceptedAt)
+        }
         guard let row = try waitingRow(of: topic, on: envelope.channel) else {
             return try fits(envelope, freeing: .init())
         }
@@ -125,13 +131,11 @@ struct InboxTransaction {
     }
 
     /// The claim of a message that was refused does not stand: a repetition may succeed.
-    private func refuseAsFull(_ rules: AppendRules, _ envelope: Envelope) throws -> InboxResult {
-        if let claim = rules.idempotency {
-            try db.execute(
-                sql: "DELETE FROM idempotency WHERE channel = ? AND key_hash = ?",
-                arguments: [envelope.channel.rawValue, Data(claim.keyHash)])
-        }
-        return .full
+    private func releaseClaim(_ rules: AppendRules, _ envelope: Envelope) throws {
+        guard let claim = rules.idempotency else { return }
+        try db.execute(
+            sql: "DELETE FROM idempotency WHERE channel = ? AND key_hash = ?",
+            arguments: [envelope.channel.rawValue, Data(claim.keyHash)])
     }
 
     // MARK: Idempotency
@@ -171,7 +175,7 @@ struct InboxTransaction {
     private func settle(_ id: MessageID, device: DeviceSerial?, _ settlement: Settlement) throws -> InboxResult {
         let select = try db.cachedStatement(
             sql: """
-                SELECT device, secret, outcome, accepted_at, expires_at, coalesce(length(body), 0) AS length
+                SELECT device, secret, outcome, due_at, coalesce(length(body), 0) AS length
                 FROM envelope WHERE position = ?
                 """)
         guard let row = try Row.fetchOne(select, arguments: [id.position]), try row.bytes16("secret") == id.secret,
@@ -181,8 +185,7 @@ struct InboxTransaction {
             try amend(id, outcome: outcome, with: settlement, byDevice: device != nil)
             return .notWaiting
         }
-        let isVolatile = row["accepted_at"] as Int64 == row["expires_at"]
-        guard isVolatile || row["expires_at"] > settlement.at.milliseconds else { return .notWaiting }
+        guard row["due_at"] > settlement.at.milliseconds else { return .notWaiting }
         try finish(id.position, settlement)
         usage.removed(row["length"] + Envelope.overhead, from: DeviceSerial(row["device"]))
         return .settled
@@ -249,7 +252,7 @@ struct InboxTransaction {
     private func end(_ condition: String, _ arguments: StatementArguments, at now: Timestamp) throws {
         try db.execute(
             sql: """
-                UPDATE envelope SET outcome = CASE WHEN expires_at <= ? THEN ? ELSE ? END, final_at = min(expires_at, ?),
+                UPDATE envelope SET outcome = CASE WHEN due_at <= ? THEN ? ELSE ? END, final_at = min(due_at, ?),
                     due_at = ?, topic = NULL, body = NULL, coding = NULL, encryption = NULL, crypto_key = NULL
                 WHERE outcome IS NULL AND \(condition)
                 """,

@@ -76,7 +76,7 @@ package struct EnvelopeWindow: Sendable {
 
     /// An envelope was appended to the inbox, and may be given directly.
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> Offer {
-        freeExpired(at: now, toFit: envelope)
+        freeExpired(at: now, toFit: moreWaits ? nil : envelope)
         let isLive = !isLoading && !moreWaits
         guard isLive, hasRoom(for: envelope), isVolatile || envelope.position > position else {
             if isVolatile { return .later(nil) }

@@ -102,6 +102,8 @@ package struct CommitQueue<Waiter> {
             entries[index].waiter = nil
             return .write(waiter)
         }
+        // What is not settled comes again: better than to grow without a bound under invented identifiers.
+        guard entries.count < 4 * limits.entries else { return .queued(.none) }
         append(Entry(operation: .settle(id, device: device, settlement), waiter: nil))
         return .queued(schedule(.leisurely))
     }

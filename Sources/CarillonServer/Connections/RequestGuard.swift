@@ -13,6 +13,7 @@ import NIOHTTP1
 /// A head and a body that do not arrive in time end the connection with 408. What is not HTTP is answered with 400 or
 /// 431. When an answer is complete before the request is, the rest of the request is not read: the connection is
 /// closed after the answer. A body that breaks off fails the reading of it, so that a part never passes for the whole.
+/// Requests that come before the last one was answered are held back, and a peer that does not read is let go.
 final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -35,7 +36,14 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether somebody answers the requests of this connection.
     var isTakenUp = false
     private var closesAfterAnswer = false
+    private var isStopping = false
+    /// The last answer is on its way; the connection is closed when it is out.
+    private var isClosingAfterFlush = false
+    private var held: [HTTPServerRequestPart] = []
     private var deadline: Scheduled<Void>?
+    private var stall: Scheduled<Void>?
+
+    private static let heldParts = 1000
 
     /// - Parameter admitsSocket: Whether one more WebSocket may come in.
     init(headSeconds: Int, bodySeconds: Int, admitsSocket: @escaping () -> Bool) {
@@ -50,10 +58,12 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         clearDeadline()
+        stall?.cancel()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
         clearDeadline()
+        stall?.cancel()
         context.fireChannelInactive()
     }
 
@@ -61,22 +71,43 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if case .lingering = phase { return }
-        switch Self.unwrapInboundIn(data) {
+        let part = Self.unwrapInboundIn(data)
+        if case .read = phase {
+            guard held.count < Self.heldParts else { return context.close(promise: nil) }
+            return held.append(part)
+        }
+        receive(part, context)
+    }
+
+    private func receive(_ part: HTTPServerRequestPart, _ context: ChannelHandlerContext) {
+        switch part {
         case .head(let head):
             clearDeadline()
             phase = .reading
             received(head, context)
         case .body:
-            context.fireChannelRead(data)
+            context.fireChannelRead(Self.wrapInboundOut(part))
         case .end:
             phase = .read
             clearDeadline()
-            context.fireChannelRead(data)
+            context.fireChannelRead(Self.wrapInboundOut(part))
         }
     }
 
-    func channelReadComplete(context: ChannelHandlerContext) {
+    /// The last request was answered whole: the next one may be read.
+    private func readOn(_ context: ChannelHandlerContext) {
+        phase = .awaitingHead
+        guard !held.isEmpty else { return }
+        while !held.isEmpty {
+            if case .read = phase { break }
+            receive(held.removeFirst(), context)
+        }
+        context.fireChannelReadComplete()
         if case .reading = phase, deadline == nil { setDeadline(bodyTime, context) }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if case .reading = phase, deadline == nil { setDeadline(isStopping ? .seconds(2) : bodyTime, context) }
         context.fireChannelReadComplete()
     }
 
@@ -86,7 +117,7 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
         guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."), context)
         }
-        closesAfterAnswer = !head.isKeepAlive
+        closesAfterAnswer = isStopping || !head.isKeepAlive
         if head.headers.contains(name: "upgrade"), !(head.isSocketHandshake && admitsSocket()) {
             // The parser takes what follows such a request for another protocol; the routes answer this one.
             head.headers.remove(name: "upgrade")
@@ -104,12 +135,21 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     /// The server stops: a connection that waits for a request is closed, another after its answer.
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is ChannelShouldQuiesceEvent {
+            isStopping = true
             closesAfterAnswer = true
             switch phase {
-            case .awaitingHead: return context.close(promise: nil)
-            case .reading, .read: if !isTakenUp { giveUp(context) }
-            case .lingering: break
+            case .awaitingHead:
+                return context.close(promise: nil)
+            case .reading, .read:
+                if !isTakenUp { giveUp(context) }
+                if case .reading = phase {
+                    clearDeadline()
+                    setDeadline(.seconds(2), context)
+                }
+            case .lingering:
+                break
             }
+            if !context.channel.isWritable { awaitReader(context) }
         }
         context.fireUserInboundEventTriggered(event)
     }
@@ -139,8 +179,49 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
             context.write(data, promise: promise)
         case .end:
             isAnswering = false
-            context.write(data, promise: promise)
-            if closesAfterAnswer { linger(context) }
+            guard closesAfterAnswer else {
+                context.write(data, promise: promise)
+                if case .read = phase { readOn(context) }
+                return
+            }
+            let written = context.eventLoop.makePromise(of: Void.self)
+            written.futureResult.cascade(to: promise)
+            context.write(data, promise: written)
+            if case .read = phase { closeAfter(written.futureResult, context) } else { linger(context) }
+        }
+    }
+
+    /// Closing at once would throw away what the peer has not read yet.
+    private func closeAfter(_ written: EventLoopFuture<Void>, _ context: ChannelHandlerContext) {
+        phase = .lingering
+        isClosingAfterFlush = true
+        clearDeadline()
+        context.flush()
+        written.assumeIsolated().whenComplete { _ in
+            self.isClosingAfterFlush = false
+            context.close(promise: nil)
+        }
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        guard mode == .all, isClosingAfterFlush else { return context.close(mode: mode, promise: promise) }
+        context.channel.closeFuture.cascade(to: promise)
+    }
+
+    // MARK: A peer that does not read
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        stall?.cancel()
+        stall = nil
+        if !context.channel.isWritable { awaitReader(context) }
+        context.fireChannelWritabilityChanged()
+    }
+
+    private func awaitReader(_ context: ChannelHandlerContext) {
+        stall?.cancel()
+        stall = context.eventLoop.assumeIsolated().scheduleTask(in: isStopping ? .seconds(2) : .seconds(30)) {
+            self.isClosingAfterFlush = false
+            context.close(promise: nil)
         }
     }
 
@@ -180,11 +261,9 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Says that no more will come, and gives the peer a moment to read the answer before the connection goes.
     private func linger(_ context: ChannelHandlerContext) {
-        let isWhole = if case .read = phase { true } else { false }
         phase = .lingering
         clearDeadline()
         context.flush()
-        if isWhole { return context.close(promise: nil) }
         context.channel.setOption(.autoRead, value: false).whenFailure { _ in }
         context.close(mode: .output, promise: nil)
         deadline = context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { context.close(promise: nil) }

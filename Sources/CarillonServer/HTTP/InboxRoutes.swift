@@ -70,9 +70,12 @@ struct InboxRoutes: Sendable {
     private func stream(_ device: DeviceSerial) -> Response {
         let core = core
         let window = settings.window
+        let readiness = readiness
         let body = ResponseBody { writer in
             let stream = InboxStream(device: device, core: core, window: window)
             stream.begin()
+            // One that began while the sessions were being ended was not told.
+            if !readiness.isReady { stream.end(because: .serverStops) }
             // Ends with the stream: a peer that went away is noticed by the write that fails.
             let keepAlive = Task {
                 while !Task.isCancelled {

@@ -6,7 +6,12 @@ import Synchronization
 final class SocketPopulation: Sendable {
     private let count = Atomic<Int>(0)
     private let limit: Int
-    private let waiter = Mutex<CheckedContinuation<Void, Never>?>(nil)
+    private let waiting = Mutex(Waiting())
+
+    private struct Waiting {
+        var isOver = false
+        var continuation: CheckedContinuation<Void, Never>?
+    }
     private let gauge = Gauge(label: "carillon_sockets")
     private let refused = Counter(label: "carillon_sockets_refused")
 
@@ -24,7 +29,7 @@ final class SocketPopulation: Sendable {
     func closed() {
         let left = count.wrappingSubtract(1, ordering: .relaxed).newValue
         gauge.record(left)
-        if left == 0 { wake() }
+        if left == 0 { wake(isOver: false) }
     }
 
     /// Waits until the last socket is closed, or the time is over.
@@ -33,7 +38,7 @@ final class SocketPopulation: Sendable {
             group.addTask { await self.awaitEmpty() }
             group.addTask {
                 try? await Task.sleep(for: time)
-                self.wake()
+                self.wake(isOver: true)
             }
             await group.next()
             group.cancelAll()
@@ -42,15 +47,23 @@ final class SocketPopulation: Sendable {
 
     private func awaitEmpty() async {
         await withCheckedContinuation { continuation in
-            waiter.withLock { $0 = continuation }
-            if count.load(ordering: .relaxed) == 0 { wake() }
+            let isOver = waiting.withLock { waiting in
+                if !waiting.isOver { waiting.continuation = continuation }
+                return waiting.isOver
+            }
+            if isOver {
+                continuation.resume()
+            } else if count.load(ordering: .relaxed) == 0 {
+                wake(isOver: false)
+            }
         }
     }
 
-    private func wake() {
-        let continuation = waiter.withLock { waiter in
-            defer { waiter = nil }
-            return waiter
+    private func wake(isOver: Bool) {
+        let continuation = waiting.withLock { waiting in
+            if isOver { waiting.isOver = true }
+            defer { waiting.continuation = nil }
+            return waiting.continuation
         }
         continuation?.resume()
     }

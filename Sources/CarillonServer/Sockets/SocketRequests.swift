@@ -56,6 +56,7 @@ struct SocketRequests: Sendable {
             return device
         case .provisional(let userAgent):
             guard let anonymousApp else { throw Refusal(.credentialMissing, "Register the device by HTTP first.") }
+            if let known = try await devices.device(of: userAgent) { return known.serial }
             return try await devices.registerAnonymous(userAgent, app: anonymousApp).serial
         }
     }
