@@ -105,9 +105,7 @@ struct InboxTransaction {
     /// - Parameter topic: The message of this topic will make room.
     private func hasRoom(for envelope: Envelope, insteadOf topic: String?) throws -> Bool {
         if try fits(envelope, freeing: .init()) { return true }
-        if usage.maySweep(envelope.device, at: envelope.acceptedAt) {
-            try sweep(device: envelope.device, at: envelope.acceptedAt)
-        }
+        try sweep(device: envelope.device, at: envelope.acceptedAt)
         guard let row = try waitingRow(of: topic, on: envelope.channel) else {
             return try fits(envelope, freeing: .init())
         }

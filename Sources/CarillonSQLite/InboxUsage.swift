@@ -12,7 +12,6 @@ final class InboxUsage: Sendable {
     }
 
     private let amounts = Mutex<[DeviceSerial: Amount]>([:])
-    private let sweeps = Mutex<[DeviceSerial: Timestamp]>([:])
     private static let capacity = 100_000
 
     func amount(of device: DeviceSerial, otherwise read: () throws -> Amount) rethrows -> Amount {
@@ -40,17 +39,6 @@ final class InboxUsage: Sendable {
             amount.envelopes -= 1
             amount.bytes -= bytes
             amounts[device] = amount
-        }
-    }
-
-    /// Whether a full inbox may be searched for what has expired: once a second, so that sends to it do not hold up
-    /// everyone's commits.
-    func maySweep(_ device: DeviceSerial, at now: Timestamp) -> Bool {
-        sweeps.withLock { sweeps in
-            if let last = sweeps[device], now < last.adding(seconds: 1) { return false }
-            if sweeps.count >= Self.capacity { sweeps.removeAll() }
-            sweeps[device] = now
-            return true
         }
     }
 

@@ -78,6 +78,7 @@ enum Schema {
                     due_at INTEGER NOT NULL
                 ) STRICT;
                 CREATE INDEX envelope_waiting ON envelope (device, position) WHERE outcome IS NULL;
+                CREATE INDEX envelope_waiting_due ON envelope (device, due_at) WHERE outcome IS NULL;
                 CREATE UNIQUE INDEX envelope_topic ON envelope (channel, topic)
                     WHERE outcome IS NULL AND topic IS NOT NULL;
                 CREATE INDEX envelope_due ON envelope (due_at);

@@ -2,7 +2,9 @@ import Foundation
 import Testing
 
 /// Parties that nobody here wrote, from PyPI, against the real executable. `make test` installs them and says where.
-@Suite(.timeLimit(.minutes(15)), .enabled(if: Parties.python != nil, "run `make test`, which installs the parties"))
+@Suite(
+    .serialized, .timeLimit(.minutes(15)), .enabled(if: Parties.python != nil, "run `make test`, which installs the parties")
+)
 struct PartiesTests {
     @Test(arguments: Parties.files)
     func `independent clients and senders find what the standards promise`(file: String) async throws {

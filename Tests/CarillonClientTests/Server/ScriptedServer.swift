@@ -25,11 +25,20 @@ final class ScriptedServer: Sendable {
     private let connections: OpenChannels
     private let registrations: Registrations
 
+    /// A port that was given back may be somebody's for a moment: the system lends it to outgoing connections.
+    private static func bind(_ bootstrap: ServerBootstrap, _ port: Int) async throws -> any Channel {
+        for _ in 0..<200 {
+            if let channel = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() { return channel }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+    }
+
     static func start(port: Int = 0, tls: NIOSSLContext? = nil, upgrades: Bool = true) async throws -> ScriptedServer {
         let (sockets, arrival) = AsyncStream.makeStream(of: ServerSocket.self)
         let registrations = Registrations()
         let connections = OpenChannels()
-        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -56,7 +65,7 @@ final class ScriptedServer: Sendable {
                     try channel.pipeline.syncOperations.addHandler(http.value)
                 }
             }
-            .bind(host: "127.0.0.1", port: port).get()
+        let listener = try await bind(bootstrap, port)
         return ScriptedServer(
             listener: listener, isSecure: tls != nil, sockets: sockets, registrations: registrations,
             connections: connections)
