@@ -52,8 +52,6 @@ let package = Package(
             name: "CarillonServer",
             dependencies: [
                 "CarillonCore", "CarillonSQLite", "CarillonWire",
-                .product(name: "Configuration", package: "swift-configuration"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "Logging", package: "swift-log"),

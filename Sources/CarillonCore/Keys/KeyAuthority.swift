@@ -3,13 +3,11 @@ package import CarillonWire
 /// Makes keys, and says who may do what.
 package struct KeyAuthority: Sendable {
     private let keys: any KeyStore
-    private let apps: any AppStore
     private let time: TimeSource
     private let random: RandomSource
 
-    package init(keys: any KeyStore, apps: any AppStore, time: TimeSource, random: RandomSource) {
+    package init(keys: any KeyStore, time: TimeSource, random: RandomSource) {
         self.keys = keys
-        self.apps = apps
         self.time = time
         self.random = random
     }

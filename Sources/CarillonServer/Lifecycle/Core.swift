@@ -36,7 +36,7 @@ package struct Core: Sendable {
         self.sessions = sessions
         self.time = time
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
-        keys = KeyAuthority(keys: store, apps: store, time: time, random: random)
+        keys = KeyAuthority(keys: store, time: time, random: random)
         devices = DeviceRegistrar(
             devices: store, sessions: sessions, directory: directory, time: time, random: random)
         channels = ChannelRegistrar(channels: store, directory: directory, inbox: inbox, sealer: sealer, time: time)

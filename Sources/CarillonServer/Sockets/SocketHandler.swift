@@ -74,10 +74,6 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         leave()
     }
 
-    func channelInactive(context: ChannelHandlerContext) {
-        context.fireChannelInactive()
-    }
-
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         lastHeard = loop.wheel.value.now
         silentRounds = 0
