@@ -67,6 +67,7 @@ struct ServeOptions {
             settings.anonymousApp = try AppID.checked(values["anonymous-app"] ?? "anonymous").text
         }
         try number("max-sockets", &settings.maximumSockets)
+        try number("max-connections", &settings.maximumConnections)
         try number("hello-seconds", &settings.helloTimeoutSeconds)
         try number("keep-alive-seconds", &settings.keepAliveSeconds)
         try number("keep-alive-answer-seconds", &settings.keepAliveAnswerSeconds)

@@ -21,17 +21,20 @@ package final class ChannelDirectory: Sendable {
         self.capacity = capacity
     }
 
+    /// The open channel of this serial, when it is remembered.
+    package func remembered(_ serial: ChannelSerial) -> PushChannel? {
+        state.withLock { state in
+            if let channel = state.newer[serial] { return channel }
+            guard let channel = state.older[serial] else { return nil }
+            keep(channel, in: &state)
+            return channel
+        }
+    }
+
     /// The open channel of this serial, or nil when it is closed.
     package func channel(_ serial: ChannelSerial) async throws -> PushChannel? {
-        let (known, changes) = state.withLock { state in
-            if let channel = state.newer[serial] { return (PushChannel?.some(channel), state.changes) }
-            if let channel = state.older[serial] {
-                keep(channel, in: &state)
-                return (channel, state.changes)
-            }
-            return (nil, state.changes)
-        }
-        if let known { return known }
+        if let channel = remembered(serial) { return channel }
+        let changes = state.withLock { $0.changes }
         guard let channel = try await store.channel(serial) else { return nil }
         state.withLock { state in
             if state.changes == changes { keep(channel, in: &state) }

@@ -1,9 +1,11 @@
-import CarillonWire
+package import CarillonWire
 import Crypto
 import Metrics
 
 /// Takes messages for channel tokens, and answers when each is accepted: on disk, or acknowledged by the app.
 package struct Publisher: Sendable {
+    package typealias Reply = @Sendable (Result<PublishReceipt, any Error>) -> Void
+
     private let sealer: TokenSealer
     private let directory: ChannelDirectory
     private let inbox: Inbox
@@ -30,21 +32,51 @@ package struct Publisher: Sendable {
 
     /// The open channel that a token leads to.
     package func channel(of token: String) async throws -> PushChannel {
-        guard let contents = sealer.open(token) else {
-            throw Refusal(.tokenUnknown, "The last part of the address is not a channel token of this server.")
-        }
+        let contents = try contents(of: token)
         guard let channel = try await directory.channel(contents.channel), channel.device == contents.device else {
             throw Self.channelGone
         }
         return channel
     }
 
+    /// The same, when the store need not be asked; nil when it must.
+    package func rememberedChannel(of token: some StringProtocol) throws(Refusal) -> PushChannel? {
+        let contents = try contents(of: token)
+        guard let channel = directory.remembered(contents.channel), channel.device == contents.device else { return nil }
+        return channel
+    }
+
+    private func contents(of token: some StringProtocol) throws(Refusal) -> TokenSealer.Contents {
+        guard let contents = sealer.open(token) else {
+            throw Refusal(.tokenUnknown, "The last part of the address is not a channel token of this server.")
+        }
+        return contents
+    }
+
     package func publish(_ request: PublishRequest, to channel: PushChannel) async throws -> PublishReceipt {
-        try authorize(request.vapid, for: channel)
+        try await withCheckedThrowingContinuation { continuation in
+            publish(request, to: channel) { continuation.resume(with: $0) }
+        }
+    }
+
+    /// Takes a message, and says when it is accepted, or why not. What says so may be called before this returns, and
+    /// from any thread.
+    package func publish(_ request: PublishRequest, to channel: PushChannel, then: @escaping Reply) {
+        do {
+            try authorize(request.vapid, for: channel)
+        } catch {
+            return then(.failure(error))
+        }
         let ttl = min(request.ttl, Limits.ttlSeconds)
-        return ttl == 0
-            ? try await deliverNow(request, to: channel)
-            : try await append(request, ttl: ttl, to: channel)
+        guard ttl == 0 else { return append(request, ttl: ttl, to: channel, then: then) }
+        // Ends with the answer, which the device's connection gives at once, or the store.
+        Task {
+            do {
+                then(.success(try await deliverNow(request, to: channel)))
+            } catch {
+                then(.failure(error))
+            }
+        }
     }
 
     /// A restricted channel wants its own key; credentials that were given must be good on any channel
@@ -60,29 +92,26 @@ package struct Publisher: Sendable {
         try vapid.verify(audience: audience, at: time.now())
     }
 
-    private func append(_ request: PublishRequest, ttl: Int64, to channel: PushChannel) async throws -> PublishReceipt {
+    private func append(_ request: PublishRequest, ttl: Int64, to channel: PushChannel, then: @escaping Reply) {
         let now = time.now()
         let rules = rules(of: request, ttl: ttl, at: now)
-        var id: MessageID?
-        let written = await inbox.append(
-            to: channel.device, rules: rules, isOffered: rules.idempotency == nil
-        ) { newID in
-            id = newID
-            return envelope(request, newID, channel, at: now, expiresAt: now.adding(seconds: ttl))
-        }
-        guard let id else { preconditionFailure("an appended envelope has an identifier") }
-        switch written {
-        case .settled(let settlement):
-            accepted.increment()
-            return PublishReceipt(id: id, ttl: ttl, standing: .final(settlement.outcome))
-        case .result(.stored(let replaced)):
-            accepted.increment()
-            if let replaced { await inbox.withdraw(replaced, from: channel.device) }
-            return PublishReceipt(id: id, ttl: ttl, standing: .waiting)
-        case .result(let result):
-            return try earlierReceipt(result)
-        case .failed(let fault):
-            throw fault
+        inbox.append(to: channel.device, rules: rules, isOffered: rules.idempotency == nil) { id in
+            envelope(request, id, channel, at: now, expiresAt: now.adding(seconds: ttl))
+        } then: { id, written in
+            switch written {
+            case .settled(let settlement):
+                accepted.increment()
+                then(.success(PublishReceipt(id: id, ttl: ttl, standing: .final(settlement.outcome))))
+            case .result(.stored(let replaced)):
+                accepted.increment()
+                let receipt = PublishReceipt(id: id, ttl: ttl, standing: .waiting)
+                guard let replaced else { return then(.success(receipt)) }
+                inbox.withdraw(replaced, from: channel.device) { then(.success(receipt)) }
+            case .result(let result):
+                then(Result { try earlierReceipt(result) })
+            case .failed(let fault):
+                then(.failure(fault))
+            }
         }
     }
 

@@ -26,30 +26,35 @@ package struct Inbox: Sendable {
         MessageID(position: positions.next(), secret: Bytes16(high: random.next(), low: random.next()))
     }
 
-    /// Appends an envelope that is made with its identifier, and waits until it is on disk, acknowledged, or refused.
+    /// Appends an envelope that is made with its identifier, and says when it is on disk, acknowledged, or refused.
     ///
     /// - Parameter isOffered: Whether a connected device may be given it before it is on disk.
+    package func append(
+        to device: DeviceSerial, rules: AppendRules, isOffered: Bool, _ make: (MessageID) -> Envelope,
+        then: @escaping @Sendable (MessageID, InboxWriter.Written) -> Void
+    ) {
+        let refused: MessageID? = sessions.appending(to: device) { session in
+            let envelope = make(nextID())
+            let goesLive = isOffered && session != nil
+            let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
+                then(envelope.id, $0)
+            }
+            guard isQueued else { return envelope.id }
+            if goesLive {
+                session?.offer(envelope)
+            } else {
+                session?.storedMore()
+            }
+            return nil
+        }
+        if let refused { then(refused, .failed(StoreFault(.unavailable, "too many writes are queued"))) }
+    }
+
     package func append(
         to device: DeviceSerial, rules: AppendRules, isOffered: Bool, _ make: (MessageID) -> Envelope
     ) async -> InboxWriter.Written {
         await withCheckedContinuation { continuation in
-            let isQueued = sessions.appending(to: device) { session in
-                let envelope = make(nextID())
-                let goesLive = isOffered && session != nil
-                let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
-                    continuation.resume(returning: $0)
-                }
-                guard isQueued else { return false }
-                if goesLive {
-                    session?.offer(envelope)
-                } else {
-                    session?.storedMore()
-                }
-                return true
-            }
-            if !isQueued {
-                continuation.resume(returning: .failed(StoreFault(.unavailable, "too many writes are queued")))
-            }
+            append(to: device, rules: rules, isOffered: isOffered, make) { continuation.resume(returning: $1) }
         }
     }
 
@@ -86,15 +91,15 @@ package struct Inbox: Sendable {
         let settlement = Settlement(.cancelled, at: time.now())
         let result = try await writer.write(.settle(id, device: nil, settlement))
         guard result == .settled else { return false }
-        await withdraw(id, from: record.device)
+        await withCheckedContinuation { continuation in
+            withdraw(id, from: record.device) { continuation.resume() }
+        }
         return true
     }
 
     /// Takes care that a live session does not give an envelope that was read before it was withdrawn.
-    package func withdraw(_ id: MessageID, from device: DeviceSerial) async {
-        guard let session = sessions.session(of: device) else { return }
-        await withCheckedContinuation { continuation in
-            session.withdrew(id.position) { continuation.resume() }
-        }
+    package func withdraw(_ id: MessageID, from device: DeviceSerial, then: @escaping @Sendable () -> Void) {
+        guard let session = sessions.session(of: device) else { return then() }
+        session.withdrew(id.position, done: then)
     }
 }

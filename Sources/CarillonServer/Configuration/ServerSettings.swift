@@ -18,9 +18,9 @@ package struct ServerSettings: Sendable {
     package var keepAliveAnswerSeconds: Int
     package var window: EnvelopeWindow.Limits
 
-    package var requestHeadSeconds: Int
-    package var requestBodySeconds: Int
-    package var idleSeconds: Int
+    /// How many connections may be open for HTTP at once; one more is answered with 503. A socket is not among them.
+    package var maximumConnections: Int
+    var requests: RequestMachine.Settings
 
     package var store: SQLiteStore.Settings
     package var sweepSeconds: Int
@@ -37,9 +37,8 @@ package struct ServerSettings: Sendable {
         keepAliveSeconds = 60
         keepAliveAnswerSeconds = 10
         window = EnvelopeWindow.Limits()
-        requestHeadSeconds = 10
-        requestBodySeconds = 30
-        idleSeconds = 75
+        maximumConnections = 20_000
+        requests = RequestMachine.Settings(headSeconds: 10, bodySeconds: 30, idleSeconds: 75)
         store = SQLiteStore.Settings()
         sweepSeconds = 1
         stopSeconds = 20

@@ -1,20 +1,25 @@
+import CarillonCore
 import NIOCore
 
 /// What the connections of one event loop share.
 struct LoopContext: Sendable {
     let executor: EventLoopExecutor
-    let wheel: NIOLoopBound<SocketWheel>
+    let wheel: NIOLoopBound<ConnectionWheel>
+    let date: NIOLoopBound<DateHeader>
 
     /// One for each event loop of the group.
-    static func all(of group: any EventLoopGroup, slots: Int) async throws -> [ObjectIdentifier: LoopContext] {
+    static func all(
+        of group: any EventLoopGroup, slots: Int, time: TimeSource
+    ) async throws -> [ObjectIdentifier: LoopContext] {
         var contexts: [ObjectIdentifier: LoopContext] = [:]
         for eventLoop in group.makeIterator() {
-            let wheel = try await eventLoop.submit {
-                let wheel = SocketWheel(slots: slots)
+            contexts[ObjectIdentifier(eventLoop)] = try await eventLoop.submit {
+                let wheel = ConnectionWheel(slots: slots)
                 wheel.start(on: eventLoop)
-                return NIOLoopBound(wheel, eventLoop: eventLoop)
+                return LoopContext(
+                    executor: EventLoopExecutor(eventLoop), wheel: NIOLoopBound(wheel, eventLoop: eventLoop),
+                    date: NIOLoopBound(DateHeader(time: time), eventLoop: eventLoop))
             }.get()
-            contexts[ObjectIdentifier(eventLoop)] = LoopContext(executor: EventLoopExecutor(eventLoop), wheel: wheel)
         }
         return contexts
     }

@@ -67,19 +67,3 @@ extension Timestamp3339 {
 
 /// Moments as the API writes them (RFC 3339, in UTC, with milliseconds).
 enum Timestamp3339 {}
-
-extension HTTPField.Name {
-    static let ttl = known("TTL")
-    static let urgency = known("Urgency")
-    static let topic = known("Topic")
-    static let encryption = known("Encryption")
-    static let cryptoKey = known("Crypto-Key")
-    static let idempotencyKey = known("Idempotency-Key")
-    static let secWebSocketVersion = known("Sec-WebSocket-Version")
-    static let carillonOutcome = known(HeaderNames.outcome)
-
-    private static func known(_ name: String) -> HTTPField.Name {
-        guard let name = HTTPField.Name(name) else { preconditionFailure("\(name) is the name of a header") }
-        return name
-    }
-}

@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
+import NIOHTTPTypesHTTP1
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -12,15 +13,11 @@ import NIOCore
 #endif
 
 extension Response {
-    /// A refusal as a problem document.
     init(refusal: Refusal) {
-        self.init(status: .init(code: refusal.code.status), json: ProblemDocument(refusal))
-        headers[.contentType] = ProblemDocument.mediaType
-        if let seconds = refusal.retryAfterSeconds { headers[.retryAfter] = String(seconds) }
-        if refusal.code == .credentialMissing || refusal.code == .credentialInvalid {
-            headers[.wwwAuthenticate] = "Bearer"
-        }
-        if refusal.code == .upgradeRequired { headers[.secWebSocketVersion] = "13" }
+        let answer = Answer(refusal)
+        self.init(
+            status: .init(code: refusal.code.status), headers: HTTPFields(answer.headers, splitCookie: false),
+            body: ResponseBody(byteBuffer: answer.body))
     }
 
     init(status: HTTPResponse.Status, json value: some Encodable) {
@@ -49,21 +46,12 @@ struct ProblemMiddleware: RouterMiddleware {
     ) async throws -> Response {
         do {
             return try await next(request, context)
-        } catch let refusal as Refusal {
-            return Response(refusal: refusal)
-        } catch let fault as StoreFault {
-            context.logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
-            return Response(refusal: Refusal(fault))
         } catch let error as any HTTPResponseError where error.status == .notFound {
             return notFound(request)
         } catch let error as any HTTPResponseError {
             return Response(refusal: Refusal(status: error.status))
-        } catch is CancellationError {
-            return Response(refusal: Refusal(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2))
         } catch {
-            context.logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
-            return Response(
-                refusal: Refusal(.internalError, "The server met a fault that it did not expect; it was logged."))
+            return Response(refusal: Refusal(error, logger: context.logger))
         }
     }
 
@@ -81,6 +69,22 @@ struct ProblemMiddleware: RouterMiddleware {
 }
 
 extension Refusal {
+    /// What the peer is told of anything that was thrown. What it should not be told is logged.
+    init(_ error: any Error, logger: Logger) {
+        switch error {
+        case let refusal as Refusal:
+            self = refusal
+        case let fault as StoreFault:
+            logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
+            self.init(fault)
+        case is CancellationError:
+            self.init(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2)
+        default:
+            logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
+            self.init(.internalError, "The server met a fault that it did not expect; it was logged.")
+        }
+    }
+
     init(_ fault: StoreFault) {
         switch fault.kind {
         case .full:

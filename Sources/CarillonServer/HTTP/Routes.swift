@@ -13,10 +13,14 @@ final class Routes {
     }
 
     private var routes: [Route] = []
+    private var elsewhere: [(method: HTTPRequest.Method, path: RouterPath)] = []
 
     func on(_ method: HTTPRequest.Method, _ path: RouterPath, _ handler: @escaping Handler) {
         routes.append(Route(method: method, path: path, handler: handler))
     }
+
+    /// An address of which a method never comes here.
+    func answeredElsewhere(_ method: HTTPRequest.Method, _ path: RouterPath) { elsewhere.append((method, path)) }
 
     func router() -> Router<RouteContext> {
         let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
@@ -26,8 +30,9 @@ final class Routes {
     }
 
     private var addresses: [KnownAddress] {
-        Dictionary(grouping: routes, by: \.path.description).map { path, routes in
-            var methods = Set(routes.map(\.method.rawValue))
+        let known = routes.map { ($0.method, $0.path) } + elsewhere
+        return Dictionary(grouping: known, by: \.1.description).map { path, known in
+            var methods = Set(known.map(\.0.rawValue))
             if methods.contains("GET") { methods.insert("HEAD") }
             return KnownAddress(parts: path.split(separator: "/"), methods: methods.sorted().joined(separator: ", "))
         }

@@ -3,40 +3,17 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 
-/// The sender's half of RFC 8030, and what UnifiedPush asks of an endpoint.
+/// What a sender can ask of a message that ``PublishDoor`` took, and what UnifiedPush asks of an endpoint.
 struct SenderRoutes: Sendable {
     let core: Core
     let addresses: Addresses
 
     func add(to routes: Routes) {
-        routes.on(.post, "/push/:token", publish)
+        routes.answeredElsewhere(.post, "/push/:token")
         routes.on(.get, "/push/:token", discover)
         routes.on(.get, "/message/:id", outcome)
         routes.on(.delete, "/message/:id", cancel)
         routes.on(.get, "/v1/messages/:id", outcomeForSender)
-    }
-
-    @Sendable private func publish(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let channel = try await core.publisher.channel(of: try context.parameters.require("token"))
-        let headers = PublishHeaders(
-            ttl: request.headers[.ttl],
-            urgency: request.headers[values: .urgency],
-            topic: request.headers[values: .topic],
-            contentEncoding: request.headers[.contentEncoding],
-            encryption: request.headers[.encryption],
-            cryptoKey: request.headers[.cryptoKey],
-            authorization: request.headers[.authorization],
-            idempotencyKey: request.headers[.idempotencyKey])
-        let body = try await request.bytes(upTo: Limits.messageBodyBytes)
-        let receipt = try await core.publisher.publish(try headers.request(body: body), to: channel)
-        return Response(
-            status: .created,
-            headers: [
-                .location: addresses.message(receipt.id),
-                .ttl: String(receipt.ttl),
-                .carillonOutcome: receipt.standing.text,
-                .cacheControl: "no-store",
-            ])
     }
 
     /// UnifiedPush's discovery: removed from its specification, still asked by older software.
@@ -76,16 +53,6 @@ struct SenderRoutes: Sendable {
 
     private static let unknown = Refusal(
         .messageUnknown, "There is no such message, or its outcome was kept long enough and forgotten.")
-}
-
-extension PublishReceipt.Standing {
-    var text: String {
-        switch self {
-        case .waiting: "waiting"
-        case .offered: "offered"
-        case .final(let outcome): outcome.rawValue
-        }
-    }
 }
 
 extension MessageBody {

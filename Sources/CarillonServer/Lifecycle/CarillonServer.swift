@@ -2,7 +2,6 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import Hummingbird
-import HummingbirdCore
 package import Logging
 import NIOCore
 import NIOPosix
@@ -51,24 +50,27 @@ package struct CarillonServer: Service {
             requests: SocketRequests(
                 devices: core.devices, channels: core.channels, addresses: addresses, anonymousApp: anonymousApp,
                 logger: logger),
-            population: SocketPopulation(limit: settings.maximumSockets))
-        let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2)
-        let application = Application(
-            router: router(core, addresses, store, readiness, sockets.population),
-            server: HTTPServerBuilder { responder in
-                ConnectionChannel(responder: responder, sockets: sockets, loops: loops, readiness: readiness)
-            },
-            configuration: .init(address: .hostname(settings.host, port: settings.port), backlog: 4096),
-            onServerRunning: { [onRunning, settings] channel in
-                await onRunning(
-                    Running(core: core, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
-            },
-            eventLoopGroupProvider: .shared(group),
-            logger: quiet)
+            population: Population(limit: settings.maximumSockets, label: "carillon_sockets"))
+        let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: core.time)
+        let listener = Listener(
+            group: group, host: settings.host, port: settings.port,
+            connections: ConnectionHandler.Shared(
+                routes: RouteCall(
+                    responder: router(core, addresses, store, readiness, sockets.population).buildResponder(),
+                    logger: quiet),
+                publishDoor: PublishDoor(core: core, addresses: addresses, logger: quiet),
+                sockets: sockets,
+                population: Population(limit: settings.maximumConnections, label: "carillon_http_connections"),
+                settings: settings.requests),
+            loops: loops, readiness: readiness
+        ) { [onRunning, settings] channel in
+            await onRunning(
+                Running(core: core, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
+        }
         var configuration = ServiceGroupConfiguration(
             services: [
                 .init(service: Sweeper(store: store, core: core, seconds: settings.sweepSeconds, logger: logger)),
-                .init(service: application),
+                .init(service: listener),
                 // Stopped first, as services stop in the reverse of this order.
                 .init(service: StopNotice(readiness: readiness, sessions: core.sessions)),
             ],
@@ -83,7 +85,7 @@ package struct CarillonServer: Service {
 
     private func router(
         _ core: Core, _ addresses: Addresses, _ store: SQLiteStore, _ readiness: Readiness,
-        _ population: SocketPopulation
+        _ population: Population
     ) -> Router<RouteContext> {
         let routes = Routes()
         SenderRoutes(core: core, addresses: addresses).add(to: routes)

@@ -2,15 +2,14 @@ import CarillonCore
 import CarillonWire
 import Logging
 import NIOCore
-import NIOWebSocket
 
 /// One client's socket: feeds a ``SessionMachine`` with what happens, and does what it says.
 ///
 /// `@unchecked Sendable`: its state is touched on its event loop only. The calls of ``LiveSession``, which come from
 /// anywhere, do nothing but hop there; each checks in debug builds that it arrived.
 final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendable {
-    typealias InboundIn = WebSocketFrame
-    typealias OutboundOut = WebSocketFrame
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
 
     /// What all sockets of a server share; a class, so that each holds one pointer.
     final class Shared: Sendable {
@@ -19,11 +18,11 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         let sessionSettings: SessionMachine.Settings
         let identifier: SocketIdentifier
         let requests: SocketRequests
-        let population: SocketPopulation
+        let population: Population
 
         init(
             core: Core, settings: ServerSettings, identifier: SocketIdentifier, requests: SocketRequests,
-            population: SocketPopulation
+            population: Population
         ) {
             self.core = core
             self.settings = settings
@@ -39,7 +38,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private let loop: LoopContext
     private let eventLoop: any EventLoop
     private var machine: SessionMachine
-    private var assembler = MessageAssembler()
+    private var reader = MessageReader()
     private var context: ChannelHandlerContext?
     /// The device whose envelopes come here.
     private var joined: DeviceSerial?
@@ -47,7 +46,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var lastHeard = 0
     private var silentRounds = 0
     private var isClosing = false
-    var place: SocketWheel.Place?
+    var place: ConnectionWheel.Place?
 
     init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop) {
         self.shared = shared
@@ -78,12 +77,17 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         lastHeard = loop.wheel.value.now
         silentRounds = 0
         machine.receivedSignOfLife()
-        switch assembler.received(Self.unwrapInboundIn(data)) {
-        case .incomplete, .pong:
+        reader.received(Self.unwrapInboundIn(data))
+        while let event = reader.next() { received(event, context) }
+    }
+
+    private func received(_ event: MessageReader.Event, _ context: ChannelHandlerContext) {
+        switch event {
+        case .pong:
             break
         case .ping(let data):
             guard !isClosing else { break }
-            write(.pong, data)
+            write(.pong, data.readableBytesView)
             context.flush()
         case .close(let code):
             closed(byPeerWith: code, context)
@@ -120,22 +124,13 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        switch error {
-        case NIOWebSocketError.invalidFrameLength:
-            perform(machine.receivedNonsense(.tooBig, "frame_too_big: at most \(Limits.clientFrameBytes) bytes"))
-        case is NIOWebSocketError:
-            perform(machine.receivedNonsense(.protocolError, "frame_invalid: see RFC 6455 section 5"))
-        default:
-            context.close(promise: nil)
-        }
+        context.close(promise: nil)
     }
 
-    private func closed(byPeerWith code: WebSocketErrorCode?, _ context: ChannelHandlerContext) {
+    private func closed(byPeerWith code: UInt16?, _ context: ChannelHandlerContext) {
         if !isClosing {
             isClosing = true
-            var data = context.channel.allocator.buffer(capacity: 2)
-            if let code { data.write(webSocketErrorCode: code) }
-            write(.connectionClose, data)
+            write(.close, code?.bigEndianBytes ?? [])
         }
         context.flush()
         context.close(promise: nil)
@@ -172,7 +167,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func perform(_ action: SessionMachine.Action) {
         switch action {
         case .send(let frame):
-            write(.text, ByteBuffer(bytes: frame.text))
+            write(.text, frame.text)
         case .identify(let hello):
             identify(hello)
         case .join(let device):
@@ -187,25 +182,24 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         case .answerOffer(let wasGiven):
             if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasGiven) }
         case .ping:
-            write(.ping, ByteBuffer())
+            write(.ping, [])
         case .close(let code, let reason):
             close(code, reason)
         }
     }
 
-    private func write(_ opcode: WebSocketOpcode, _ data: ByteBuffer) {
-        context?.write(Self.wrapOutboundOut(WebSocketFrame(fin: true, opcode: opcode, data: data)), promise: nil)
+    private func write(_ opcode: FrameHeader.Opcode, _ payload: some Collection<UInt8>) {
+        guard let context else { return }
+        let frame = FrameHeader.frame(opcode, payload, context.channel.allocator)
+        context.write(Self.wrapOutboundOut(frame), promise: nil)
     }
 
     private func close(_ code: CloseCode, _ reason: String) {
         guard let context, !isClosing else { return }
         isClosing = true
         leave()
-        var data = context.channel.allocator.buffer(capacity: 2 + reason.utf8.count)
-        data.write(webSocketErrorCode: WebSocketErrorCode(codeNumber: Int(code.rawValue)))
-        data.writeBytes(reason.utf8.prefix(123))
-        context.writeAndFlush(
-            Self.wrapOutboundOut(WebSocketFrame(fin: true, opcode: .connectionClose, data: data)), promise: nil)
+        write(.close, code.rawValue.bigEndianBytes + reason.utf8.prefix(123))
+        context.flush()
         // The peer answers with its own close; one that does not is not waited for.
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.context?.close(promise: nil) }
     }

@@ -2,9 +2,9 @@ import Testing
 
 @testable import CarillonServer
 
-struct SocketWheelTests {
+struct ConnectionWheelTests {
     private final class Member: WheelMember {
-        var place: SocketWheel.Place?
+        var place: ConnectionWheel.Place?
         var calls: [Int] = []
         var next: [Int?]
 
@@ -16,12 +16,12 @@ struct SocketWheelTests {
         }
     }
 
-    private func turn(_ wheel: SocketWheel, _ times: Int) {
+    private func turn(_ wheel: ConnectionWheel, _ times: Int) {
         for _ in 0..<times { wheel.turn() }
     }
 
     @Test func `a member is called when its time has come, and then when it says`() {
-        let wheel = SocketWheel(slots: 8)
+        let wheel = ConnectionWheel(slots: 8)
         let member = Member(next: [3, nil])
         wheel.insert(member, afterSeconds: 2)
         turn(wheel, 20)
@@ -30,7 +30,7 @@ struct SocketWheelTests {
     }
 
     @Test func `a member that was taken out is not called, and its neighbours are`() {
-        let wheel = SocketWheel(slots: 8)
+        let wheel = ConnectionWheel(slots: 8)
         let members = (0..<5).map { _ in Member(next: []) }
         for member in members { wheel.insert(member, afterSeconds: 3) }
         wheel.remove(members[1])
@@ -41,7 +41,7 @@ struct SocketWheelTests {
     }
 
     @Test func `a time beyond the wheel comes at its end`() {
-        let wheel = SocketWheel(slots: 4)
+        let wheel = ConnectionWheel(slots: 4)
         let member = Member(next: [])
         wheel.insert(member, afterSeconds: 100)
         turn(wheel, 3)

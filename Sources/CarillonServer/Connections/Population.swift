@@ -2,8 +2,8 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// How many sockets there are.
-final class SocketPopulation: Sendable {
+/// How many connections of a kind there are, and how many there may be.
+final class Population: Sendable {
     private let count = Atomic<Int>(0)
     private let limit: Int
     private let waiting = Mutex(Waiting())
@@ -12,10 +12,15 @@ final class SocketPopulation: Sendable {
         var isOver = false
         var continuation: CheckedContinuation<Void, Never>?
     }
-    private let gauge = Gauge(label: "carillon_sockets")
-    private let refused = Counter(label: "carillon_sockets_refused")
+    private let gauge: Gauge
+    private let refused: Counter
 
-    init(limit: Int) { self.limit = limit }
+    /// - Parameter label: What it is called in metrics.
+    init(limit: Int, label: String) {
+        self.limit = limit
+        gauge = Gauge(label: label)
+        refused = Counter(label: "\(label)_refused")
+    }
 
     /// Whether one more may come in.
     func admits() -> Bool {

@@ -3,15 +3,15 @@ import NIOCore
 /// A connection that wants to be called when it was silent too long.
 protocol WheelMember: AnyObject {
     /// Where the member is; kept here so that it can be taken out in one step.
-    var place: SocketWheel.Place? { get set }
+    var place: ConnectionWheel.Place? { get set }
     /// The member's time has come. Answers after how many seconds it is to be called again; nil takes it out.
     func wheelTurned(at second: Int) -> Int?
 }
 
-/// The clock of all sockets of one event loop: one timer, and a slot for each second.
+/// The clock of all connections of one event loop: one timer, and a slot for each second.
 ///
-/// A socket that is heard from does not move; when its slot comes up, it says when it is due next.
-final class SocketWheel {
+/// A connection that is heard from does not move; when its slot comes up, it says when it is due next.
+final class ConnectionWheel {
     struct Place {
         var slot: Int32
         var index: Int32

@@ -1,0 +1,278 @@
+import CarillonWire
+import NIOCore
+import NIOHTTP1
+
+/// One HTTP connection: feeds a ``RequestMachine`` with what happens, and does what it says. A task exists while the
+/// routes answer, and none between requests. A handshake for a WebSocket makes it a ``SocketHandler``.
+///
+/// `@unchecked Sendable`: its state is touched on its event loop only; what comes from elsewhere hops there first.
+final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, WheelMember, @unchecked Sendable {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// What all connections of a server share.
+    struct Shared: Sendable {
+        let routes: RouteCall
+        let publishDoor: PublishDoor
+        let sockets: SocketHandler.Shared
+        let population: Population
+        let settings: RequestMachine.Settings
+    }
+
+    private let shared: Shared
+    private let loop: LoopContext
+    private let eventLoop: any EventLoop
+    private var machine: RequestMachine
+    private var context: ChannelHandlerContext?
+    private var task: Task<Void, Never>?
+    private var isReading = true
+    private var isTakingHeld = false
+    private var wheelSecond = Int.max
+    var place: ConnectionWheel.Place?
+
+    init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop) {
+        self.shared = shared
+        self.loop = loop
+        self.eventLoop = eventLoop
+        machine = RequestMachine(settings: shared.settings, at: loop.wheel.value.now)
+        shared.population.opened()
+    }
+
+    private var now: Int { loop.wheel.value.now }
+
+    // MARK: The channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        mindTime()
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if !shared.population.admits() { perform(machine.foundServerFull()) }
+        context.fireChannelActive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { leave() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        leave()
+        context.fireChannelInactive()
+    }
+
+    private func leave() {
+        guard context != nil else { return }
+        context = nil
+        shared.population.closed()
+        loop.wheel.value.remove(self)
+        task?.cancel()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        perform(machine.received(Self.unwrapInboundIn(data), admitsSocket: shared.sockets.population.admits))
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        machine.readCompleted(at: now)
+        settle()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        machine.writabilityChanged(context.channel.isWritable, at: now)
+        settle()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case let event as ChannelEvent where event == .inputClosed: perform(machine.inputEnded())
+        case is ChannelShouldQuiesceEvent: perform(machine.stopped(at: now))
+        default: break
+        }
+        settle()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        perform(machine.received(error))
+        settle()
+    }
+
+    func wheelTurned(at second: Int) -> Int? {
+        guard context != nil else { return nil }
+        wheelSecond = .max
+        perform(machine.timePassed(to: second))
+        guard context != nil, place == nil, let deadline = machine.nextDeadline else { return nil }
+        wheelSecond = max(deadline, second + 1)
+        return wheelSecond - second
+    }
+
+    // MARK: What the machine says
+
+    private func perform(_ action: RequestMachine.Action) {
+        switch action {
+        case .none:
+            break
+        case .sendContinue:
+            let interim = HTTPResponseHead(version: .http1_1, status: .continue)
+            context?.writeAndFlush(Self.wrapOutboundOut(.head(interim)), promise: nil)
+        case .answer(let request):
+            ask(request)
+        case .refuse(let refusal):
+            write(Answer(refusal), connection: "close")
+            end(machine.refused(at: now))
+        case .upgrade(let head):
+            upgrade(head)
+        case .close:
+            context?.close(promise: nil)
+        }
+    }
+
+    /// Reads on or pauses, and is called again in time.
+    private func settle() {
+        guard let context else { return }
+        if machine.wantsToRead != isReading {
+            isReading = machine.wantsToRead
+            context.channel.setOption(.autoRead, value: isReading).whenFailure { _ in }
+        }
+        mindTime()
+    }
+
+    private func mindTime() {
+        guard context != nil, let deadline = machine.nextDeadline, deadline < wheelSecond else { return }
+        loop.wheel.value.remove(self)
+        wheelSecond = max(deadline, now + 1)
+        loop.wheel.value.insert(self, afterSeconds: wheelSecond - now)
+    }
+
+    private func ask(_ request: RequestMachine.Request) {
+        if request.head.method == .POST, let token = PublishDoor.token(of: request.head.uri) {
+            shared.publishDoor.publish(request, to: token, on: loop.executor) { answer in
+                self.onLoop { $0.answer(answer) }
+            }
+            return
+        }
+        guard let channel = context?.channel else { return }
+        // Ends with the answer; `leave()` cancels it when the connection goes first.
+        task = Task(executorPreference: loop.executor) { [shared] in
+            await shared.routes.answer(request, on: channel, to: self)
+        }
+    }
+
+    private func onLoop(_ work: @escaping @Sendable (ConnectionHandler) -> Void) {
+        if eventLoop.inEventLoop {
+            work(self)
+        } else {
+            eventLoop.execute { work(self) }
+        }
+    }
+
+    // MARK: The answer
+
+    private func answer(_ answer: Answer) {
+        guard context != nil else { return }
+        write(answer, connection: machine.answerBegan(hasLength: true))
+        end(machine.answerEnded(at: now))
+    }
+
+    private func write(_ answer: Answer, connection: String?) {
+        guard let context else { return }
+        var head = HTTPResponseHead(version: machine.version, status: answer.status, headers: answer.headers)
+        if answer.status != .noContent, !head.headers.contains(name: "content-length") {
+            head.headers.add(name: "content-length", value: String(answer.body.readableBytes))
+        }
+        finish(&head, connection)
+        context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
+        if answer.body.readableBytes > 0 {
+            context.write(Self.wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: nil)
+        }
+    }
+
+    private func finish(_ head: inout HTTPResponseHead, _ connection: String?) {
+        if let connection { head.headers.replaceOrAdd(name: "connection", value: connection) }
+        head.headers.add(name: "date", value: loop.date.value.text)
+    }
+
+    private func end(_ end: RequestMachine.End) {
+        task = nil
+        guard let context else { return }
+        switch end {
+        case .open:
+            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
+            takeHeld()
+        case .flushed:
+            let written = eventLoop.makePromise(of: Void.self)
+            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: written)
+            written.futureResult.assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
+        case .lingering:
+            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
+            context.close(mode: .output, promise: nil)
+        }
+        settle()
+    }
+
+    private func takeHeld() {
+        // An answer that is given at once leads here again, from inside the loop.
+        if isTakingHeld { return }
+        isTakingHeld = true
+        while let action = machine.heldAction(admitsSocket: shared.sockets.population.admits) { perform(action) }
+        isTakingHeld = false
+    }
+
+    // MARK: Leaving HTTP
+
+    private func upgrade(_ head: HTTPRequestHead) {
+        guard let context else { return }
+        context.writeAndFlush(Self.wrapOutboundOut(.head(SocketHandshake.answer(to: head))), promise: nil)
+        let channel = context.channel
+        let pipeline = channel.pipeline.syncOperations
+        do {
+            let socket = SocketHandler(shared: shared.sockets, loop: loop, eventLoop: eventLoop)
+            try pipeline.addHandler(socket)
+            let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            pipeline.removeHandler(encoder, promise: nil)
+            pipeline.removeHandler(self, promise: nil)
+            // The last to go, as it passes on what came behind the handshake.
+            pipeline.removeHandler(decoder, promise: nil)
+            try channel.syncOptions?.setOption(.recvAllocator, value: SocketReceiveAllocator())
+        } catch {
+            channel.close(promise: nil)
+        }
+    }
+}
+
+/// What the routes' task says, from wherever it runs.
+extension ConnectionHandler {
+    /// Answers at once and whole.
+    func answered(_ answer: Answer) {
+        onLoop { $0.answer(answer) }
+    }
+
+    /// Begins an answer of which the length is not known.
+    func began(_ head: HTTPResponseHead) {
+        onLoop { handler in
+            guard let context = handler.context else { return }
+            var head = head
+            head.version = handler.machine.version
+            handler.finish(&head, handler.machine.answerBegan(hasLength: false))
+            context.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)
+        }
+    }
+
+    /// Returns when the peer has taken it.
+    func send(_ bytes: ByteBuffer) async throws {
+        let written = eventLoop.makePromise(of: Void.self)
+        onLoop { handler in
+            guard let context = handler.context else { return written.fail(ChannelError.ioOnClosedChannel) }
+            context.writeAndFlush(Self.wrapOutboundOut(.body(.byteBuffer(bytes))), promise: written)
+        }
+        try await written.futureResult.get()
+    }
+
+    func ended() {
+        onLoop { $0.end($0.machine.answerEnded(at: $0.now)) }
+    }
+
+    /// An answer that was begun cannot be finished.
+    func broke() {
+        onLoop { $0.context?.close(promise: nil) }
+    }
+}

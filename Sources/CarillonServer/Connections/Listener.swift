@@ -1,0 +1,64 @@
+import Logging
+import NIOCore
+import NIOExtras
+import NIOHTTP1
+import NIOPosix
+import ServiceLifecycle
+
+/// Accepts connections until the server stops, and then waits until the last one is closed.
+struct Listener: Service {
+    let group: any EventLoopGroup
+    let host: String
+    let port: Int
+    let connections: ConnectionHandler.Shared
+    let loops: [ObjectIdentifier: LoopContext]
+    let readiness: Readiness
+    let onListening: @Sendable (any NIOCore.Channel) async -> Void
+
+    func run() async throws {
+        let quiescing = ServerQuiescingHelper(group: group)
+        let listener = try await ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 4096)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+                }
+            }
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelInitializer(setUp)
+            .bind(host: host, port: port).get()
+        await onListening(listener)
+        let allClosed = group.any().makePromise(of: Void.self)
+        await withTaskCancellationHandler {
+            await withGracefulShutdownHandler {
+                try? await allClosed.futureResult.get()
+            } onGracefulShutdown: {
+                quiescing.initiateShutdown(promise: allClosed)
+            }
+        } onCancel: {
+            quiescing.initiateShutdown(promise: allClosed)
+        }
+    }
+
+    @Sendable private func setUp(_ channel: any NIOCore.Channel) -> EventLoopFuture<Void> {
+        channel.eventLoop.makeCompletedFuture {
+            guard let loop = loops[ObjectIdentifier(channel.eventLoop)] else {
+                preconditionFailure("a connection is on an event loop of the server's group")
+            }
+            var limits = NIOHTTPDecoderLimitConfiguration()
+            limits.maxHeaderListSize = ConnectionLimits.headBytes
+            limits.maxHeaderFieldSize = ConnectionLimits.headBytes
+            limits.maxHeaderFieldCount = ConnectionLimits.headFields
+            try channel.pipeline.syncOperations.addHandlers([
+                HTTPResponseEncoder(),
+                ByteToMessageHandler(
+                    HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)),
+                ConnectionHandler(shared: connections, loop: loop, eventLoop: channel.eventLoop),
+            ])
+            // One that came too late was not told that the server stops, and would not be waited for.
+            if !readiness.isReady { channel.close(promise: nil) }
+        }
+    }
+}

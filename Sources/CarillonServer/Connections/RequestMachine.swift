@@ -1,0 +1,337 @@
+import CarillonWire
+import NIOCore
+import NIOHTTP1
+
+/// The order of things on one HTTP/1.1 connection: what is read, what is answered, and when it is over. It watches over
+/// the time and the shape of requests before anybody knows who sends them. Times are seconds of the ``ConnectionWheel``.
+///
+/// - *awaiting*: no request. Left by a head to *reading*; by silence, a stop, or the peer's end the connection closes.
+/// - *reading*: a head came, and its body is gathered, up to its limit. Left to *answering* by the end of the request,
+///   or when the body is larger than it may be: then the rest is not read, and the answer closes the connection.
+///   A handshake for a WebSocket leaves HTTP for good.
+/// - *answering*: the routes have the request. What else comes is held, and no more is read. Left by the end of the
+///   answer, to *awaiting* or to *closing*.
+/// - *closing*: the last answer was given. Nothing that comes is looked at; the connection closes when the peer has
+///   had the time to read.
+struct RequestMachine {
+    struct Request: Equatable {
+        var head: HTTPRequestHead
+        var body: Body
+    }
+
+    enum Body: Equatable {
+        case whole(ByteBuffer)
+        /// More than the limit; what came was thrown away.
+        case tooLarge(limit: Int)
+    }
+
+    enum Action: Equatable {
+        case none
+        /// Say "100 Continue" (RFC 9110 section 10.1.1).
+        case sendContinue
+        /// Ask the routes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``.
+        case answer(Request)
+        /// Answer with this, and end the connection as after ``End/lingering``.
+        case refuse(Refusal)
+        /// Take the handshake, and leave HTTP.
+        case upgrade(HTTPRequestHead)
+        case close
+    }
+
+    enum End: Equatable {
+        /// The connection stays; ask ``heldAction(at:)`` for what came meanwhile.
+        case open
+        /// Close it when the answer is out.
+        case flushed
+        /// The request was not read whole. Say that no more will come, and let the peer read before the connection goes.
+        case lingering
+    }
+
+    struct Settings {
+        var headSeconds: Int
+        var bodySeconds: Int
+        var idleSeconds: Int
+    }
+
+    private enum State {
+        case awaiting
+        case reading(HTTPRequestHead, ByteBuffer, limit: Int)
+        case answering(isWhole: Bool)
+        case closing
+    }
+
+    private static let stallSeconds = 30
+    private static let stoppingSeconds = 2
+
+    private let settings: Settings
+    private var state = State.awaiting
+    private var held: [HTTPServerRequestPart] = []
+    private var heldTaken = 0
+    /// What the peer understands of the answer.
+    private(set) var version = HTTPVersion.http1_1
+    private var closesAfterAnswer = false
+    private var isStopping = false
+    /// Something of the head came, as is expected of a new connection; or, while reading, the time for the body runs.
+    private var hasBegun = true
+    private var partsOfThisRead = 0
+    /// When the present state is over; nil while the routes answer.
+    private(set) var deadline: Int?
+    private var stallDeadline: Int?
+
+    init(settings: Settings, at second: Int) {
+        self.settings = settings
+        deadline = second + settings.headSeconds
+    }
+
+    /// Whether more may be read from the peer.
+    var wantsToRead: Bool {
+        switch state {
+        case .awaiting, .reading, .answering(isWhole: true): held.isEmpty
+        case .answering, .closing: false
+        }
+    }
+
+    // MARK: The request
+
+    mutating func received(_ part: HTTPServerRequestPart, admitsSocket: () -> Bool) -> Action {
+        partsOfThisRead += 1
+        switch state {
+        case .closing:
+            return .none
+        case .answering(let isWhole):
+            if isWhole { held.append(part) }
+            return .none
+        case .awaiting:
+            // Nothing but a head begins a request; the parser sees to it.
+            guard case .head(let head) = part else { return .none }
+            return received(head, admitsSocket)
+        case .reading(let head, var body, let limit):
+            switch part {
+            case .head:
+                return .none
+            case .body(var bytes):
+                guard body.readableBytes + bytes.readableBytes <= limit else { return answer(head, .tooLarge(limit: limit)) }
+                state = .awaiting
+                if body.readableBytes == 0 { body = bytes } else { body.writeBuffer(&bytes) }
+                state = .reading(head, body, limit: limit)
+                return .none
+            case .end:
+                if head.isSocketHandshake, admitsSocket() {
+                    state = .closing
+                    deadline = nil
+                    return .upgrade(head)
+                }
+                return answer(head, .whole(body))
+            }
+        }
+    }
+
+    private mutating func received(_ head: HTTPRequestHead, _ admitsSocket: () -> Bool) -> Action {
+        hasBegun = false
+        deadline = nil
+        let codings = head.headers[canonicalForm: "transfer-encoding"]
+        guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
+            return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
+        }
+        version = head.version == .http1_0 ? .http1_0 : .http1_1
+        closesAfterAnswer = isStopping || !head.isKeepAlive
+        // The parser takes what follows such a request for another protocol.
+        if head.headers.contains(name: "upgrade") { closesAfterAnswer = true }
+        let limit = PublishDoor.token(of: head.uri) == nil ? Limits.apiBodyBytes : Limits.messageBodyBytes
+        if let length = head.headers.first(name: "content-length"), Int(length) ?? .max > limit {
+            return answer(head, .tooLarge(limit: limit))
+        }
+        state = .reading(head, ByteBuffer(), limit: limit)
+        guard head.version == .http1_1,
+            head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
+        else { return .none }
+        return .sendContinue
+    }
+
+    private mutating func answer(_ head: HTTPRequestHead, _ body: Body) -> Action {
+        let isWhole = if case .whole = body { true } else { false }
+        if !isWhole { closesAfterAnswer = true }
+        state = .answering(isWhole: isWhole)
+        deadline = nil
+        return .answer(Request(head: head, body: body))
+    }
+
+    private mutating func refuse(_ refusal: Refusal) -> Action {
+        state = .closing
+        deadline = nil
+        return .refuse(refusal)
+    }
+
+    /// All that was there to be read has been.
+    mutating func readCompleted(at second: Int) {
+        let parts = partsOfThisRead
+        partsOfThisRead = 0
+        switch state {
+        case .awaiting where parts == 0 && !hasBegun:
+            hasBegun = true
+            deadline = min(deadline ?? .max, second + settings.headSeconds)
+        case .reading where !hasBegun:
+            hasBegun = true
+            deadline = second + (isStopping ? Self.stoppingSeconds : settings.bodySeconds)
+        default:
+            break
+        }
+    }
+
+    // MARK: The answer
+
+    /// What the answer says in "Connection".
+    ///
+    /// - Parameter hasLength: Whether its length is known. To a client of HTTP/1.0 another ends with the connection.
+    mutating func answerBegan(hasLength: Bool) -> String? {
+        if version == .http1_0, !hasLength { closesAfterAnswer = true }
+        if closesAfterAnswer { return "close" }
+        return version == .http1_0 ? "keep-alive" : nil
+    }
+
+    mutating func answerEnded(at second: Int) -> End {
+        guard case .answering(let isWhole) = state else { return .open }
+        guard closesAfterAnswer else {
+            state = .awaiting
+            hasBegun = false
+            deadline = second + settings.idleSeconds
+            return .open
+        }
+        return close(isWhole ? .flushed : .lingering, at: second)
+    }
+
+    /// The refusal that was asked for is written.
+    mutating func refused(at second: Int) -> End { close(.lingering, at: second) }
+
+    private mutating func close(_ end: End, at second: Int) -> End {
+        state = .closing
+        held = []
+        deadline = second + (end == .lingering ? 2 : Self.stallSeconds)
+        return end
+    }
+
+    /// What is to be done about the next part that came while the last request was answered; nil when none is left, or
+    /// the next request is being answered.
+    mutating func heldAction(admitsSocket: () -> Bool) -> Action? {
+        switch state {
+        case .awaiting, .reading: break
+        case .answering, .closing: return nil
+        }
+        guard heldTaken < held.count else {
+            held = []
+            heldTaken = 0
+            return nil
+        }
+        heldTaken += 1
+        return received(held[heldTaken - 1], admitsSocket: admitsSocket)
+    }
+
+    // MARK: Time
+
+    mutating func timePassed(to second: Int) -> Action {
+        if let stallDeadline, stallDeadline <= second { return .close }
+        guard let deadline, deadline <= second else { return .none }
+        switch state {
+        case .awaiting where hasBegun, .reading:
+            return refuse(Refusal(.requestTimeout, "The request did not arrive in time."))
+        case .awaiting, .closing:
+            return .close
+        case .answering:
+            return .none
+        }
+    }
+
+    /// When time matters next.
+    var nextDeadline: Int? {
+        switch (deadline, stallDeadline) {
+        case (let deadline?, let stall?): min(deadline, stall)
+        case (let deadline, let stall): deadline ?? stall
+        }
+    }
+
+    /// A peer that does not read is let go after a while.
+    mutating func writabilityChanged(_ isWritable: Bool, at second: Int) {
+        stallDeadline = isWritable ? nil : second + (isStopping ? Self.stoppingSeconds : Self.stallSeconds)
+    }
+
+    // MARK: The end
+
+    /// The server stops: a connection that waits for a request is closed, another after its answer.
+    mutating func stopped(at second: Int) -> Action {
+        isStopping = true
+        closesAfterAnswer = true
+        if stallDeadline != nil { stallDeadline = second + Self.stoppingSeconds }
+        switch state {
+        case .awaiting:
+            return .close
+        case .reading:
+            deadline = min(deadline ?? .max, second + Self.stoppingSeconds)
+            return .none
+        case .answering, .closing:
+            return .none
+        }
+    }
+
+    /// There are as many connections as there may be.
+    mutating func foundServerFull() -> Action {
+        refuse(Refusal(.overloaded, "The server holds as many connections as it may.", retryAfterSeconds: 10))
+    }
+
+    /// The peer will send nothing more. What it asked is still answered.
+    mutating func inputEnded() -> Action {
+        switch state {
+        case .awaiting where held.isEmpty, .closing:
+            return .close
+        case .reading:
+            return refuse(Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done."))
+        case .awaiting, .answering:
+            closesAfterAnswer = true
+            return .none
+        }
+    }
+
+    /// What came is not HTTP.
+    mutating func received(_ fault: any Error) -> Action {
+        switch state {
+        case .closing:
+            return .none
+        case .answering:
+            // It came behind a good request, which gets its answer.
+            closesAfterAnswer = true
+            return .none
+        case .awaiting, .reading:
+            break
+        }
+        switch fault {
+        case HTTPParserError.headerOverflow:
+            return refuse(
+                Refusal(.headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all."))
+        case HTTPParserError.invalidEOFState:
+            return inputEnded()
+        case is HTTPParserError:
+            return refuse(Refusal(.requestInvalid, "What came is not an HTTP/1.1 request."))
+        default:
+            return .close
+        }
+    }
+}
+
+/// What a connection may send before it is known who it is.
+enum ConnectionLimits {
+    static let headBytes = 16_384
+    static let headFields = 100
+}
+
+extension HTTPRequestHead {
+    /// Whether this is a WebSocket handshake that the server takes (RFC 6455 section 4.2.1).
+    fileprivate var isSocketHandshake: Bool {
+        method == .GET && headers.contains(name: "upgrade") && uri.prefix { $0 != "?" } == "/" && version == .http1_1
+            && headers[canonicalForm: "upgrade"].contains { $0.lowercased() == "websocket" }
+            && headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
+            && headers["sec-websocket-version"] == ["13"]
+            && headers["sec-websocket-key"].count == 1
+            && Base64URL.decode(headers["sec-websocket-key"][0])?.count == 16
+            && !headers.contains(name: "transfer-encoding")
+            && (headers.first(name: "content-length") ?? "0") == "0"
+    }
+}

@@ -1,0 +1,73 @@
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
+
+/// Asks the routes, and hands their answer to the connection.
+struct RouteCall: Sendable {
+    let responder: any HTTPResponder<RouteContext>
+    let logger: Logger
+
+    func answer(
+        _ request: RequestMachine.Request, on channel: any NIOCore.Channel, to connection: ConnectionHandler
+    ) async {
+        let response: Response
+        do {
+            let head = try HTTPRequest(request.head, secure: false, splitCookie: false)
+            let context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+            response = try await responder.respond(
+                to: Request(head: head, body: RequestBody(request.body)), context: context)
+        } catch {
+            response = Response(refusal: Refusal(.requestInvalid, "The request could not be understood."))
+        }
+        await give(response, to: connection)
+    }
+
+    private func give(_ response: Response, to connection: ConnectionHandler) async {
+        let head = HTTPResponseHead(response.head)
+        do {
+            if response.body.contentLength != nil {
+                let collected = Collected()
+                try await response.body.write(WholeBody(collected: collected))
+                connection.answered(Answer(status: head.status, headers: head.headers, body: collected.bytes))
+            } else {
+                connection.began(head)
+                try await response.body.write(StreamedBody(connection: connection))
+            }
+        } catch {
+            connection.broke()
+        }
+    }
+
+    private final class Collected {
+        var bytes = ByteBuffer()
+    }
+
+    private struct WholeBody: ResponseBodyWriter {
+        let collected: Collected
+        func write(_ buffer: ByteBuffer) { collected.bytes.writeImmutableBuffer(buffer) }
+        func finish(_ trailingHeaders: HTTPFields?) {}
+    }
+
+    private struct StreamedBody: ResponseBodyWriter {
+        let connection: ConnectionHandler
+        func write(_ buffer: ByteBuffer) async throws { try await connection.send(buffer) }
+        func finish(_ trailingHeaders: HTTPFields?) { connection.ended() }
+    }
+}
+
+extension RequestBody {
+    /// A body that was too large fails whoever reads it.
+    fileprivate init(_ body: RequestMachine.Body) {
+        switch body {
+        case .whole(let bytes):
+            self.init(buffer: bytes)
+        case .tooLarge(let limit):
+            let fault = NIOTooManyBytesError(maxBytes: limit)
+            self.init(asyncSequence: AsyncThrowingStream<ByteBuffer, any Error> { $0.finish(throwing: fault) })
+        }
+    }
+}

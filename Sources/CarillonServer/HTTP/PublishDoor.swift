@@ -1,0 +1,98 @@
+import CarillonCore
+import CarillonWire
+import Logging
+import NIOCore
+import NIOHTTP1
+
+/// The sender's door (RFC 8030 section 5): `POST /push/{token}`. Most requests are answered without a task: only a
+/// channel that is not remembered, and what the ``Publisher`` itself has to wait for, take one.
+struct PublishDoor: Sendable {
+    typealias Reply = @Sendable (Answer) -> Void
+
+    let core: Core
+    let addresses: Addresses
+    let logger: Logger
+
+    /// The last part of an endpoint; nil for any other address.
+    static func token(of uri: String) -> Substring? {
+        guard uri.utf8.starts(with: "/push/".utf8) else { return nil }
+        var token = uri.dropFirst(6)
+        if let query = token.utf8.firstIndex(of: UInt8(ascii: "?")) { token = token[..<query] }
+        if token.utf8.last == UInt8(ascii: "/") { token = token.dropLast() }
+        return token.isEmpty || token.utf8.contains(UInt8(ascii: "/")) ? nil : token
+    }
+
+    func publish(
+        _ request: RequestMachine.Request, to token: Substring, on executor: EventLoopExecutor,
+        then reply: @escaping Reply
+    ) {
+        do {
+            if let channel = try core.publisher.rememberedChannel(of: token) {
+                return publish(request, to: channel, then: reply)
+            }
+        } catch {
+            return reply(answer(error))
+        }
+        // Ends with the answer of the store.
+        Task(executorPreference: executor) { [token = String(token)] in
+            do {
+                publish(request, to: try await core.publisher.channel(of: token), then: reply)
+            } catch {
+                reply(answer(error))
+            }
+        }
+    }
+
+    private func publish(_ request: RequestMachine.Request, to channel: PushChannel, then reply: @escaping Reply) {
+        do {
+            guard case .whole(let body) = request.body else {
+                throw Refusal(.bodyTooLarge, "The body may have \(Limits.messageBodyBytes) bytes.")
+            }
+            let headers = PublishHeaders(request.head.headers)
+            core.publisher.publish(try headers.request(body: Array(buffer: body)), to: channel) { result in
+                switch result {
+                case .success(let receipt): reply(answer(receipt))
+                case .failure(let error): reply(answer(error))
+                }
+            }
+        } catch {
+            reply(answer(error))
+        }
+    }
+
+    private func answer(_ receipt: PublishReceipt) -> Answer {
+        Answer(
+            status: .created,
+            headers: [
+                "location": addresses.message(receipt.id), "ttl": String(receipt.ttl),
+                HeaderNames.outcome: receipt.standing.text, "cache-control": "no-store",
+            ])
+    }
+
+    private func answer(_ error: any Error) -> Answer { Answer(Refusal(error, logger: logger)) }
+}
+
+extension PublishHeaders {
+    fileprivate init(_ headers: HTTPHeaders) {
+        /// A field that was given more than once counts as one, joined (RFC 9110 section 5.3).
+        func joined(_ name: String) -> String? {
+            let values = headers[name]
+            return values.count > 1 ? values.joined(separator: ", ") : values.first
+        }
+        self.init(
+            ttl: joined("ttl"), urgency: headers["urgency"], topic: headers["topic"],
+            contentEncoding: joined("content-encoding"), encryption: joined("encryption"),
+            cryptoKey: joined("crypto-key"), authorization: joined("authorization"),
+            idempotencyKey: joined("idempotency-key"))
+    }
+}
+
+extension PublishReceipt.Standing {
+    var text: String {
+        switch self {
+        case .waiting: "waiting"
+        case .offered: "offered"
+        case .final(let outcome): outcome.rawValue
+        }
+    }
+}

@@ -1,0 +1,221 @@
+import CarillonWire
+import NIOCore
+import NIOHTTP1
+import Testing
+
+@testable import CarillonServer
+
+struct RequestMachineTests {
+    private typealias Action = RequestMachine.Action
+
+    private var machine = RequestMachine(settings: .init(headSeconds: 10, bodySeconds: 30, idleSeconds: 75), at: 0)
+
+    private static let handshake: HTTPHeaders = [
+        "upgrade": "websocket", "connection": "keep-alive, Upgrade", "sec-websocket-version": "13",
+        "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    ]
+
+    private func head(
+        _ method: HTTPMethod = .POST, _ uri: String = "/push/x", _ headers: HTTPHeaders = [:],
+        _ version: HTTPVersion = .http1_1
+    ) -> HTTPRequestHead {
+        HTTPRequestHead(version: version, method: method, uri: uri, headers: headers)
+    }
+
+    private mutating func receive(_ part: HTTPServerRequestPart) -> Action {
+        machine.received(part, admitsSocket: { true })
+    }
+
+    /// A whole request, up to the point where it is being answered.
+    private mutating func receiveWhole(_ head: HTTPRequestHead, _ body: String = "") -> Action {
+        _ = receive(.head(head))
+        if !body.isEmpty { _ = receive(.body(ByteBuffer(string: body))) }
+        let action = receive(.end(nil))
+        machine.readCompleted(at: 0)
+        return action
+    }
+
+    private func code(_ action: Action) -> ErrorCode? {
+        if case .refuse(let refusal) = action { refusal.code } else { nil }
+    }
+
+    // MARK: Requests
+
+    @Test mutating func `a request is answered when it is whole, and the connection stays`() {
+        #expect(receive(.head(head())) == .none)
+        #expect(receive(.body(ByteBuffer(string: "ab"))) == .none)
+        #expect(receive(.body(ByteBuffer(string: "c"))) == .none)
+        let whole = RequestMachine.Body.whole(ByteBuffer(string: "abc"))
+        #expect(receive(.end(nil)) == .answer(.init(head: head(), body: whole)))
+        #expect(machine.answerBegan(hasLength: true) == nil)
+        #expect(machine.answerEnded(at: 1) == .open)
+        #expect(machine.wantsToRead)
+    }
+
+    @Test mutating func `a body beyond its limit is answered at once, and the rest is not read`() {
+        _ = receive(.head(head()))
+        _ = receive(.body(ByteBuffer(repeating: 1, count: Limits.messageBodyBytes)))
+        #expect(
+            receive(.body(ByteBuffer(string: "x")))
+                == .answer(.init(head: head(), body: .tooLarge(limit: Limits.messageBodyBytes))))
+        #expect(!machine.wantsToRead)
+        #expect(receive(.body(ByteBuffer(string: "y"))) == .none)
+        #expect(machine.answerBegan(hasLength: true) == "close")
+        #expect(machine.answerEnded(at: 1) == .lingering)
+    }
+
+    @Test(arguments: [
+        ("/push/x", Limits.messageBodyBytes), ("/v1/apps", Limits.apiBodyBytes), ("/push/x/watch", Limits.apiBodyBytes),
+    ])
+    mutating func `a body that is announced too large is not asked for`(uri: String, limit: Int) {
+        let fits = head(.POST, uri, ["content-length": "\(limit)", "expect": "100-continue"])
+        var other = self
+        #expect(other.receive(.head(fits)) == .sendContinue)
+        let tooLarge = head(.POST, uri, ["content-length": "\(limit + 1)", "expect": "100-continue"])
+        #expect(receive(.head(tooLarge)) == .answer(.init(head: tooLarge, body: .tooLarge(limit: limit))))
+    }
+
+    @Test(arguments: ["gzip, chunked", "gzip", "chunked, chunked", "identity"])
+    mutating func `a transfer coding that is not understood is refused`(coding: String) {
+        #expect(code(receive(.head(head(.POST, "/push/x", ["transfer-encoding": coding])))) == .requestInvalid)
+    }
+
+    @Test mutating func `a client of HTTP 1_0 is told that the connection stays, unless the length is unknown`() {
+        _ = receiveWhole(head(.GET, "/", ["connection": "keep-alive"], .http1_0))
+        var other = machine
+        #expect(machine.answerBegan(hasLength: true) == "keep-alive")
+        #expect(machine.answerEnded(at: 0) == .open)
+        #expect(other.answerBegan(hasLength: false) == "close")
+        #expect(other.answerEnded(at: 0) == .flushed)
+    }
+
+    // MARK: Pipelining
+
+    @Test mutating func `requests that come before the answer are held, in order, and no more is read`() {
+        _ = receiveWhole(head(.GET, "/1"))
+        for uri in ["/2", "/3"] {
+            #expect(receive(.head(head(.GET, uri))) == .none)
+            #expect(receive(.end(nil)) == .none)
+        }
+        #expect(!machine.wantsToRead)
+        var answered: [String] = []
+        while machine.answerEnded(at: 0) == .open {
+            while let action = machine.heldAction(admitsSocket: { true }) {
+                if case .answer(let request) = action { answered.append(request.head.uri) }
+            }
+            if answered.count == 2 { break }
+        }
+        #expect(answered == ["/2", "/3"])
+        _ = machine.answerEnded(at: 0)
+        _ = machine.heldAction(admitsSocket: { true })
+        #expect(machine.wantsToRead)
+    }
+
+    @Test mutating func `nonsense behind a good request leaves it its answer, and ends the connection`() {
+        _ = receiveWhole(head(.GET, "/1"))
+        #expect(machine.received(HTTPParserError.invalidMethod) == .none)
+        #expect(machine.answerBegan(hasLength: true) == "close")
+        #expect(machine.answerEnded(at: 0) == .flushed)
+    }
+
+    // MARK: Sockets
+
+    @Test mutating func `a good handshake leaves HTTP`() {
+        let good = head(.GET, "/?x=1", Self.handshake)
+        #expect(receiveWhole(good) == .upgrade(good))
+    }
+
+    @Test(
+        arguments: [
+            ("upgrade", "h2c"), ("connection", "keep-alive"), ("sec-websocket-version", "8"), ("sec-websocket-key", "short"),
+            ("content-length", "5"),
+        ])
+    mutating func `any other handshake is a request like others, and the last`(name: String, value: String) {
+        var headers = Self.handshake
+        headers.replaceOrAdd(name: name, value: value)
+        guard case .answer = receiveWhole(head(.GET, "/", headers)) else {
+            Issue.record("it was not given to the routes")
+            return
+        }
+        #expect(machine.answerBegan(hasLength: true) == "close")
+    }
+
+    @Test mutating func `a handshake beyond the limit of sockets is given to the routes`() {
+        _ = receive(.head(head(.GET, "/", Self.handshake)))
+        guard case .answer = machine.received(.end(nil), admitsSocket: { false }) else {
+            Issue.record("the socket was let in")
+            return
+        }
+    }
+
+    // MARK: Time
+
+    @Test mutating func `a head that does not come in time is refused`() {
+        machine.readCompleted(at: 2)
+        #expect(machine.timePassed(to: 9) == .none)
+        #expect(code(machine.timePassed(to: 10)) == .requestTimeout)
+    }
+
+    @Test mutating func `a body that does not come in time is refused`() {
+        _ = receive(.head(head()))
+        machine.readCompleted(at: 5)
+        _ = receive(.body(ByteBuffer(string: "x")))
+        machine.readCompleted(at: 20)
+        #expect(machine.timePassed(to: 34) == .none)
+        #expect(code(machine.timePassed(to: 35)) == .requestTimeout)
+    }
+
+    @Test mutating func `an idle connection is closed, and one on which a head began is refused`() {
+        _ = receiveWhole(head())
+        _ = machine.answerEnded(at: 100)
+        var other = machine
+        #expect(machine.timePassed(to: 174) == .none)
+        #expect(machine.timePassed(to: 175) == .close)
+        other.readCompleted(at: 150)
+        #expect(code(other.timePassed(to: 160)) == .requestTimeout)
+    }
+
+    @Test mutating func `the routes may take their time, and a peer that does not read may not`() {
+        _ = receiveWhole(head())
+        #expect(machine.nextDeadline == nil)
+        machine.writabilityChanged(false, at: 100)
+        #expect(machine.timePassed(to: 129) == .none)
+        #expect(machine.timePassed(to: 130) == .close)
+    }
+
+    // MARK: The end
+
+    @Test mutating func `a stop closes what waits, and lets an answer finish`() {
+        var waiting = machine
+        #expect(waiting.stopped(at: 3) == .close)
+        _ = receiveWhole(head())
+        #expect(machine.stopped(at: 3) == .none)
+        #expect(machine.answerBegan(hasLength: true) == "close")
+        #expect(machine.answerEnded(at: 3) == .flushed)
+    }
+
+    @Test mutating func `a stop leaves a request that is being read two seconds`() {
+        _ = receive(.head(head()))
+        machine.readCompleted(at: 0)
+        #expect(machine.stopped(at: 3) == .none)
+        #expect(code(machine.timePassed(to: 5)) == .requestTimeout)
+    }
+
+    @Test mutating func `a peer that ended its side gets the answer, and half a request is none`() {
+        var half = self
+        _ = half.receive(.head(head()))
+        #expect(half.code(half.machine.inputEnded()) == .bodyIncomplete)
+        _ = receiveWhole(head())
+        #expect(machine.inputEnded() == .none)
+        #expect(machine.answerEnded(at: 0) == .flushed)
+    }
+
+    @Test mutating func `what is not HTTP is refused with its code, once`() {
+        var long = machine
+        #expect(code(long.received(HTTPParserError.headerOverflow)) == .headersTooLarge)
+        #expect(code(machine.received(HTTPParserError.invalidMethod)) == .requestInvalid)
+        #expect(machine.received(HTTPParserError.invalidMethod) == .none)
+        #expect(machine.refused(at: 1) == .lingering)
+        #expect(machine.timePassed(to: 3) == .close)
+    }
+}
