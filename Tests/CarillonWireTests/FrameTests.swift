@@ -2,7 +2,7 @@ import CarillonWire
 import Testing
 
 struct FrameTests {
-    private func parse(_ text: String) throws -> ClientFrame { try ClientFrame(parsing: text.utf8) }
+    private func parse(_ text: String) throws -> ClientFrame { try ClientFrame(parsing: Array(text.utf8)) }
 
     @Test func `an empty object and a ping are pings`() throws {
         #expect(try parse("{}") == .ping)

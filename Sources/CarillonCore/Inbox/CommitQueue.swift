@@ -5,7 +5,8 @@ package import CarillonWire
 /// One commit is under way at a time; what comes meanwhile forms the next, so that the disk's own pace sets the size
 /// of a group. How long a change may wait for company depends on who waits for it: a message for an absent device is
 /// committed at once; one that was offered to a live device gives the device a few milliseconds to acknowledge, as
-/// an acknowledgement spares the write; an outcome, for which nobody waits, may take longer.
+/// an acknowledgement spares the write; an outcome, for which nobody waits, may take longer. The time of the offered is
+/// measured by wakes: what one wake found and the next finds again has waited at least from the one to the other.
 ///
 /// An offered message is in one of these places:
 /// - *gathered*: its write is in the queue. An acknowledgement turns the write into a mere record of the outcome,
@@ -46,7 +47,7 @@ package struct CommitQueue<Waiter> {
         package var leisurelyDelay: Duration
 
         package init(
-            entries: Int = 65_536, batch: Int = 2048, offeredDelay: Duration = .milliseconds(4),
+            entries: Int = 65_536, batch: Int = 2048, offeredDelay: Duration = .milliseconds(3),
             leisurelyDelay: Duration = .milliseconds(40)
         ) {
             self.entries = entries
@@ -64,6 +65,9 @@ package struct CommitQueue<Waiter> {
     /// Whether something is due that no wake will bring about.
     private var isDue = false
     private var isOfferedWakeSet = false
+    /// What the last wake found: entries before this place.
+    private var seenCount = 0
+    private var wakesWithoutCommit = 0
     private var isLeisurelyWakeSet = false
 
     package init(limits: Limits = Limits()) { self.limits = limits }
@@ -116,6 +120,13 @@ package struct CommitQueue<Waiter> {
             isOfferedWakeSet = false
             // Every offered message was acknowledged: only outcomes are left, and they can wait.
             if gathered.isEmpty, !entries.isEmpty { return schedule(.leisurely) }
+            let hasWaited = gathered.contains { $0.value < seenCount }
+            seenCount = entries.count
+            wakesWithoutCommit += 1
+            // Outcomes are not held up for long by messages that are always young.
+            if !hasWaited, !gathered.isEmpty, limits.offeredDelay * wakesWithoutCommit < limits.leisurelyDelay {
+                return schedule(.offered)
+            }
         case .leisurely:
             isLeisurelyWakeSet = false
         }
@@ -127,6 +138,8 @@ package struct CommitQueue<Waiter> {
         guard !isCommitting, !entries.isEmpty else { return [] }
         isCommitting = true
         isDue = false
+        seenCount = 0
+        wakesWithoutCommit = 0
         let batch: [Entry]
         if entries.count <= limits.batch {
             batch = entries

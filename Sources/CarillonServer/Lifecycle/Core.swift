@@ -3,6 +3,7 @@ package import CarillonSQLite
 import CarillonWire
 package import Logging
 package import NIOCore
+import NIOPosix
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -59,10 +60,10 @@ extension RandomSource {
 }
 
 extension Scheduler {
-    /// Runs the work on an event loop of the group.
+    /// Runs the work on an event loop of the group: on the one that asks, which need not be woken for it.
     package static func on(_ group: any EventLoopGroup) -> Scheduler {
         Scheduler { delay, work in
-            _ = group.next().scheduleTask(in: TimeAmount(delay), work)
+            _ = (MultiThreadedEventLoopGroup.currentEventLoop ?? group.next()).scheduleTask(in: TimeAmount(delay), work)
         }
     }
 }

@@ -1,9 +1,3 @@
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// What a client may send over the socket: the frames of Mozilla's push protocol, and the members that a Carillon
 /// client adds to them.
 package enum ClientFrame: Equatable, Sendable {
@@ -70,99 +64,74 @@ extension ClientFrame {
         }
     }
 
-    package init(parsing text: some Sequence<UInt8>) throws(Fault) {
-        let members: Members
-        do {
-            members = try JSONDecoder().decode(Members.self, from: Data(text))
-        } catch DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context) {
-            guard let member = context.codingPath.first else { throw .notJSON }
-            throw .badMember(member.stringValue)
-        } catch DecodingError.keyNotFound(let key, _) {
-            throw .badMember(key.stringValue)
-        } catch {
-            throw .notJSON
-        }
-        self = try members.frame()
-    }
-
-    private struct Members: Decodable {
-        var messageType: String?
-        var uaid: String?
-        var carillon: Int?
-        var device: String?
-        var credential: String?
-        var channelID: String?
-        var key: String?
-        var name: String?
-        var code: Int?
-        var version: String?
-        var updates: [Update]?
-        var broadcasts: [String: String]?
-        var isEmpty = false
-
-        struct Update: Decodable {
-            var version: String
-            var code: Int?
-        }
-
-        enum CodingKeys: String, CodingKey {
-            case messageType, uaid, carillon, device, credential, channelID, key, name, code, version, updates, broadcasts
-        }
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            messageType = try container.decodeIfPresent(String.self, forKey: .messageType)
-            switch messageType {
-            case "hello":
-                uaid = (try? container.decodeIfPresent(String.self, forKey: .uaid)) ?? ""
-                carillon = try container.decodeIfPresent(Int.self, forKey: .carillon)
-                device = try container.decodeIfPresent(String.self, forKey: .device)
-                credential = try container.decodeIfPresent(String.self, forKey: .credential)
-                if !container.contains(.uaid) { uaid = nil }
-            case "ack":
-                updates = try container.decode([Update].self, forKey: .updates)
-            case "nack":
-                version = try container.decode(String.self, forKey: .version)
-                code = try container.decodeIfPresent(Int.self, forKey: .code)
-            case "register":
-                channelID = try container.decode(String.self, forKey: .channelID)
-                key = try container.decodeIfPresent(String.self, forKey: .key)
-                name = try container.decodeIfPresent(String.self, forKey: .name)
-            case "unregister":
-                channelID = try container.decode(String.self, forKey: .channelID)
-                code = try container.decodeIfPresent(Int.self, forKey: .code)
-            case "broadcast_subscribe":
-                broadcasts = try container.decode([String: String].self, forKey: .broadcasts)
-            case nil:
-                isEmpty = try decoder.container(keyedBy: AnyKey.self).allKeys.isEmpty
-            default:
-                break
+    package init(parsing text: [UInt8]) throws(Fault) {
+        guard let object = JSONValue(parsing: text), case .object(let members) = object else { throw .notJSON }
+        switch object["messageType"] {
+        case .string("hello"):
+            self = .hello(
+                Hello(
+                    // As Mozilla's service does: a user agent that is no text is one that is not known.
+                    uaid: object["uaid"].map { if case .string(let text) = $0 { text } else { "" } },
+                    carillon: try object.integer("carillon"), device: try object.text("device"),
+                    credential: try object.text("credential")))
+        case .string("ack"):
+            guard case .array(let updates)? = object["updates"] else { throw .badMember("updates") }
+            self = .ack(try updates.map(Acknowledgement.init(parsing:)))
+        case .string("nack"):
+            self = .nack(version: try object.requiredText("version"), code: try object.integer("code"))
+        case .string("register"):
+            self = .register(
+                Register(
+                    channelID: try object.requiredText("channelID"), key: try object.text("key"),
+                    name: try object.text("name")))
+        case .string("unregister"):
+            self = .unregister(channelID: try object.requiredText("channelID"), code: try object.integer("code"))
+        case .string("broadcast_subscribe"):
+            guard case .object(let broadcasts)? = object["broadcasts"] else { throw .badMember("broadcasts") }
+            for broadcast in broadcasts {
+                guard case .string = broadcast.value else { throw .badMember("broadcasts") }
             }
-        }
-
-        func frame() throws(Fault) -> ClientFrame {
-            switch messageType {
-            case "hello": .hello(Hello(uaid: uaid, carillon: carillon, device: device, credential: credential))
-            case "register": .register(Register(channelID: channelID ?? "", key: key, name: name))
-            case "unregister": .unregister(channelID: channelID ?? "", code: code)
-            case "ack": .ack((updates ?? []).map { Acknowledgement(version: $0.version, code: $0.code) })
-            case "nack": .nack(version: version ?? "", code: code)
-            case "broadcast_subscribe": .broadcastSubscribe(ids: (broadcasts ?? [:]).keys.sorted())
-            case "ping": .ping
-            case nil:
-                if isEmpty { .ping } else { throw .badMember("messageType") }
-            case .some(let type): throw .unknownType(type)
-            }
+            self = .broadcastSubscribe(ids: broadcasts.map(\.name).sorted())
+        case .string("ping"):
+            self = .ping
+        case .string(let type):
+            throw .unknownType(type)
+        case nil where members.isEmpty:
+            self = .ping
+        default:
+            throw .badMember("messageType")
         }
     }
 }
 
-/// A member name that is not known beforehand.
-struct AnyKey: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-    init?(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
+extension ClientFrame.Acknowledgement {
+    fileprivate init(parsing value: JSONValue) throws(ClientFrame.Fault) {
+        guard case .object = value else { throw .badMember("updates") }
+        self.init(version: try value.requiredText("version"), code: try value.integer("code"))
+    }
+}
+
+extension JSONValue {
+    fileprivate func text(_ name: String) throws(ClientFrame.Fault) -> String? {
+        switch self[name] {
+        case .string(let text): text
+        case nil, .null: nil
+        default: throw .badMember(name)
+        }
+    }
+
+    fileprivate func requiredText(_ name: String) throws(ClientFrame.Fault) -> String {
+        guard let text = try text(name) else { throw .badMember(name) }
+        return text
+    }
+
+    fileprivate func integer(_ name: String) throws(ClientFrame.Fault) -> Int? {
+        switch self[name] {
+        case .integer(let number): number
+        case nil, .null: nil
+        default: throw .badMember(name)
+        }
+    }
 }
 
 extension ClientFrame {

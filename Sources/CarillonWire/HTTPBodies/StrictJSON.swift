@@ -93,3 +93,11 @@ package enum StrictJSON {
         }
     }
 }
+
+/// A member name that is not known beforehand.
+private struct AnyKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+    init?(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}

@@ -13,33 +13,32 @@ package enum Base64URL {
     }()
 
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
-        String(unsafeUninitializedCapacity: encodedLength(of: bytes.count)) { output in
-            var written = 0
-            append(bytes) { byte in
-                output[written] = byte
-                written += 1
-            }
-            return written
-        }
+        var output: [UInt8] = []
+        append(bytes, to: &output)
+        return String(decoding: output, as: UTF8.self)
     }
 
     /// Appends the encoding to a text under construction, without an intermediate string.
     package static func append(_ bytes: some Collection<UInt8>, to output: inout [UInt8]) {
-        output.reserveCapacity(output.count + encodedLength(of: bytes.count))
-        append(bytes) { output.append($0) }
+        Array(bytes).withUnsafeBufferPointer { append($0, to: &output) }
     }
 
     package static func encodedLength(of count: Int) -> Int { (count * 4 + 2) / 3 }
 
     /// Decodes either alphabet, padded or not. Answers nil for anything else, including a dangling character.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
+        var text = String(text)
+        return text.withUTF8 { decode($0) }
+    }
+
+    private static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var output: [UInt8] = []
-        output.reserveCapacity(text.utf8.count * 3 / 4)
+        output.reserveCapacity(text.count * 3 / 4)
         var bits: UInt32 = 0
         var bitCount = 0
         var characters = 0
         var padding = 0
-        for character in text.utf8 {
+        for character in text {
             if character == UInt8(ascii: "=") {
                 padding += 1
                 continue
@@ -58,7 +57,8 @@ package enum Base64URL {
         return output
     }
 
-    private static func append(_ bytes: some Collection<UInt8>, emit: (UInt8) -> Void) {
+    private static func append(_ bytes: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
+        output.reserveCapacity(output.count + encodedLength(of: bytes.count))
         var bits: UInt32 = 0
         var bitCount: UInt32 = 0
         for byte in bytes {
@@ -66,11 +66,9 @@ package enum Base64URL {
             bitCount += 8
             while bitCount >= 6 {
                 bitCount -= 6
-                emit(alphabet[Int(bits >> bitCount & 0x3F)])
+                output.append(alphabet[Int(bits >> bitCount & 0x3F)])
             }
         }
-        if bitCount > 0 {
-            emit(alphabet[Int(bits << (6 - bitCount) & 0x3F)])
-        }
+        if bitCount > 0 { output.append(alphabet[Int(bits << (6 - bitCount) & 0x3F)]) }
     }
 }

@@ -116,7 +116,7 @@ final class ServerSocketHandler: ChannelInboundHandler {
             // RFC 6455 section 5.1: what a client sends is masked.
             guard frame.maskKey != nil else { return context.close(promise: nil) }
             do {
-                socket.arrived(.frame(try ClientFrame(parsing: content.readableBytesView)))
+                socket.arrived(.frame(try ClientFrame(parsing: Array(buffer: content))))
             } catch {
                 context.close(promise: nil)
             }

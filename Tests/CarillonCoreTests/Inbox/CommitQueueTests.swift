@@ -42,9 +42,25 @@ struct CommitQueueTests {
         #expect(batch.map(\.waiter) == [nil])
     }
 
+    @Test func `messages that are always young do not hold up outcomes for longer than these may wait`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
+        var wakes = 0
+        var action = Queue.Action.none
+        while action != .commit, wakes < 100 {
+            let position = Int64(wakes + 2)
+            _ = queue.enqueue(append(position), urgency: .offered, waiter: Int(position))
+            _ = queue.settled(Sample.id(position - 1), device: Sample.device, acknowledged)
+            action = queue.wakeElapsed(.offered)
+            wakes += 1
+        }
+        #expect((10...20).contains(wakes))
+    }
+
     @Test func `an acknowledgement during the commit follows it, and does not answer the sender`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .offered, waiter: 10)
+        #expect(queue.wakeElapsed(.offered) == .wake(.offered, after: Queue.Limits().offeredDelay))
         #expect(queue.wakeElapsed(.offered) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [10])
         guard case .queued = queue.settled(Sample.id(1), device: Sample.device, acknowledged) else {
@@ -68,6 +84,7 @@ struct CommitQueueTests {
             Issue.record("the identifier is not the message's")
             return
         }
+        #expect(queue.wakeElapsed(.offered) == .wake(.offered, after: Queue.Limits().offeredDelay))
         #expect(queue.wakeElapsed(.offered) == .commit)
         #expect(queue.takeBatch().first?.operation == append(1))
     }
@@ -95,6 +112,7 @@ struct CommitQueueTests {
     @Test func `a write is still found by its acknowledgement after an earlier batch was taken`() {
         var queue = Queue(limits: .init(batch: 2))
         for position in 1...4 { _ = queue.enqueue(append(Int64(position)), urgency: .offered, waiter: position) }
+        #expect(queue.wakeElapsed(.offered) == .wake(.offered, after: Queue.Limits().offeredDelay))
         #expect(queue.wakeElapsed(.offered) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [1, 2])
         #expect(queue.settled(Sample.id(4), device: Sample.device, acknowledged) == .write(4))

@@ -1,0 +1,215 @@
+/// One JSON text as a tree (RFC 8259). Frames are small and come often: this reader makes a tenth of the work of a
+/// general decoder, which looks types up at run time.
+package enum JSONValue: Equatable, Sendable {
+    case null
+    case bool(Bool)
+    case integer(Int)
+    /// Any number that is not a whole one within `Int`.
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    /// The members in their order; a name may come twice.
+    case object([Member])
+
+    package struct Member: Equatable, Sendable {
+        package var name: String
+        package var value: JSONValue
+    }
+
+    /// Answers nil for anything but one whole JSON value, with white space around it, nested at most 32 deep.
+    package init?(parsing text: [UInt8]) {
+        let value = text.withUnsafeBufferPointer { text in
+            var reader = JSONReader(text: text)
+            return reader.readText()
+        }
+        guard let value else { return nil }
+        self = value
+    }
+
+    /// The value of the last member of a name.
+    package subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.last { $0.name == name }?.value
+    }
+}
+
+private struct JSONReader {
+    let text: UnsafeBufferPointer<UInt8>
+    var index = 0
+
+    private static let depthLimit = 32
+
+    mutating func readText() -> JSONValue? {
+        guard let value = readValue(depth: 0) else { return nil }
+        skipSpace()
+        return index == text.count ? value : nil
+    }
+
+    private var next: UInt8? { index < text.count ? text[index] : nil }
+
+    private mutating func skipSpace() {
+        while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { index += 1 }
+    }
+
+    private mutating func take(_ byte: UInt8) -> Bool {
+        guard next == byte else { return false }
+        index += 1
+        return true
+    }
+
+    private mutating func take(_ word: StaticString) -> Bool {
+        let end = index + word.utf8CodeUnitCount
+        guard end <= text.count else { return false }
+        for offset in 0..<word.utf8CodeUnitCount where text[index + offset] != word.utf8Start[offset] { return false }
+        index = end
+        return true
+    }
+
+    private mutating func readValue(depth: Int) -> JSONValue? {
+        guard depth <= Self.depthLimit else { return nil }
+        skipSpace()
+        switch next {
+        case UInt8(ascii: "\""): return readString().map { .string($0) }
+        case UInt8(ascii: "{"): return readObject(depth: depth)
+        case UInt8(ascii: "["): return readArray(depth: depth)
+        case UInt8(ascii: "t"): return take("true") ? .bool(true) : nil
+        case UInt8(ascii: "f"): return take("false") ? .bool(false) : nil
+        case UInt8(ascii: "n"): return take("null") ? .null : nil
+        default: return readNumber()
+        }
+    }
+
+    private mutating func readObject(depth: Int) -> JSONValue? {
+        index += 1
+        skipSpace()
+        if take(UInt8(ascii: "}")) { return .object([]) }
+        var members: [JSONValue.Member] = []
+        while true {
+            skipSpace()
+            guard next == UInt8(ascii: "\""), let name = readString() else { return nil }
+            skipSpace()
+            guard take(UInt8(ascii: ":")), let value = readValue(depth: depth + 1) else { return nil }
+            members.append(.init(name: name, value: value))
+            skipSpace()
+            if take(UInt8(ascii: ",")) { continue }
+            return take(UInt8(ascii: "}")) ? .object(members) : nil
+        }
+    }
+
+    private mutating func readArray(depth: Int) -> JSONValue? {
+        index += 1
+        skipSpace()
+        if take(UInt8(ascii: "]")) { return .array([]) }
+        var values: [JSONValue] = []
+        while true {
+            guard let value = readValue(depth: depth + 1) else { return nil }
+            values.append(value)
+            skipSpace()
+            if take(UInt8(ascii: ",")) { continue }
+            return take(UInt8(ascii: "]")) ? .array(values) : nil
+        }
+    }
+
+    // MARK: Strings
+
+    private mutating func readString() -> String? {
+        index += 1
+        let start = index
+        while let byte = next {
+            switch byte {
+            case UInt8(ascii: "\""):
+                let string = String(validating: text[start..<index], as: UTF8.self)
+                index += 1
+                return string
+            case UInt8(ascii: "\\"):
+                return readEscaped(from: start)
+            case 0x00..<0x20:
+                return nil
+            default:
+                index += 1
+            }
+        }
+        return nil
+    }
+
+    private mutating func readEscaped(from start: Int) -> String? {
+        var bytes = Array(text[start..<index])
+        while let byte = next {
+            index += 1
+            switch byte {
+            case UInt8(ascii: "\""): return String(validating: bytes, as: UTF8.self)
+            case UInt8(ascii: "\\"): guard appendEscape(to: &bytes) else { return nil }
+            case 0x00..<0x20: return nil
+            default: bytes.append(byte)
+            }
+        }
+        return nil
+    }
+
+    private mutating func appendEscape(to bytes: inout [UInt8]) -> Bool {
+        guard let byte = next else { return false }
+        index += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): bytes.append(byte)
+        case UInt8(ascii: "b"): bytes.append(0x08)
+        case UInt8(ascii: "f"): bytes.append(0x0C)
+        case UInt8(ascii: "n"): bytes.append(0x0A)
+        case UInt8(ascii: "r"): bytes.append(0x0D)
+        case UInt8(ascii: "t"): bytes.append(0x09)
+        case UInt8(ascii: "u"):
+            guard let scalar = readScalar() else { return false }
+            bytes.append(contentsOf: String(scalar).utf8)
+        default: return false
+        }
+        return true
+    }
+
+    /// Four hexadecimal digits, or twice four for what lies beyond the basic plane. Half of a pair is no character.
+    private mutating func readScalar() -> Unicode.Scalar? {
+        guard let first = readCodeUnit() else { return nil }
+        guard UTF16.isLeadSurrogate(first) else { return Unicode.Scalar(first) }
+        guard take("\\u"), let second = readCodeUnit(), UTF16.isTrailSurrogate(second) else { return nil }
+        return Unicode.Scalar(0x10000 + (UInt32(first) & 0x3FF) << 10 + UInt32(second) & 0x3FF)
+    }
+
+    private mutating func readCodeUnit() -> UInt16? {
+        guard index + 4 <= text.count else { return nil }
+        var unit: UInt16 = 0
+        for _ in 0..<4 {
+            guard let digit = Character(Unicode.Scalar(text[index])).hexDigitValue, text[index] < 0x80 else { return nil }
+            unit = unit << 4 | UInt16(digit)
+            index += 1
+        }
+        return unit
+    }
+
+    // MARK: Numbers
+
+    private mutating func readNumber() -> JSONValue? {
+        let start = index
+        _ = take(UInt8(ascii: "-"))
+        guard let first = next else { return nil }
+        guard takeDigits() > 0 else { return nil }
+        if first == UInt8(ascii: "0"), index - start > (text[start] == UInt8(ascii: "-") ? 2 : 1) { return nil }
+        var isWhole = true
+        if take(UInt8(ascii: ".")) {
+            isWhole = false
+            guard takeDigits() > 0 else { return nil }
+        }
+        if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
+            isWhole = false
+            if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
+            guard takeDigits() > 0 else { return nil }
+        }
+        let digits = String(decoding: text[start..<index], as: UTF8.self)
+        if isWhole, let integer = Int(digits) { return .integer(integer) }
+        guard let number = Double(digits) else { return nil }
+        return Int(exactly: number).map { .integer($0) } ?? .number(number)
+    }
+
+    private mutating func takeDigits() -> Int {
+        let start = index
+        while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
+        return index - start
+    }
+}
