@@ -39,14 +39,6 @@ extension SQLiteStore: AppStore {
             return RemovedDevices(devices: devices.map(DeviceSerial.init), channels: channels.map(ChannelSerial.init))
         }
     }
-
-    func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        do {
-            return try await database.read(work)
-        } catch {
-            throw StoreFault(error)
-        }
-    }
 }
 
 extension App {

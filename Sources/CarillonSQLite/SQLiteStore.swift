@@ -26,6 +26,7 @@ package final class SQLiteStore: Sendable {
     let settings: Settings
     let database: any DatabaseWriter
     let group: TransactionGroup
+    private let reads: ReadGroup
     let usage = InboxUsage()
     private let lock: DirectoryLock?
 
@@ -57,6 +58,7 @@ package final class SQLiteStore: Sendable {
         self.database = database
         self.lock = lock
         group = TransactionGroup(writer: database)
+        reads = ReadGroup(reader: database)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         try database.write { db in
@@ -77,11 +79,11 @@ package final class SQLiteStore: Sendable {
 
     /// Answers when the store can be read.
     package func checkHealth() async throws {
-        do {
-            _ = try await database.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM token_key") }
-        } catch {
-            throw StoreFault(error)
-        }
+        _ = try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM token_key") }
+    }
+
+    func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await reads.run(work)
     }
 
     /// Allows the file to grow by so many pages and no further, as a disk does that is nearly full.
