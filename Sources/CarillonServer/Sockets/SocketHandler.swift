@@ -216,6 +216,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     private func identify(_ hello: ClientFrame.Hello) {
         let identifier = shared.identifier
+        if let identity = identifier.identifyNewcomer(hello) { return perform(machine.identified(identity)) }
         start {
             await identifier.identify(hello)
         } then: { handler, result in

@@ -12,6 +12,17 @@ struct SocketIdentifier: Sendable {
     /// The app of devices that never registered; nil refuses them.
     let anonymousApp: AppID?
 
+    /// The answer to a client that never was here, for which nothing need be looked up; nil for any other.
+    func identifyNewcomer(_ hello: ClientFrame.Hello) -> SessionMachine.Identity? {
+        guard anonymousApp != nil, hello.credential == nil, hello.device == nil, hello.uaid == nil else { return nil }
+        return newcomer()
+    }
+
+    private func newcomer() -> SessionMachine.Identity {
+        let userAgent = devices.newUserAgentID()
+        return .init(owner: .provisional(userAgent), uaid: userAgent.text)
+    }
+
     func identify(_ hello: ClientFrame.Hello) async -> Result<SessionMachine.Identity, Refused> {
         do {
             if hello.credential != nil || hello.device != nil { return try await registered(hello) }
@@ -43,7 +54,6 @@ struct SocketIdentifier: Sendable {
         {
             return .success(.init(owner: .device(device.serial), uaid: userAgent.text))
         }
-        let userAgent = devices.newUserAgentID()
-        return .success(.init(owner: .provisional(userAgent), uaid: userAgent.text))
+        return .success(newcomer())
     }
 }
