@@ -91,12 +91,9 @@ struct InboxTransaction {
         ])
     }
 
-    /// A TTL-0 message that nobody answers for is given up a minute after it was given.
     private func dueTime(of envelope: Envelope) -> Timestamp {
-        envelope.isVolatile ? envelope.acceptedAt.adding(milliseconds: Self.volatileGraceMilliseconds) : envelope.expiresAt
+        envelope.isVolatile ? envelope.acceptedAt.adding(seconds: Envelope.volatileGraceSeconds) : envelope.expiresAt
     }
-
-    static let volatileGraceMilliseconds: Int64 = 60_000
 
     private func forgetting(after moment: Timestamp) -> Timestamp {
         moment.adding(seconds: settings.outcomeRetentionSeconds)
@@ -151,7 +148,7 @@ struct InboxTransaction {
             let id = MessageID(position: row["position"], secret: try row.bytes16("secret"))
             return .duplicate(
                 of: id, acceptedAt: row.timestamp("accepted_at"), expiresAt: row.timestamp("expires_at"),
-                outcome: try outcome(of: id))
+                outcome: try outcome(of: id, at: envelope.acceptedAt))
         }
         try db.execute(
             sql: "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -163,9 +160,9 @@ struct InboxTransaction {
         return nil
     }
 
-    private func outcome(of id: MessageID) throws -> Outcome? {
-        try String.fetchOne(db, sql: "SELECT outcome FROM envelope WHERE position = ?", arguments: [id.position])
-            .flatMap(Outcome.init(rawValue:))
+    private func outcome(of id: MessageID, at now: Timestamp) throws -> Outcome? {
+        let row = try Row.fetchOne(db, sql: "SELECT * FROM envelope WHERE position = ?", arguments: [id.position])
+        return row.flatMap { MessageRecord(row: $0, at: now).settlement?.outcome }
     }
 
     // MARK: Leaving

@@ -55,6 +55,7 @@ package struct ChannelRegistrar: Sendable {
             return false
         }
         directory.forget([serial])
+        await inbox.withdraw(.messages(of: serial), from: device)
         return true
     }
 
@@ -72,7 +73,9 @@ package struct ChannelRegistrar: Sendable {
                 kind: code.map { .channelError(code: $0) } ?? .channelClosed, acceptedAt: now, expiresAt: .never)
         }
         switch written {
-        case .result(.stored), .settled: directory.forget([channel.serial])
+        case .result(.stored), .settled:
+            directory.forget([channel.serial])
+            await inbox.withdraw(.messages(of: channel.serial), from: device)
         case .result: throw notOpen(id)
         case .failed(let fault): throw fault
         }

@@ -50,8 +50,18 @@ package struct EnvelopeWindow: Sendable {
         package var isCaughtUp = false
     }
 
+    /// What nobody waits for any more.
+    package enum Withdrawal: Hashable, Sendable {
+        /// The envelope at a position: it was cancelled or replaced, or expired.
+        case envelope(Int64)
+        /// The messages of a channel that was closed. Events of the channel itself stay.
+        case messages(of: ChannelSerial)
+    }
+
     private struct Slot {
         var id: MessageID
+        /// Nil for an event of a channel.
+        var channel: ChannelSerial?
         var expiresAt: Timestamp
         var bytes: Int32
         /// TTL 0: the store does not know it.
@@ -66,7 +76,7 @@ package struct EnvelopeWindow: Sendable {
     private var moreWaits = true
     private var toldCaughtUp = false
     /// What was withdrawn while a load is under way that may have read it before.
-    private var withdrawn: Set<Int64> = []
+    private var withdrawn: Set<Withdrawal> = []
 
     package init(limits: Limits) { self.limits = limits }
 
@@ -83,7 +93,7 @@ package struct EnvelopeWindow: Sendable {
             moreWaits = true
             return .later(nextLoad())
         }
-        give(envelope, isVolatile: isVolatile)
+        give(envelope, isVolatile: isVolatile, at: now)
         return .give
     }
 
@@ -99,11 +109,11 @@ package struct EnvelopeWindow: Sendable {
         isLoading = false
         var loaded = Loaded()
         for envelope in envelopes where envelope.position > position {
-            if withdrawn.contains(envelope.position) || envelope.isExpired(at: now) {
+            if isWithdrawn(envelope) || envelope.isExpired(at: now) {
                 position = envelope.position
                 continue
             }
-            give(envelope, isVolatile: false)
+            give(envelope, isVolatile: false, at: now)
             loaded.give.append(envelope)
         }
         withdrawn.removeAll()
@@ -122,17 +132,26 @@ package struct EnvelopeWindow: Sendable {
         moreWaits = true
     }
 
-    /// An envelope was cancelled or replaced; nobody waits for an answer to it any more.
-    package mutating func withdrew(_ position: Int64) -> Load? {
-        if isLoading { withdrawn.insert(position) }
-        guard let index = slots.firstIndex(where: { $0.id.position == position }) else { return nil }
-        return free(index)
+    /// Nobody waits for an answer to this any more, and it is not given if it was not yet.
+    package mutating func withdrew(_ withdrawal: Withdrawal) -> Load? {
+        if isLoading { withdrawn.insert(withdrawal) }
+        return free { slot in
+            switch withdrawal {
+            case .envelope(let position): slot.id.position == position
+            case .messages(let channel): slot.channel == channel
+            }
+        }
+    }
+
+    private func isWithdrawn(_ envelope: Envelope) -> Bool {
+        guard !withdrawn.isEmpty else { return false }
+        return withdrawn.contains(.envelope(envelope.position))
+            || envelope.isMessage && withdrawn.contains(.messages(of: envelope.channel))
     }
 
     /// The device answered for an envelope.
     package mutating func settled(_ id: MessageID) -> Load? {
-        guard let index = slots.firstIndex(where: { $0.id == id }) else { return nil }
-        return free(index)
+        free { $0.id == id }
     }
 
     /// The connection ended: these of TTL 0 were given and never answered for.
@@ -146,26 +165,38 @@ package struct EnvelopeWindow: Sendable {
         slots.count < limits.envelopes && (slots.isEmpty || bytes + envelope.byteCount <= limits.bytes)
     }
 
-    private mutating func give(_ envelope: Envelope, isVolatile: Bool) {
+    private mutating func give(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) {
         position = max(position, envelope.position)
         bytes += envelope.byteCount
         slots.append(
             Slot(
-                id: envelope.id, expiresAt: isVolatile ? .never : envelope.expiresAt,
+                id: envelope.id, channel: envelope.isMessage ? envelope.channel : nil,
+                expiresAt: isVolatile ? now.adding(seconds: Envelope.volatileGraceSeconds) : envelope.expiresAt,
                 bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
     }
 
-    private mutating func free(_ index: Int) -> Load? {
-        bytes -= Int(slots.remove(at: index).bytes)
+    private mutating func free(where isOver: (Slot) -> Bool) -> Load? {
+        remove(where: isOver) ? nextLoad() : nil
+    }
+
+    /// Answers whether there was anything to remove.
+    private mutating func remove(where isOver: (Slot) -> Bool) -> Bool {
+        let count = slots.count
+        var freed = 0
+        slots.removeAll { slot in
+            guard isOver(slot) else { return false }
+            freed += Int(slot.bytes)
+            return true
+        }
+        bytes -= freed
         if slots.isEmpty, slots.capacity > 8 { slots = [] }
-        return nextLoad()
+        return slots.count < count
     }
 
     /// An envelope that expired after it was given takes no room any more; looked for when room is needed.
     private mutating func freeExpired(at now: Timestamp, toFit envelope: Envelope?) {
         if let envelope, hasRoom(for: envelope) { return }
-        for slot in slots where slot.expiresAt <= now { bytes -= Int(slot.bytes) }
-        slots.removeAll { $0.expiresAt <= now }
+        _ = remove { $0.expiresAt <= now }
     }
 
     /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.

@@ -9,8 +9,8 @@ package protocol LiveSession: AnyObject, Sendable {
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (_ wasGiven: Bool) -> Void)
     /// Something was queued for the inbox that is not offered.
     func storedMore()
-    /// An envelope was withdrawn; `done` is called when it can no longer be given.
-    func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void)
+    /// Something was withdrawn; `done` is called when it can no longer be given.
+    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void)
     /// The device answered for envelopes by another way than this connection.
     func settled(_ ids: [MessageID])
     func end(because reason: SessionEnd)

@@ -106,7 +106,7 @@ package struct Publisher: Sendable {
                 accepted.increment()
                 let receipt = PublishReceipt(id: id, ttl: ttl, standing: .waiting)
                 guard let replaced else { return then(.success(receipt)) }
-                inbox.withdraw(replaced, from: channel.device) { then(.success(receipt)) }
+                inbox.withdraw(.envelope(replaced.position), from: channel.device) { then(.success(receipt)) }
             case .result(let result):
                 then(Result { try earlierReceipt(result) })
             case .failed(let fault):
@@ -124,7 +124,8 @@ package struct Publisher: Sendable {
         if rules.idempotency != nil {
             let id = inbox.nextID()
             let result = try await inbox.writer.write(.append(trace(id, channel, at: now), rules))
-            guard case .stored = result else { return try earlierReceipt(result) }
+            guard case .stored(let replaced) = result else { return try earlierReceipt(result) }
+            if let replaced { await inbox.withdraw(.envelope(replaced.position), from: channel.device) }
             claimed = id
         }
         let (id, wasGiven) = await offerNow(request, as: claimed, rules, to: channel, at: now)
@@ -145,7 +146,10 @@ package struct Publisher: Sendable {
             sessions.appending(to: channel.device) { session in
                 let id = claimed ?? inbox.nextID()
                 if claimed == nil {
-                    _ = inbox.writer.enqueue(.append(trace(id, channel, at: now), rules), urgency: .offered)
+                    _ = inbox.writer.enqueue(.append(trace(id, channel, at: now), rules), urgency: .offered) { written in
+                        guard case .result(.stored(let replaced?)) = written else { return }
+                        inbox.withdraw(.envelope(replaced.position), from: channel.device) {}
+                    }
                 }
                 guard let session else { return continuation.resume(returning: (id, false)) }
                 let envelope = envelope(request, id, channel, at: now, expiresAt: now)
@@ -163,7 +167,7 @@ package struct Publisher: Sendable {
         switch result {
         case .duplicate(let id, let acceptedAt, let expiresAt, let outcome):
             let ttl = (expiresAt.milliseconds - acceptedAt.milliseconds) / 1000
-            return PublishReceipt(id: id, ttl: ttl, standing: outcome.map { .final($0) } ?? .waiting)
+            return PublishReceipt(id: id, ttl: ttl, standing: outcome.map { .final($0) } ?? (ttl == 0 ? .offered : .waiting))
         case .keyReused:
             throw Refusal(.idempotencyKeyReused, "The Idempotency-Key came before with another body or other headers.")
         case .full:

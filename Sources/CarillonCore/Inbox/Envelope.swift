@@ -53,8 +53,15 @@ package struct Envelope: Equatable, Sendable {
 
     package static let overhead = 128
 
+    package var isMessage: Bool {
+        if case .message = kind { true } else { false }
+    }
+
     /// TTL 0: given to a connection or lost, never kept.
     package var isVolatile: Bool { expiresAt == acceptedAt }
+
+    /// A TTL-0 message that the device does not answer for is given up this long after it was given.
+    package static let volatileGraceSeconds: Int64 = 60
 
     package func isExpired(at now: Timestamp) -> Bool { expiresAt <= now }
 }

@@ -91,15 +91,21 @@ package struct Inbox: Sendable {
         let settlement = Settlement(.cancelled, at: time.now())
         let result = try await writer.write(.settle(id, device: nil, settlement))
         guard result == .settled else { return false }
-        await withCheckedContinuation { continuation in
-            withdraw(id, from: record.device) { continuation.resume() }
-        }
+        await withdraw(.envelope(id.position), from: record.device)
         return true
     }
 
-    /// Takes care that a live session does not give an envelope that was read before it was withdrawn.
-    package func withdraw(_ id: MessageID, from device: DeviceSerial, then: @escaping @Sendable () -> Void) {
+    /// Takes care that a live session does not give what was read before it was withdrawn.
+    package func withdraw(
+        _ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
+    ) {
         guard let session = sessions.session(of: device) else { return then() }
-        session.withdrew(id.position, done: then)
+        session.withdrew(withdrawal, done: then)
+    }
+
+    package func withdraw(_ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial) async {
+        await withCheckedContinuation { continuation in
+            withdraw(withdrawal, from: device) { continuation.resume() }
+        }
     }
 }

@@ -265,10 +265,10 @@ package struct SessionMachine: Sendable {
         }
     }
 
-    package mutating func withdrew(_ position: Int64) -> [Action] {
+    package mutating func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal) -> [Action] {
         withOpen { open in
             guard let device = open.device else { return [] }
-            return Self.load(open.window.withdrew(position), device)
+            return Self.load(open.window.withdrew(withdrawal), device)
         }
     }
 

@@ -19,7 +19,7 @@ struct Sweeper: Service {
                     while !Task.isCancelled {
                         let swept = try await store.sweep(at: core.time.now(), limit: Self.rowsAtOnce)
                         for envelope in swept.expired {
-                            core.sessions.session(of: envelope.device)?.withdrew(envelope.position) {}
+                            core.sessions.session(of: envelope.device)?.withdrew(.envelope(envelope.position)) {}
                         }
                         if swept.isDone { break }
                     }

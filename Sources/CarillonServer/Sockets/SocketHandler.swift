@@ -287,9 +287,9 @@ extension SocketHandler: LiveSession {
         eventLoop.execute { self.perform(self.machine.storedMore(at: self.shared.core.time.now())) }
     }
 
-    func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void) {
+    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
         eventLoop.execute {
-            self.perform(self.machine.withdrew(position))
+            self.perform(self.machine.withdrew(withdrawal))
             done()
         }
     }

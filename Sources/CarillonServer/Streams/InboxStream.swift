@@ -78,8 +78,8 @@ final class InboxStream: LiveSession {
         start(state.withLock { $0.isOpen ? $0.window.storedMore(at: core.time.now()) : nil })
     }
 
-    func withdrew(_ position: Int64, done: @escaping @Sendable () -> Void) {
-        start(state.withLock { $0.isOpen ? $0.window.withdrew(position) : nil })
+    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
+        start(state.withLock { $0.isOpen ? $0.window.withdrew(withdrawal) : nil })
         done()
     }
 

@@ -71,9 +71,43 @@ struct EnvelopeWindowTests {
     @Test func `what was withdrawn while it was being read is not given`() {
         var window = EnvelopeWindow(limits: .init(envelopes: 4, bytes: 10_000))
         _ = window.began()
-        #expect(window.withdrew(1) == nil)
+        #expect(window.withdrew(.envelope(1)) == nil)
         let loaded = window.loaded([Sample.envelope(1), Sample.envelope(2)], isComplete: true, at: Sample.now)
         #expect(loaded.give.map(\.position) == [2])
+    }
+
+    @Test func `the messages of a channel that was closed are not given, and what says so is`() {
+        var window = EnvelopeWindow(limits: .init(envelopes: 4, bytes: 10_000))
+        _ = window.began()
+        _ = window.withdrew(.messages(of: ChannelSerial(1)))
+        let closed = Sample.envelope(2, kind: .channelClosed)
+        let loaded = window.loaded([Sample.envelope(1), closed], isComplete: true, at: Sample.now)
+        #expect(loaded.give.map(\.position) == [2])
+    }
+
+    @Test func `the messages of a channel that was closed take no room any more`() {
+        var window = live()
+        for position in 1...5 { _ = window.offered(Sample.envelope(Int64(position)), isVolatile: false, at: Sample.now) }
+        #expect(window.withdrew(.messages(of: ChannelSerial(2))) == nil)
+        #expect(window.withdrew(.messages(of: ChannelSerial(1)))?.after == 4)
+        #expect(window.unacknowledgedCount == 0)
+    }
+
+    @Test func `a message of TTL 0 that is not answered for takes room for a minute`() {
+        var window = live(limits: .init(envelopes: 1, bytes: 10_000))
+        #expect(window.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now) == .give)
+        let late = Sample.now.adding(seconds: 59)
+        #expect(window.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: late) == .later(nil))
+        let later = Sample.now.adding(seconds: 60)
+        #expect(window.offered(Sample.envelope(3, ttl: 0), isVolatile: true, at: later) == .give)
+    }
+
+    @Test func `making room by what expired asks for more only once, and says so`() {
+        var window = live(limits: .init(envelopes: 2, bytes: 10_000))
+        for position in 1...3 {
+            _ = window.offered(Sample.envelope(Int64(position), ttl: 1), isVolatile: false, at: Sample.now)
+        }
+        #expect(window.storedMore(at: Sample.now.adding(seconds: 1))?.after == 2)
     }
 
     @Test func `what expired while it was being read is not given`() {
