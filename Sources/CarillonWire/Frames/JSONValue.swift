@@ -203,7 +203,7 @@ private struct JSONReader {
         }
         let digits = String(decoding: text[start..<index], as: UTF8.self)
         if isWhole, let integer = Int(digits) { return .integer(integer) }
-        guard let number = Double(digits) else { return nil }
+        guard let number = Double(digits), number.isFinite else { return nil }
         return Int(exactly: number).map { .integer($0) } ?? .number(number)
     }
 
