@@ -270,6 +270,15 @@ def test_a_dead_peer_is_closed_with_4408_and_its_messages_kept(make_server):
         assert living.before_pong() == []
 
 
+@pytest.mark.parametrize("fault", ["nonsense", '{"messageType":"hello"}', b"binary"])
+def test_a_connection_that_the_server_ended_is_offered_nothing_any_more(device, channel, fault):
+    with device.connect() as socket:
+        socket.send(fault)
+        socket.close_code()
+        assert channel.send(b"now", ttl=0).outcome_header == "dropped"
+        assert channel.send(b"later").outcome_header == "waiting"
+
+
 def test_a_silent_connection_is_closed_with_1008_after_the_hello_deadline(make_server):
     server = make_server(CARILLON_HELLO_SECONDS=1)
     with server.connect() as socket:
