@@ -47,7 +47,11 @@ struct InboxTransaction {
                 return .full
             }
         case .channelClosed, .channelError:
-            guard try close(envelope.channel, of: envelope.device, at: envelope.acceptedAt) else { return .channelGone }
+            guard try close(envelope.channel, of: envelope.device, because: .revoked, at: envelope.acceptedAt) else {
+                return .channelGone
+            }
+        case .pingFailed, .recovered:
+            guard let change = rules.watch, try WatchTransaction(db).apply(change) else { return .channelGone }
         }
         let replaced = try replace(rules.topic, by: envelope)
         try insert(envelope, topic: envelope.isVolatile ? nil : rules.topic, settlement: nil)
@@ -74,6 +78,10 @@ struct InboxTransaction {
         case .channelError(let code):
             kind = 2
             eventCode = code
+        case .pingFailed(let failure):
+            kind = 3
+            eventCode = failure.rawValue
+        case .recovered: kind = 4
         }
         let due = settlement.map { forgetting(after: $0.at) } ?? dueTime(of: envelope)
         let insert = try db.cachedStatement(
@@ -231,10 +239,13 @@ struct InboxTransaction {
     }
 
     /// Removes the channel and ends what waits on it. Answers whether it was open.
-    func close(_ channel: ChannelSerial, of device: DeviceSerial, at now: Timestamp) throws -> Bool {
+    func close(
+        _ channel: ChannelSerial, of device: DeviceSerial, because reason: DisconnectReason, at now: Timestamp
+    ) throws -> Bool {
+        try WatchTransaction(db).channelsEnd("serial = ?", [channel.rawValue], because: reason, at: now)
         try db.execute(sql: "DELETE FROM channel WHERE serial = ?", arguments: [channel.rawValue])
         guard db.changesCount == 1 else { return false }
-        try end("device = ? AND channel = ? AND kind = 0", [device.rawValue, channel.rawValue], at: now)
+        try end("device = ? AND channel = ? AND kind NOT IN (1, 2)", [device.rawValue, channel.rawValue], at: now)
         usage.forget(device)
         return true
     }

@@ -35,6 +35,8 @@ extension SQLiteStore: AppStore {
             for device in devices {
                 try InboxTransaction(db, usage: usage, settings: settings).endAll(of: DeviceSerial(device), at: now)
             }
+            try WatchTransaction(db).channelsEnd(
+                "device IN (SELECT serial FROM device WHERE app = ?)", [app], because: .appDeleted, at: now)
             try db.execute(sql: "DELETE FROM app WHERE serial = ?", arguments: [app])
             return RemovedDevices(devices: devices.map(DeviceSerial.init), channels: channels.map(ChannelSerial.init))
         }

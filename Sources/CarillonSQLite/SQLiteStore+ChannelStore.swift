@@ -57,7 +57,7 @@ extension SQLiteStore: ChannelStore {
         try await group.run { [usage, settings] db in
             guard let channel = try Self.channel(id, device: device, in: db) else { return nil }
             let inboxes = InboxTransaction(db, usage: usage, settings: settings)
-            guard try inboxes.close(channel.serial, of: device, at: now) else { return nil }
+            guard try inboxes.close(channel.serial, of: device, because: .unregistered, at: now) else { return nil }
             return channel.serial
         }
     }

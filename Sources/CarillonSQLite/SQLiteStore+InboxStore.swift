@@ -87,6 +87,8 @@ extension Envelope {
             kind = .message(Content(body: row.bytes("body") ?? [], coding: coding))
         case 1: kind = .channelClosed
         case 2: kind = .channelError(code: row["event_code"] ?? ChannelErrorCode.server.lowerBound)
+        case 3: kind = .pingFailed((row["event_code"] as Int?).flatMap(PingFailure.init) ?? .invalidAnswer)
+        case 4: kind = .recovered
         default: throw StoreFault(.unavailable, "an envelope's kind is unknown")
         }
         self.init(

@@ -61,9 +61,7 @@ package final class SQLiteStore: Sendable {
         reads = ReadGroup(reader: database)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
-        try database.write { db in
-            if try Int.fetchOne(db, sql: "PRAGMA user_version") == 0 { try Schema.create(in: db) }
-        }
+        try database.write(Schema.bringUpToDate)
     }
 
     /// Closes the file, and lets another process have the directory. Calls after this fail.

@@ -2,11 +2,20 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 1
+    static let version = 2
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
-    static func create(in db: Database) throws {
+    /// Brings a new file, or one of an earlier version, to this one, in the transaction of the caller.
+    static func bringUpToDate(_ db: Database) throws {
+        let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        if found < 1 { try createInboxes(in: db) }
+        if found < 2 { try db.execute(sql: WatchSchema.tables) }
+        guard found < version else { return }
+        try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version);")
+    }
+
+    private static func createInboxes(in db: Database) throws {
         try db.execute(
             sql: """
                 CREATE TABLE app (
@@ -95,9 +104,6 @@ enum Schema {
                     PRIMARY KEY (channel, key_hash)
                 ) STRICT, WITHOUT ROWID;
                 CREATE INDEX idempotency_end ON idempotency (valid_until);
-
-                PRAGMA application_id = \(applicationID);
-                PRAGMA user_version = \(version);
                 """)
     }
 }

@@ -20,6 +20,10 @@ package enum Limits {
     package static let pollWaitSeconds = 300
     /// The most envelopes in one answer to a poll.
     package static let pollEnvelopes = 500
+    /// The shortest and the longest interval of pings, in seconds; an operator may allow shorter ones.
+    package static let pingIntervalSeconds = 15...86_400
+    /// The longest address of a watch, in bytes.
+    package static let callAddressBytes = 2048
     /// The longest `Idempotency-Key`, in characters.
     package static let idempotencyKeyCharacters = 255
 }

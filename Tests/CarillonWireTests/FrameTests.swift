@@ -60,6 +60,8 @@ struct FrameTests {
             .init(channelID: "c", version: "v", body: [9], coding: .init(.aesgcm, encryption: "salt=x", cryptoKey: "dh=y"))),
         .channelEvent(.init(channelID: "c", version: "v", event: .closed)),
         .channelEvent(.init(channelID: "c", version: "v", event: .error(code: 503))),
+        .channelEvent(.init(channelID: "c", version: "v", event: .pingFailed(code: 605))),
+        .channelEvent(.init(channelID: "c", version: "v", event: .recovered)),
         .caughtUp, .goodbye(delaySeconds: 3), .pong,
     ])
     func `a server's frame is read as it was written`(frame: ServerFrame) throws {

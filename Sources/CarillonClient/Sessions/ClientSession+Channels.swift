@@ -72,12 +72,13 @@ extension ClientSession {
     mutating func channelEventReceived(_ frame: ChannelEventFrame) -> [SessionAction] {
         var actions: [SessionAction] = []
         if let id = ChannelID(frame.channelID) {
-            if withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
+            if frame.event.isEnd, withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
             if let identifier = identifiers[id] {
                 actions += change(identifier) { channel in
                     switch frame.event {
                     case .closed: channel.closedByServer()
                     case .error(let code): channel.failedByServer(code: code)
+                    case .pingFailed, .recovered: .none
                     }
                 }
             }

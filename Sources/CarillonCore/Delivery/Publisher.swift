@@ -81,7 +81,7 @@ package struct Publisher: Sendable {
 
     /// A restricted channel wants its own key; credentials that were given must be good on any channel
     /// (RFC 8292 section 4.2).
-    private func authorize(_ vapid: VapidCredentials?, for channel: PushChannel) throws(Refusal) {
+    func authorize(_ vapid: VapidCredentials?, for channel: PushChannel) throws(Refusal) {
         guard let vapid else {
             if channel.vapidKey == nil { return }
             throw Refusal(.vapidMissing, "This channel takes messages of one VAPID key only; sign the request with it.")
@@ -198,7 +198,7 @@ package struct Publisher: Sendable {
             })
     }
 
-    private static let channelGone = Refusal(.tokenGone, "The channel was closed; its token will not work again.")
+    static let channelGone = Refusal(.tokenGone, "The channel was closed; its token will not work again.")
 }
 
 extension PublishRequest {

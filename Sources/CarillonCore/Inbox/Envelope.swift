@@ -6,6 +6,8 @@ package struct Envelope: Equatable, Sendable {
         case message(Content)
         case channelClosed
         case channelError(code: Int)
+        case pingFailed(PingFailure)
+        case recovered
     }
 
     package struct Content: Equatable, Sendable {
@@ -47,7 +49,7 @@ package struct Envelope: Equatable, Sendable {
     package var byteCount: Int {
         switch kind {
         case .message(let content): Self.overhead + content.body.count
-        case .channelClosed, .channelError: Self.overhead
+        case .channelClosed, .channelError, .pingFailed, .recovered: Self.overhead
         }
     }
 

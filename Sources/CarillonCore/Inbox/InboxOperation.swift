@@ -14,10 +14,13 @@ package struct AppendRules: Equatable, Sendable {
     /// Replaces the waiting message of the same topic on the same channel.
     package var topic: String?
     package var idempotency: IdempotencyClaim?
+    /// What the envelope tells of, to be written down with it. When it does not count any more, nothing is appended.
+    package var watch: WatchChange?
 
-    package init(topic: String? = nil, idempotency: IdempotencyClaim? = nil) {
+    package init(topic: String? = nil, idempotency: IdempotencyClaim? = nil, watch: WatchChange? = nil) {
         self.topic = topic
         self.idempotency = idempotency
+        self.watch = watch
     }
 }
 

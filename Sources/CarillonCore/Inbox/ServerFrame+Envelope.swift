@@ -13,6 +13,11 @@ extension ServerFrame {
             self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .closed))
         case .channelError(let code):
             self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .error(code: code)))
+        case .pingFailed(let failure):
+            self = .channelEvent(
+                ChannelEventFrame(channelID: channelID, version: version, event: .pingFailed(code: failure.rawValue)))
+        case .recovered:
+            self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .recovered))
         }
     }
 }

@@ -19,6 +19,9 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case idempotencyKeyInvalid = "idempotency_key_invalid"
     case idempotencyKeyReused = "idempotency_key_reused"
     case inboxFull = "inbox_full"
+    case watchUnknown = "watch_unknown"
+    case watchAddressInvalid = "watch_address_invalid"
+    case watchAddressForbidden = "watch_address_forbidden"
 
     // What any request can get wrong.
     case bodyTooLarge = "body_too_large"
@@ -59,11 +62,13 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         switch self {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
-            .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid:
+            .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid: 401
-        case .vapidInvalid, .roleForbidden: 403
-        case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown: 404
+        case .vapidInvalid, .roleForbidden, .watchAddressForbidden: 403
+        case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
+            .watchUnknown:
+            404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
         case .appExists, .channelsTooMany, .messageFinal: 409
@@ -97,6 +102,9 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .idempotencyKeyInvalid: "The Idempotency-Key is not valid"
         case .idempotencyKeyReused: "The Idempotency-Key was used for another message"
         case .inboxFull: "The device's inbox is full"
+        case .watchUnknown: "The token has no watch"
+        case .watchAddressInvalid: "The address cannot be called"
+        case .watchAddressForbidden: "The address may not be called"
         case .bodyTooLarge: "The body is too large"
         case .bodyIncomplete: "The body ended early"
         case .jsonInvalid: "The body is not valid JSON"

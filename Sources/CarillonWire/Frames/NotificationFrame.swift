@@ -36,6 +36,18 @@ package struct ChannelEventFrame: Equatable, Sendable {
         case closed
         /// A fault that cannot be mended, with a code of ``ChannelErrorCode``; its token is dead.
         case error(code: Int)
+        /// The back end could not be pinged, with a code of ``PingFailure``; the channel stays open.
+        case pingFailed(code: Int)
+        /// The back end answers again.
+        case recovered
+
+        /// Whether the channel has ended with it.
+        package var isEnd: Bool {
+            switch self {
+            case .closed, .error: true
+            case .pingFailed, .recovered: false
+            }
+        }
     }
 
     package var channelID: String
@@ -58,6 +70,11 @@ package struct ChannelEventFrame: Equatable, Sendable {
         case .error(let code):
             json.add("event", "error")
             json.add("code", Int64(code))
+        case .pingFailed(let code):
+            json.add("event", "pingFailed")
+            json.add("code", Int64(code))
+        case .recovered:
+            json.add("event", "recovered")
         }
     }
 }

@@ -185,6 +185,8 @@ extension ServerFrame {
                     switch self.event {
                     case "closed": .closed
                     case "error": .error(code: try required(code, "code"))
+                    case "pingFailed": .pingFailed(code: try required(code, "code"))
+                    case "recovered": .recovered
                     default: throw Fault(reason: "event is unknown")
                     }
                 return .channelEvent(

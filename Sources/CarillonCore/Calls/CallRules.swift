@@ -1,0 +1,26 @@
+package import CarillonWire
+
+/// Which addresses the server may call on behalf of others.
+package struct CallRules: Equatable, Sendable {
+    /// Whether loopback, private and other networks that are not the Internet's may be called.
+    package var allowsPrivate: Bool
+
+    package init(allowsPrivate: Bool = false) { self.allowsPrivate = allowsPrivate }
+
+    package func allows(_ address: NetworkAddress) -> Bool { allowsPrivate || address.isPublic }
+
+    /// Refuses what can be told before its name is resolved. A name that leads to a private network is found out when
+    /// it is called.
+    package func check(_ address: CallAddress) throws(Refusal) {
+        let isAllowed =
+            switch address.host {
+            case .literal(let literal): allows(literal)
+            case .name(let name): allowsPrivate || !(name == "localhost" || name.hasSuffix(".localhost"))
+            }
+        guard isAllowed else {
+            throw Refusal(
+                .watchAddressForbidden,
+                "The address lies in a private, local or reserved network, which this server's operator does not allow.")
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import CarillonWire
+
+/// Tells a channel how its back end is: by an envelope of the channel, that takes the place of one that waits.
+package struct ChannelNews: Sendable {
+    private let inbox: Inbox
+    private let time: TimeSource
+
+    package init(inbox: Inbox, time: TimeSource) {
+        self.inbox = inbox
+        self.time = time
+    }
+
+    /// Writes the envelope and the change of the watch in one. Answers false when the change did not count any more, and
+    /// nothing was told.
+    package func tell(_ news: PingMachine.News, on watch: Watch, with change: WatchChange) async throws -> Bool {
+        let now = time.now()
+        let rules = AppendRules(topic: Self.topic, watch: change)
+        let written = await inbox.append(to: watch.device, rules: rules, isOffered: false) { id in
+            Envelope(
+                id: id, device: watch.device, app: watch.app, channel: watch.channel, channelID: watch.channelID,
+                kind: news.envelopeKind, acceptedAt: now, expiresAt: .never)
+        }
+        switch written {
+        case .result(.stored(let replaced)):
+            if let replaced { inbox.withdraw(.envelope(replaced.position), from: watch.device) {} }
+            return true
+        case .settled: return true
+        case .result: return false
+        case .failed(let fault): throw fault
+        }
+    }
+
+    /// No sender can write this topic.
+    private static let topic = "watch:ping"
+}
+
+extension PingMachine.News {
+    fileprivate var envelopeKind: Envelope.Kind {
+        switch self {
+        case .pingFailed(let failure): .pingFailed(failure)
+        case .recovered: .recovered
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import CarillonWire
+
+/// A back end is to be told that its channel ended. It stands by itself: the channel and its watch are gone.
+package struct DisconnectCallback: Equatable, Sendable {
+    package var serial: Int64
+    package var channel: ChannelSerial
+    package var address: CallAddress
+    package var sealed: Watch.Sealed
+    /// The same at each attempt, by which the receiver knows a repetition.
+    package var webhookID: String
+    package var reason: DisconnectReason
+    package var endedAt: Timestamp
+    package var machine: CallbackMachine
+
+    package init(
+        serial: Int64, channel: ChannelSerial, address: CallAddress, sealed: Watch.Sealed, webhookID: String,
+        reason: DisconnectReason, endedAt: Timestamp, machine: CallbackMachine
+    ) {
+        self.serial = serial
+        self.channel = channel
+        self.address = address
+        self.sealed = sealed
+        self.webhookID = webhookID
+        self.reason = reason
+        self.endedAt = endedAt
+        self.machine = machine
+    }
+}
+
+/// Why a channel ended.
+package enum DisconnectReason: String, CaseIterable, Sendable {
+    case unregistered
+    case revoked
+    case deviceDeleted = "device_deleted"
+    case appDeleted = "app_deleted"
+}
+
+/// The attempts of one callback: until it is answered, or a day has passed since the channel ended.
+package struct CallbackMachine: Equatable, Sendable {
+    package enum Step: Equatable, Sendable {
+        /// Answered with 2xx, or with 410, which asks for no more.
+        case delivered
+        case retry(at: Timestamp)
+        case givenUp
+    }
+
+    package private(set) var attempts: Int
+
+    package init(attempts: Int = 0) { self.attempts = attempts }
+
+    package static let patienceSeconds: Int64 = 86_400
+    private static let firstDelay: Int64 = 5000
+    private static let longestDelay: Int64 = 3_600_000
+
+    /// - Parameter chance: A random number.
+    package mutating func called(
+        _ result: CallResult, endedAt: Timestamp, at now: Timestamp, chance: UInt64
+    ) -> Step {
+        switch result {
+        case .answered(200..<300), .answered(410):
+            return .delivered
+        case .notMade:
+            return .retry(at: now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.firstDelay))))
+        case .answered, .failed:
+            let delay = min(Self.longestDelay, Self.firstDelay << Int64(min(attempts, 12)))
+            attempts += 1
+            let next = now.adding(milliseconds: delay * 3 / 4 + Int64(chance % UInt64(delay / 2 + 1)))
+            return next < endedAt.adding(seconds: Self.patienceSeconds) ? .retry(at: next) : .givenUp
+        }
+    }
+}

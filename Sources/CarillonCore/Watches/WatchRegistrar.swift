@@ -1,0 +1,129 @@
+package import CarillonWire
+
+/// Takes back ends' watches on their tokens, shows them, and ends them.
+package struct WatchRegistrar: Sendable {
+    package struct Settings: Equatable, Sendable {
+        package var rules: CallRules
+        package var shortestIntervalSeconds: Int
+
+        package init(
+            rules: CallRules = CallRules(), shortestIntervalSeconds: Int = Limits.pingIntervalSeconds.lowerBound
+        ) {
+            self.rules = rules
+            self.shortestIntervalSeconds = shortestIntervalSeconds
+        }
+    }
+
+    package struct Put: Equatable, Sendable {
+        package var watch: Watch
+        package var isNew: Bool
+        /// The secret, when it was made by this.
+        package var secret: SigningSecret?
+    }
+
+    private let watches: any WatchStore
+    private let publisher: Publisher
+    private let news: ChannelNews
+    private let sealer: SecretSealer
+    private let settings: Settings
+    private let time: TimeSource
+    private let random: RandomSource
+
+    package init(
+        watches: any WatchStore, publisher: Publisher, news: ChannelNews, sealer: SecretSealer, settings: Settings,
+        time: TimeSource, random: RandomSource
+    ) {
+        self.watches = watches
+        self.publisher = publisher
+        self.news = news
+        self.sealer = sealer
+        self.settings = settings
+        self.time = time
+        self.random = random
+    }
+
+    private static let defaultIntervalSeconds = 60
+
+    /// - Parameter vapid: What a channel wants that takes messages of one key only.
+    package func put(_ wish: PutWatch, token: String, vapid: VapidCredentials?) async throws -> Put {
+        let channel = try await channel(token, vapid)
+        let now = time.now()
+        let ping = try ping(wish)
+        let disconnectAddress = try wish.disconnectAddress.map(address)
+        guard ping != nil || disconnectAddress != nil else {
+            throw Refusal(
+                .fieldMissing, "A watch has a pingAddress, a disconnectAddress, or both. To end it, use DELETE.")
+        }
+        if ping == nil { try await vouch(for: channel.serial) }
+        let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
+        let sealed = Watch.Sealed(
+            secret: try sealer.seal(secret.bytes, for: channel.serial),
+            token: try sealer.seal(Array(token.utf8), for: channel.serial))
+        let result = try await watches.putWatch(
+            WatchWish(
+                channel: channel.serial, ping: ping,
+                firstDueAt: ping.map {
+                    PingMachine.firstDue(every: $0.intervalSeconds, at: now, chance: random.next())
+                },
+                disconnectAddress: disconnectAddress, sealed: sealed, callbackID: WebhookID.make(random),
+                renewsSecret: wish.renewSecret ?? false),
+            at: now)
+        guard let result else { throw Publisher.channelGone }
+        let showsSecret = result.isNew || wish.renewSecret == true
+        return Put(watch: result.watch, isNew: result.isNew, secret: showsSecret ? secret : nil)
+    }
+
+    package func show(token: String, vapid: VapidCredentials?) async throws -> Watch {
+        let channel = try await channel(token, vapid)
+        guard let watch = try await watches.watch(of: channel.serial) else { throw Self.unknown }
+        return watch
+    }
+
+    package func remove(token: String, vapid: VapidCredentials?) async throws {
+        let channel = try await channel(token, vapid)
+        try await vouch(for: channel.serial)
+        guard try await watches.removeWatch(of: channel.serial) else { throw Self.unknown }
+    }
+
+    private func channel(_ token: String, _ vapid: VapidCredentials?) async throws -> PushChannel {
+        let channel = try await publisher.channel(of: token)
+        try publisher.authorize(vapid, for: channel)
+        return channel
+    }
+
+    /// A back end that says with its token that it wants no more pings is there, and has the token. Who was told
+    /// otherwise would never hear of it again.
+    private func vouch(for channel: ChannelSerial) async throws {
+        guard let watch = try await watches.watch(of: channel), watch.machine.told != nil else { return }
+        _ = try await news.tell(.recovered, on: watch, with: .vouchedFor(channel))
+    }
+
+    private func ping(_ wish: PutWatch) throws(Refusal) -> Watch.Ping? {
+        guard let text = wish.pingAddress else {
+            guard wish.pingIntervalSeconds == nil else {
+                throw Refusal(.fieldMissing, "pingIntervalSeconds needs a pingAddress.")
+            }
+            return nil
+        }
+        let allowed = settings.shortestIntervalSeconds...Limits.pingIntervalSeconds.upperBound
+        let interval = wish.pingIntervalSeconds ?? max(Self.defaultIntervalSeconds, allowed.lowerBound)
+        guard allowed.contains(interval) else {
+            throw Refusal(
+                .fieldInvalid, "pingIntervalSeconds must be from \(allowed.lowerBound) to \(allowed.upperBound).")
+        }
+        return Watch.Ping(address: try address(text), intervalSeconds: interval)
+    }
+
+    private func address(_ text: String) throws(Refusal) -> CallAddress {
+        let address = try CallAddress(text)
+        try settings.rules.check(address)
+        return address
+    }
+
+    private static let unknown = Refusal(.watchUnknown, "No watch is registered on this token; PUT makes one.")
+}
+
+/// The name of one event, as Standard Webhooks has it: `msg_` and 128 random bits.
+enum WebhookID {
+    static func make(_ random: RandomSource) -> String { "msg_" + Base64URL.encode(random.bytes(16)) }
+}

@@ -1,0 +1,106 @@
+package import CarillonCore
+import CarillonWire
+import GRDB
+
+extension SQLiteStore: WatchStore {
+    package func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult? {
+        try await group.run { db in try WatchTransaction(db).put(wish, at: now) }
+    }
+
+    package func watch(of channel: ChannelSerial) async throws -> Watch? {
+        try await read { db in try Watch.fetch(of: channel, in: db) }
+    }
+
+    package func removeWatch(of channel: ChannelSerial) async throws -> Bool {
+        try await group.run { db in
+            try db.execute(sql: "DELETE FROM watch WHERE channel = ?", arguments: [channel.rawValue])
+            return db.changesCount == 1
+        }
+    }
+
+    package func spreadOverduePings(at now: Timestamp) async throws {
+        try await group.run { db in try WatchTransaction(db).spreadOverduePings(at: now) }
+    }
+
+    package func leaseCalls(at now: Timestamp, until end: Timestamp, limit: Int) async throws -> [LeasedCall] {
+        // Most of the time nothing is due, and a look does not need the writer.
+        let isDue = try await read { db in
+            try Int.fetchOne(
+                db.cachedStatement(sql: "SELECT 1 FROM peer WHERE due_at <= ? AND leased_until <= ? LIMIT 1"),
+                arguments: [now.milliseconds, now.milliseconds]) != nil
+        }
+        guard isDue, limit > 0 else { return [] }
+        return try await group.run { db in try WatchTransaction(db).lease(at: now, until: end, limit: limit) }
+    }
+
+    package func record(_ record: PingRecord) async throws -> Bool {
+        try await group.run { db in try WatchTransaction(db).record(record) }
+    }
+
+    package func record(
+        _ step: CallbackMachine.Step, of callback: DisconnectCallback, lease: CallLease
+    ) async throws -> Bool {
+        try await group.run { db in try WatchTransaction(db).record(step, of: callback, lease: lease) }
+    }
+}
+
+extension Watch {
+    static let select = """
+        SELECT watch.*, channel.device AS device, channel.id AS channel_id, device.app AS app
+        FROM watch JOIN channel ON channel.serial = watch.channel JOIN device ON device.serial = channel.device
+        """
+
+    static func fetch(of channel: ChannelSerial, in db: Database) throws -> Watch? {
+        let select = try db.cachedStatement(sql: Self.select + " WHERE watch.channel = ?")
+        return try Row.fetchOne(select, arguments: [channel.rawValue]).map(Watch.init)
+    }
+
+    init(row: Row) throws {
+        var ping: Ping?
+        if let address = row["ping_address"] as String? {
+            ping = Ping(address: try CallAddress(stored: address), intervalSeconds: row["ping_interval"])
+        }
+        var lastPing: LastPing?
+        if let at = row["last_at"] as Int64? {
+            lastPing = LastPing(
+                at: Timestamp(milliseconds: at), failure: (row["last_code"] as Int?).flatMap(PingFailure.init),
+                detail: row["last_detail"])
+        }
+        self.init(
+            serial: WatchSerial(row["serial"]), revision: row["revision"], channel: ChannelSerial(row["channel"]),
+            device: DeviceSerial(row["device"]), app: AppSerial(row["app"]),
+            channelID: ChannelID(try row.bytes16("channel_id")), ping: ping,
+            disconnectAddress: try (row["disconnect_address"] as String?).map(CallAddress.init(stored:)),
+            sealed: Sealed(row),
+            machine: PingMachine(told: (row["told"] as Int?).flatMap(PingFailure.init), failures: row["failures"]),
+            lastPing: lastPing, dueAt: (row["due_at"] as Int64?).map(Timestamp.init(milliseconds:)),
+            createdAt: row.timestamp("created_at"))
+    }
+}
+
+extension Watch.Sealed {
+    init(_ row: Row) { self.init(secret: row.bytes("secret") ?? [], token: row.bytes("token") ?? []) }
+}
+
+extension DisconnectCallback {
+    init(row: Row) throws {
+        guard let reason = DisconnectReason(rawValue: row["reason"]) else {
+            throw StoreFault(.unavailable, "a callback's reason is unknown")
+        }
+        self.init(
+            serial: row["serial"], channel: ChannelSerial(row["channel"]), address: try CallAddress(stored: row["address"]),
+            sealed: Watch.Sealed(row), webhookID: row["webhook_id"], reason: reason,
+            endedAt: row.timestamp("ended_at"), machine: CallbackMachine(attempts: row["attempts"]))
+    }
+}
+
+extension CallAddress {
+    /// One that was checked before it was written.
+    init(stored text: String) throws(StoreFault) {
+        do {
+            try self.init(text)
+        } catch {
+            throw StoreFault(.unavailable, "a stored address is none")
+        }
+    }
+}
