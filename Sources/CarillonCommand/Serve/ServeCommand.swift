@@ -20,13 +20,22 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(name: .customLong("public-url"), help: "What endpoints begin with: the address that senders and apps reach.")
     var publicURL: String?
     @Option(help: "The data directory; made when it is missing.") var data: String?
-    @Flag(help: "For development: anonymous devices are allowed, and the log says more.") var dev = false
+    @Flag(help: "For development: anonymous devices and private addresses are allowed, and the log says more.") var dev =
+        false
     @Flag(
         name: .customLong("anonymous-devices"),
         help: "Let in devices that never registered, as Firefox and UnifiedPush distributors do.")
     var anonymousDevices = false
     @Option(name: .customLong("anonymous-app"), help: "The app they belong to. (default: anonymous)")
     var anonymousApp: String?
+    @Flag(
+        name: .customLong("allow-private-addresses"),
+        help: "Let back ends be pinged and called in private, local and reserved networks.")
+    var allowPrivateAddresses = false
+    @Option(
+        name: .customLong("outward-ca"),
+        help: "A PEM file of certificates that back ends may be signed with, beside the system's.")
+    var outwardCA: String?
     @Option(help: "trace, debug, info, notice, warning or error. (default: info)") var log: String?
     @Option(help: "A JSON file with these options.") var config: String?
 
@@ -62,6 +71,8 @@ struct ServeCommand: AsyncParsableCommand {
         flags["anonymous-app"] = anonymousApp
         flags["log"] = log
         if dev { flags["dev"] = "true" }
+        flags["outward-ca"] = outwardCA
+        if allowPrivateAddresses { flags["allow-private-addresses"] = "true" }
         if anonymousDevices { flags["anonymous-devices"] = "true" }
         return flags
     }

@@ -14,7 +14,8 @@ struct ServeOptions {
     private static let names = [
         "listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log", "max-sockets", "hello-seconds",
         "keep-alive-seconds", "keep-alive-answer-seconds", "window-envelopes", "window-bytes", "inbox-envelopes",
-        "inbox-bytes", "outcome-seconds", "stop-seconds",
+        "inbox-bytes", "outcome-seconds", "stop-seconds", "allow-private-addresses", "outward-ca",
+        "shortest-ping-seconds", "answer-seconds", "max-calls", "calls-per-second",
     ]
 
     init(flags: [String: String], file: String?) async throws {
@@ -79,7 +80,26 @@ struct ServeOptions {
         try number("outcome-seconds", &retention)
         settings.store.outcomeRetentionSeconds = Int64(retention)
         try number("stop-seconds", &settings.stopSeconds)
+        try setOutward(&settings.outward)
         return settings
+    }
+
+    private func setOutward(_ outward: inout OutwardSettings) throws {
+        outward.rules.allowsPrivate = try flag("allow-private-addresses") || flag("dev")
+        outward.authorityFile = values["outward-ca"]
+        if let file = outward.authorityFile, !OutwardSettings.holdsCertificates(file) {
+            throw CommandFault(ExitStatus.noInput, "the file \(file) of --outward-ca holds no certificates in PEM")
+        }
+        try number("shortest-ping-seconds", &outward.shortestPingSeconds)
+        try number("answer-seconds", &outward.answerSeconds)
+        try number("max-calls", &outward.pace.underWay)
+        try number("calls-per-second", &outward.pace.perSecond)
+        let answerSeconds = 1...OutwardSettings.longestAnswerSeconds
+        guard answerSeconds.contains(outward.answerSeconds), outward.shortestPingSeconds <= 86_400 else {
+            throw CommandFault(
+                .validationFailure,
+                "answer-seconds may be \(answerSeconds.upperBound) at most, shortest-ping-seconds 86400")
+        }
     }
 
     private func flag(_ name: String) throws -> Bool {

@@ -25,6 +25,9 @@ package struct ServerSettings: Sendable {
     package var store: SQLiteStore.Settings
     package var sweepSeconds: Int
 
+    /// Calls to the back ends that watch their tokens.
+    package var outward: OutwardSettings
+
     /// How long a stop may take in all.
     package var stopSeconds: Int
 
@@ -41,6 +44,7 @@ package struct ServerSettings: Sendable {
         requests = RequestMachine.Settings(headSeconds: 10, bodySeconds: 30, idleSeconds: 75)
         store = SQLiteStore.Settings()
         sweepSeconds = 1
+        outward = OutwardSettings()
         stopSeconds = 20
     }
 }

@@ -67,3 +67,14 @@ extension Timestamp3339 {
 
 /// Moments as the API writes them (RFC 3339, in UTC, with milliseconds).
 enum Timestamp3339 {}
+
+extension HTTPField.Name {
+    static let cryptoKey = known("Crypto-Key")
+    static let gnpToken = known("X-Good-GNP-Token")
+    static let gnpCode = known("X-Good-GNP-Code")
+
+    private static func known(_ name: String) -> HTTPField.Name {
+        guard let name = HTTPField.Name(name) else { preconditionFailure("\(name) is the name of a header") }
+        return name
+    }
+}

@@ -38,7 +38,9 @@ package struct CarillonServer: Service {
         let group = MultiThreadedEventLoopGroup.singleton
         let addresses = Addresses(base: settings.publicURL ?? "http://\(settings.host):\(settings.port)")
         let core = try await Core(
-            store: store, audience: addresses.origin, scheduler: .on(group), logger: logger)
+            store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
+            watchSettings: settings.outward.watches)
+        let watchRunner = try WatchRunner(core: core, group: group, settings: settings.outward, logger: logger)
         let anonymousApp = try await anonymousApp(core)
         let readiness = Readiness()
         var quiet = logger
@@ -70,6 +72,7 @@ package struct CarillonServer: Service {
         var configuration = ServiceGroupConfiguration(
             services: [
                 .init(service: Sweeper(store: store, core: core, seconds: settings.sweepSeconds, logger: logger)),
+                .init(service: watchRunner),
                 .init(service: listener),
                 // Stopped first, as services stop in the reverse of this order.
                 .init(service: StopNotice(readiness: readiness, sessions: core.sessions)),
@@ -89,6 +92,8 @@ package struct CarillonServer: Service {
     ) -> Router<RouteContext> {
         let routes = Routes()
         SenderRoutes(core: core, addresses: addresses).add(to: routes)
+        WatchRoutes(core: core).add(to: routes)
+        GNPRoutes(core: core).add(to: routes)
         MatrixRoutes(core: core, addresses: addresses).add(to: routes)
         DeviceRoutes(core: core, addresses: addresses).add(to: routes)
         InboxRoutes(core: core, settings: settings, readiness: readiness).add(to: routes)

@@ -21,8 +21,13 @@ package struct Core: Sendable {
     package let inbox: Inbox
     package let sessions: LiveSessions
     package let time: TimeSource
+    package let watches: WatchRegistrar
+    package let rounds: CallRounds
 
-    package init(store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger) async throws {
+    package init(
+        store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger,
+        watchSettings: WatchRegistrar.Settings = .init()
+    ) async throws {
         let time = TimeSource.system
         let random = RandomSource.system
         let sessions = LiveSessions()
@@ -43,6 +48,12 @@ package struct Core: Sendable {
         channels = ChannelRegistrar(channels: store, directory: directory, inbox: inbox, sealer: sealer, time: time)
         publisher = Publisher(
             sealer: sealer, directory: directory, inbox: inbox, sessions: sessions, audience: audience, time: time)
+        let secrets = SecretSealer(keys: tokenKeys, random: random)
+        let news = ChannelNews(inbox: inbox, time: time)
+        watches = WatchRegistrar(
+            watches: store, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
+            random: random)
+        rounds = CallRounds(watches: store, news: news, sealer: secrets, time: time, random: random)
     }
 }
 

@@ -1,0 +1,111 @@
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+import Logging
+
+/// The wire of BlackBerry's application servers: `/GNP1.0?method=checkToken|notify`.
+///
+/// The HTTP status is 200 whatever happened; `X-Good-GNP-Code` says what did.
+struct GNPRoutes: Sendable {
+    let core: Core
+
+    /// The service has no notion of a time to live; a message waits a day.
+    private static let ttlSeconds: Int64 = 86_400
+
+    func add(to routes: Routes) {
+        for method in [HTTPRequest.Method.get, .post, .put, .delete, .patch] { routes.on(method, "/GNP1.0", answer) }
+    }
+
+    @Sendable private func answer(_ request: Request, _ context: RouteContext) async throws -> Response {
+        Self.response(await code(request, context.logger))
+    }
+
+    private func code(_ request: Request, _ logger: Logger) async -> GNPCode {
+        do {
+            switch request.uri.queryParameters["method"] {
+            case "checkToken":
+                guard request.method == .get else { return .wrongHTTPMethod }
+                _ = try await channel(request)
+            case "notify":
+                guard request.method == .post else { return .wrongHTTPMethod }
+                try await notify(request, channel: try await channel(request))
+            default:
+                return .unknownMethod
+            }
+            return .ok
+        } catch let code as GNPCode {
+            return code
+        } catch let refusal as Refusal {
+            return GNPCode(refusal.code)
+        } catch let fault as StoreFault {
+            logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
+            return .storageUnavailable
+        } catch is CancellationError {
+            return .serverStopping
+        } catch {
+            logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
+            return .internalError
+        }
+    }
+
+    private func channel(_ request: Request) async throws -> PushChannel {
+        guard let token = request.headers[.gnpToken] else { throw GNPCode.missingToken }
+        return try await core.publisher.channel(of: token)
+    }
+
+    private func notify(_ request: Request, channel: PushChannel) async throws {
+        let body = try await request.bytes(upTo: Limits.messageBodyBytes)
+        guard String(validating: body, as: UTF8.self) != nil else { throw GNPCode.notText }
+        let coding = body.isEmpty ? nil : ContentCoding(.identity)
+        let message = PublishRequest(body: body, coding: coding, ttl: Self.ttlSeconds)
+        _ = try await core.publisher.publish(message, to: channel)
+    }
+
+    private static func response(_ code: GNPCode) -> Response {
+        var response = Response(status: .ok, text: [], type: "text/plain")
+        response.headers[.gnpCode] = code.text
+        return response
+    }
+}
+
+/// What `X-Good-GNP-Code` says. 100 and 402 are BlackBerry's, the others are Carillon's.
+struct GNPCode: Error, Equatable, Sendable {
+    var number: Int
+    var name: String
+
+    var text: String { "\(number) \(name)" }
+
+    private init(_ number: Int, _ name: String) {
+        self.number = number
+        self.name = name
+    }
+
+    static let ok = GNPCode(100, "OK")
+    static let bodyIncomplete = GNPCode(400, "Body Incomplete")
+    static let missingToken = GNPCode(401, "Missing Token")
+    static let invalidToken = GNPCode(402, "Invalid Token")
+    static let notAllowed = GNPCode(403, "Sender Not Allowed")
+    static let unknownMethod = GNPCode(404, "Unknown Method")
+    static let wrongHTTPMethod = GNPCode(405, "Wrong HTTP Method")
+    static let bodyTooLarge = GNPCode(413, "Body Too Large")
+    static let notText = GNPCode(415, "Body Is Not UTF-8 Text")
+    static let inboxFull = GNPCode(429, "Inbox Full")
+    static let internalError = GNPCode(500, "Internal Error")
+    static let serverStopping = GNPCode(503, "Server Stopping")
+    static let storageUnavailable = GNPCode(507, "Storage Unavailable")
+
+    init(_ code: ErrorCode) {
+        self =
+            switch code {
+            case .tokenUnknown, .tokenGone: .invalidToken
+            case .vapidMissing, .vapidInvalid: .notAllowed
+            case .bodyTooLarge: .bodyTooLarge
+            case .bodyIncomplete: .bodyIncomplete
+            case .inboxFull: .inboxFull
+            case .stopping, .overloaded: .serverStopping
+            case .storageFull, .storageUnavailable: .storageUnavailable
+            default: .internalError
+            }
+    }
+}

@@ -1,0 +1,136 @@
+package import CarillonCore
+import CarillonWire
+import NIOCore
+import NIOPosix
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Resolves host names on threads of its own, as the system's way to do it blocks.
+///
+/// Each name is asked for once a call. A name whose answer takes too long counts as not resolved; one whose turn did
+/// not come, because others hold every thread, was not asked at all, and says nothing of its back end.
+final class NameResolver: Sendable {
+    private let threads: NIOThreadPool
+    private let group: any EventLoopGroup
+    private let patience: TimeAmount
+    private let lookUp: NameLookUp
+
+    init(
+        group: any EventLoopGroup, threadCount: Int = 8, patience: TimeAmount = .seconds(5),
+        lookUp: NameLookUp = .system
+    ) {
+        self.group = group
+        self.patience = patience
+        self.lookUp = lookUp
+        threads = NIOThreadPool(numberOfThreads: threadCount)
+        threads.start()
+    }
+
+    /// Gives the threads back, without waiting for those that are held by a look-up.
+    func shutdown() { threads.shutdownGracefully { _ in } }
+
+    func addresses(of name: String) async -> NameLookUp.Answer {
+        let loop = group.next()
+        let promise = loop.makePromise(of: NameLookUp.Answer.self)
+        let phase = Mutex(Phase.waiting)
+        let deadline = loop.scheduleTask(in: patience) {
+            let earlier = phase.withLock { phase in
+                defer { phase = .abandoned }
+                return phase
+            }
+            promise.succeed(
+                earlier == .waiting ? .notAsked(reason: "every resolver thread is held") : .notFound("it took too long"))
+        }
+        threads.submit { [lookUp] state in
+            let isWanted = phase.withLock { phase in
+                guard phase == .waiting, state == .active else { return false }
+                phase = .asked
+                return true
+            }
+            guard isWanted else { return promise.succeed(.notAsked(reason: "the server stops")) }
+            let answer = lookUp.ask(name)
+            deadline.cancel()
+            // After the deadline this is ignored: a promise keeps its first value.
+            promise.succeed(answer)
+        }
+        do {
+            return try await promise.futureResult.get()
+        } catch {
+            return .notAsked(reason: "\(error)")
+        }
+    }
+
+    private enum Phase {
+        case waiting
+        case asked
+        case abandoned
+    }
+}
+
+/// One blocking question for the addresses of a name.
+package struct NameLookUp: Sendable {
+    package enum Answer: Equatable, Sendable {
+        case addresses([NetworkAddress])
+        /// There is no such name, or nobody who could be asked knows it.
+        case notFound(String)
+        /// This machine could not ask.
+        case notAsked(reason: String)
+    }
+
+    package let ask: @Sendable (String) -> Answer
+
+    package init(ask: @escaping @Sendable (String) -> Answer) { self.ask = ask }
+
+    /// The system's resolver, in its order of preference.
+    package static let system = NameLookUp { name in
+        var hints = addrinfo()
+        #if canImport(Glibc)
+            hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        #else
+            hints.ai_socktype = SOCK_STREAM
+        #endif
+        var list: UnsafeMutablePointer<addrinfo>?
+        let status = getaddrinfo(name, nil, &hints, &list)
+        defer { if let list { freeaddrinfo(list) } }
+        guard status == 0 else {
+            if status == EAI_MEMORY || status == EAI_SYSTEM { return .notAsked(reason: "getaddrinfo \(status)") }
+            return .notFound(String(cString: gai_strerror(status)))
+        }
+        var addresses: [NetworkAddress] = []
+        var next = list
+        while let entry = next?.pointee {
+            if let address = NetworkAddress(entry.ai_addr, length: entry.ai_addrlen), !addresses.contains(address) {
+                addresses.append(address)
+            }
+            next = entry.ai_next
+        }
+        return addresses.isEmpty ? .notFound("the name has no address") : .addresses(addresses)
+    }
+}
+
+extension NetworkAddress {
+    fileprivate init?(_ pointer: UnsafeMutablePointer<sockaddr>?, length: socklen_t) {
+        guard let pointer else { return nil }
+        switch Int32(pointer.pointee.sa_family) {
+        case AF_INET:
+            let bytes = pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
+                withUnsafeBytes(of: address.pointee.sin_addr) { Array($0) }
+            }
+            self.init(bytes: bytes)
+        case AF_INET6:
+            let bytes = pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
+                withUnsafeBytes(of: address.pointee.sin6_addr) { Array($0) }
+            }
+            self.init(bytes: bytes)
+        default:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,152 @@
+import CarillonCore
+import CarillonWire
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+/// Posts to addresses that others gave us.
+///
+/// A name is resolved once, its addresses are looked at, and the connection goes to one of exactly those: what the name
+/// leads to a moment later plays no part. No redirect is followed, no proxy is asked, nothing is kept between calls,
+/// and what comes back is bounded in size and in time.
+struct OutwardCaller: Sendable {
+    struct Post: Sendable {
+        var address: CallAddress
+        var headers: [(name: String, value: String)]
+        var body: [UInt8]
+    }
+
+    private let group: any EventLoopGroup
+    private let resolver: NameResolver
+    private let rules: CallRules
+    private let tls: NIOSSLContext
+    private let answerTime: TimeAmount
+
+    /// How long all attempts to connect may take together.
+    private static let connectMilliseconds: Int64 = 6000
+    private static let attempts = 4
+
+    /// - Throws: when the file of certificates cannot be read.
+    init(group: any EventLoopGroup, resolver: NameResolver, settings: OutwardSettings) throws {
+        self.group = group
+        self.resolver = resolver
+        rules = settings.rules
+        answerTime = .seconds(Int64(settings.answerSeconds))
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.applicationProtocols = ["http/1.1"]
+        if let file = settings.authorityFile { configuration.additionalTrustRoots = [.file(file)] }
+        tls = try NIOSSLContext(configuration: configuration)
+    }
+
+    func call(_ post: Post) async -> CallResult {
+        let found: [NetworkAddress]
+        switch post.address.host {
+        case .literal(let literal):
+            found = [literal]
+        case .name(let name):
+            switch await resolver.addresses(of: name) {
+            case .addresses(let addresses): found = addresses
+            case .notFound(let why): return .failed(.nameNotResolved, detail: "the name was not resolved: \(why)")
+            case .notAsked(let reason): return .notMade(reason: reason)
+            }
+        }
+        let allowed = found.filter(rules.allows).prefix(Self.attempts)
+        guard !allowed.isEmpty else {
+            return .failed(
+                .noConnection, detail: "the address lies in a private, local or reserved network, which is not allowed")
+        }
+        return await connect(post, to: Array(allowed))
+    }
+
+    private func connect(_ post: Post, to addresses: [NetworkAddress]) async -> CallResult {
+        let end = NIODeadline.now() + .milliseconds(Self.connectMilliseconds)
+        var reason = "none of its addresses could be connected to"
+        for (index, address) in addresses.enumerated() {
+            let time = (end - .now()).nanoseconds / Int64(addresses.count - index)
+            guard time > 0 else { break }
+            do {
+                let exchange = try await begin(post, to: address, within: .nanoseconds(time))
+                return await exchange.result()
+            } catch let error as IOError where Self.isOurs(error) {
+                return .notMade(reason: error.description)
+            } catch let error as IOError {
+                reason = "connecting failed: errno \(error.errnoCode)"
+            } catch is ChannelError {
+                reason = "connecting took too long"
+            } catch {
+                reason = "connecting failed"
+            }
+        }
+        return .failed(.noConnection, detail: reason)
+    }
+
+    private func begin(
+        _ post: Post, to address: NetworkAddress, within time: TimeAmount
+    ) async throws -> OutwardExchange {
+        let loop = group.next()
+        let result = loop.makePromise(of: CallResult.self)
+        do {
+            let channel = try await ClientBootstrap(group: loop)
+                .connectTimeout(time)
+                .channelInitializer { [tls, answerTime] channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try Self.setUp(channel, post, tls: tls, answerTime: answerTime, result: result)
+                    }
+                }
+                .connect(to: SocketAddress(packedIPAddress: ByteBuffer(bytes: address.bytes), port: post.address.port))
+                .get()
+            return OutwardExchange(channel: channel, answer: result.futureResult)
+        } catch {
+            result.fail(error)
+            throw error
+        }
+    }
+
+    private static func setUp(
+        _ channel: any Channel, _ post: Post, tls: NIOSSLContext, answerTime: TimeAmount,
+        result: EventLoopPromise<CallResult>
+    ) throws {
+        let pipeline = channel.pipeline.syncOperations
+        if post.address.isSecure {
+            // A certificate of a literal address is checked against the address that was connected to.
+            var name: String?
+            if case .name(let host) = post.address.host { name = host }
+            try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
+        }
+        try pipeline.addHandlers([
+            AnswerBudget(), HTTPRequestEncoder(),
+            ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes)),
+            OutwardHandler(post, answerTime: answerTime, result: result),
+        ])
+    }
+
+    /// Faults that say something of this machine, and nothing of the other.
+    private static func isOurs(_ error: IOError) -> Bool {
+        [EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL].contains(error.errnoCode)
+    }
+}
+
+/// One call whose connection is there.
+struct OutwardExchange: Sendable {
+    let channel: any Channel
+    let answer: EventLoopFuture<CallResult>
+
+    /// Waits for the answer; a cancelled task gives it a moment, and then gives up.
+    func result() async -> CallResult {
+        await withTaskCancellationHandler {
+            do {
+                return try await answer.get()
+            } catch {
+                return .notMade(reason: "\(error)")
+            }
+        } onCancel: {
+            _ = channel.eventLoop.scheduleTask(in: .seconds(2)) {
+                channel.pipeline.fireUserInboundEventTriggered(CallAbandoned())
+            }
+        }
+    }
+}
+
+/// The server stops and waits no longer.
+struct CallAbandoned: Sendable {}

@@ -1,0 +1,130 @@
+import CarillonCore
+import CarillonWire
+import Logging
+import NIOCore
+import ServiceLifecycle
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Makes the calls of ``CallRounds`` when they are due, as many at a time as its pace allows.
+final class WatchRunner: Service {
+    private let rounds: CallRounds
+    private let caller: OutwardCaller
+    private let resolver: NameResolver
+    private let time: TimeSource
+    private let pace: Mutex<CallPace>
+    private let logger: Logger
+
+    /// - Throws: when the file of certificates to be trusted cannot be read.
+    init(core: Core, group: any EventLoopGroup, settings: OutwardSettings, logger: Logger) throws {
+        rounds = core.rounds
+        time = core.time
+        resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        do {
+            caller = try OutwardCaller(group: group, resolver: resolver, settings: settings)
+        } catch {
+            resolver.shutdown()
+            throw error
+        }
+        pace = Mutex(CallPace(limits: settings.pace))
+        self.logger = logger
+    }
+
+    func run() async throws {
+        defer { resolver.shutdown() }
+        await cancelWhenGracefulShutdown {
+            await self.begin()
+            await withDiscardingTaskGroup { group in
+                let (looks, look) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+                group.addTask {
+                    while !Task.isCancelled {
+                        look.yield()
+                        try? await Task.sleep(for: self.isBusy ? .milliseconds(100) : .milliseconds(500))
+                    }
+                    look.finish()
+                }
+                for await _ in looks {
+                    for call in await self.takeDue() {
+                        group.addTask {
+                            await self.make(call)
+                            look.yield()
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private var isBusy: Bool { pace.withLock { $0.underWay > 0 } }
+
+    private func begin() async {
+        do {
+            try await rounds.begin()
+        } catch {
+            logger.error("overdue pings could not be spread", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    private func takeDue() async -> [CallRounds.Call] {
+        let room = pace.withLock { $0.room(at: time.now()) }
+        guard room > 0, !Task.isCancelled else { return [] }
+        do {
+            let calls = try await rounds.due(limit: room)
+            pace.withLock { $0.began(calls.count) }
+            return calls
+        } catch {
+            logger.error("due calls could not be read", metadata: ["reason": "\(error)"])
+            return []
+        }
+    }
+
+    private func make(_ call: CallRounds.Call) async {
+        let result = await caller.call(post(call))
+        pace.withLock { $0.ended() }
+        do {
+            try await rounds.ended(call, result)
+        } catch {
+            // The lease ends by itself, and the call is made again.
+            logger.error("the result of a call could not be written", metadata: ["reason": "\(error)"])
+        }
+        if case .notMade(let reason) = result {
+            logger.warning("a call to a back end could not be made", metadata: ["reason": "\(reason)"])
+        }
+    }
+
+    private func post(_ call: CallRounds.Call) -> OutwardCaller.Post {
+        let now = time.now()
+        let body = Self.body(of: call, at: now)
+        return OutwardCaller.Post(
+            address: call.address,
+            headers: [
+                (WebhookHeaders.id, call.id),
+                (WebhookHeaders.timestamp, String(now.seconds)),
+                (WebhookHeaders.signature, call.secret.signature(id: call.id, seconds: now.seconds, body: body)),
+            ],
+            body: body)
+    }
+
+    private static func body(of call: CallRounds.Call, at now: Timestamp) -> [UInt8] {
+        let body =
+            switch call.content {
+            case .ping:
+                WebhookBody(
+                    type: WebhookBody.ping, timestamp: Timestamp3339.text(now.milliseconds),
+                    data: .init(token: call.token))
+            case .disconnected(let reason, let at):
+                WebhookBody(
+                    type: WebhookBody.disconnected, timestamp: Timestamp3339.text(at.milliseconds),
+                    data: .init(token: call.token, reason: reason.rawValue))
+            }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Texts only: encoding them cannot fail.
+        return (try? encoder.encode(body)).map(Array.init) ?? []
+    }
+}
