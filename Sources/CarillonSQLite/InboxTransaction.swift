@@ -178,7 +178,7 @@ struct InboxTransaction {
     private func settle(_ id: MessageID, device: DeviceSerial?, _ settlement: Settlement) throws -> InboxResult {
         let select = try db.cachedStatement(
             sql: """
-                SELECT device, secret, outcome, due_at, coalesce(length(body), 0) AS length
+                SELECT position, kind, device, secret, outcome, due_at, coalesce(length(body), 0) AS length
                 FROM envelope WHERE position = ?
                 """)
         guard let row = try Row.fetchOne(select, arguments: [id.position]), try row.bytes16("secret") == id.secret,
@@ -189,7 +189,7 @@ struct InboxTransaction {
             return .notWaiting
         }
         guard row["due_at"] > settlement.at.milliseconds else { return .notWaiting }
-        try finish(id.position, settlement)
+        try leave(row, settlement)
         usage.removed(row["length"] + Envelope.overhead, from: DeviceSerial(row["device"]))
         return .settled
     }
@@ -201,6 +201,13 @@ struct InboxTransaction {
         else { return }
         try db.execute(
             sql: "UPDATE envelope SET outcome_code = ? WHERE position = ?", arguments: [code, id.position])
+    }
+
+    /// News of a back end has no sender who could ask for its outcome, and there may be a great deal of it.
+    private func leave(_ row: Row, _ settlement: Settlement) throws {
+        guard row["kind"] as Int >= 3 else { return try finish(row["position"], settlement) }
+        let delete = try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?")
+        try delete.execute(arguments: [row["position"] as Int64])
     }
 
     private func finish(_ position: Int64, _ settlement: Settlement) throws {
@@ -220,8 +227,8 @@ struct InboxTransaction {
         guard let row = try waitingRow(of: topic, on: envelope.channel) else { return nil }
         let id = MessageID(position: row["position"], secret: try row.bytes16("secret"))
         let isExpired = row["expires_at"] <= envelope.acceptedAt.milliseconds
-        try finish(
-            id.position,
+        try leave(
+            row,
             Settlement(
                 isExpired ? .expired : .replaced, at: isExpired ? row.timestamp("expires_at") : envelope.acceptedAt))
         usage.removed(row["length"] + Envelope.overhead, from: envelope.device)
@@ -232,7 +239,7 @@ struct InboxTransaction {
         guard let topic else { return nil }
         let select = try db.cachedStatement(
             sql: """
-                SELECT position, secret, expires_at, coalesce(length(body), 0) AS length FROM envelope
+                SELECT position, kind, secret, expires_at, coalesce(length(body), 0) AS length FROM envelope
                 WHERE channel = ? AND topic = ? AND outcome IS NULL AND topic IS NOT NULL
                 """)
         return try Row.fetchOne(select, arguments: [channel.rawValue, topic])

@@ -1,0 +1,63 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct CallbackMachineTests {
+    private let endedAt = Sample.now
+
+    @Test(arguments: [200, 202, 204, 410])
+    func `an answer of 2xx, or 410, ends it`(status: Int) {
+        var machine = CallbackMachine(attempts: 3)
+        #expect(machine.called(.answered(status: status), endedAt: endedAt, at: endedAt, chance: 5) == .delivered)
+    }
+
+    @Test func `it is tried again at times that double, up to an hour, and for a day`() {
+        var machine = CallbackMachine()
+        var now = endedAt
+        var delays: [Int64] = []
+        while case .retry(let next) = machine.called(.answered(status: 500), endedAt: endedAt, at: now, chance: 0) {
+            delays.append(next.milliseconds - now.milliseconds)
+            now = next
+        }
+        #expect(delays.prefix(4) == [3750, 7500, 15_000, 30_000])
+        #expect(delays.max() == 2_700_000)
+        #expect(delays.count > 30)
+        #expect(now < endedAt.adding(seconds: 86_400))
+        #expect(now > endedAt.adding(seconds: 80_000))
+    }
+
+    @Test func `the times have a jitter of a quarter`() {
+        var delays: Set<Int64> = []
+        for _ in 0..<500 {
+            var machine = CallbackMachine(attempts: 4)
+            guard
+                case .retry(let next) = machine.called(
+                    .failed(.noConnection, detail: ""), endedAt: endedAt, at: endedAt, chance: Sample.random.next())
+            else {
+                Issue.record("it was not tried again")
+                return
+            }
+            let delay = next.milliseconds - endedAt.milliseconds
+            #expect((60_000...100_000).contains(delay))
+            delays.insert(delay)
+        }
+        #expect(delays.count > 100)
+    }
+
+    @Test func `one that this server could not make costs no attempt`() {
+        var machine = CallbackMachine(attempts: 2)
+        let late = endedAt.adding(seconds: 1_000_000)
+        guard case .retry(let next) = machine.called(.notMade(reason: ""), endedAt: endedAt, at: late, chance: 9) else {
+            Issue.record("it was given up")
+            return
+        }
+        #expect(next <= late.adding(seconds: 7))
+        #expect(machine.attempts == 2)
+    }
+
+    @Test func `after the server was away for a day it is tried once more, and then given up`() {
+        var machine = CallbackMachine(attempts: 1)
+        let late = endedAt.adding(seconds: 100_000)
+        #expect(machine.called(.answered(status: 503), endedAt: endedAt, at: late, chance: 0) == .givenUp)
+    }
+}

@@ -1,0 +1,112 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct PingMachineTests {
+    private let now = Sample.now
+
+    private func failed(_ failure: PingFailure) -> CallResult { .failed(failure, detail: "") }
+
+    /// The news of a run of results, one for each.
+    private func news(_ results: CallResult...) -> [PingMachine.News?] {
+        var machine = PingMachine()
+        return results.map { machine.pinged($0, every: 60, at: now, chance: 0).news }
+    }
+
+    @Test(arguments: [
+        (200, PingVerdict.well), (204, .well), (299, .well),
+        (410, .failed(.tokenLost, detail: "the back end answered 410: it does not know the token")),
+    ])
+    func `2xx is well, and 410 means that the token is lost`(status: Int, verdict: PingVerdict) {
+        #expect(PingVerdict(.answered(status: status)) == verdict)
+    }
+
+    @Test(arguments: [101, 199, 300, 301, 302, 307, 308, 400, 401, 404, 409, 411, 418, 429, 500, 502, 503])
+    func `every other status is an invalid answer`(status: Int) {
+        guard case .failed(.invalidAnswer, let detail) = PingVerdict(.answered(status: status)) else {
+            Issue.record("\(status) is not told as an invalid answer")
+            return
+        }
+        #expect(detail.contains("\(status)"))
+    }
+
+    @Test func `a channel whose back end answers hears nothing`() {
+        #expect(news(.answered(status: 200), .answered(status: 204), .answered(status: 200)) == [nil, nil, nil])
+    }
+
+    @Test(arguments: PingFailure.allCases)
+    func `a failure is told once, and so is its end`(failure: PingFailure) {
+        #expect(
+            news(failed(failure), failed(failure), failed(failure), .answered(status: 200), .answered(status: 200)) == [
+                .pingFailed(failure), nil, nil, .recovered, nil,
+            ])
+    }
+
+    @Test func `another failure is something new`() {
+        #expect(
+            news(failed(.noConnection), failed(.noAnswerInTime), failed(.noConnection), .answered(status: 410)) == [
+                .pingFailed(.noConnection), .pingFailed(.noAnswerInTime), .pingFailed(.noConnection),
+                .pingFailed(.tokenLost),
+            ])
+    }
+
+    @Test func `a call that could not be made says nothing of the back end, and is made up for soon`() {
+        var machine = PingMachine()
+        _ = machine.pinged(failed(.noConnection), every: 3600, at: now, chance: 0)
+        let before = machine
+        let step = machine.pinged(.notMade(reason: ""), every: 3600, at: now, chance: 77)
+        #expect(step.news == nil)
+        #expect(machine == before)
+        #expect(step.dueAt <= now.adding(seconds: 11))
+        #expect(step.dueAt > now)
+    }
+
+    @Test(arguments: [15, 60, 3600, 86_400])
+    func `a ping follows after its interval, give or take a tenth`(interval: Int) {
+        for chance in [0, 1, 12_345, UInt64.max / 3, .max] {
+            var machine = PingMachine()
+            let due = machine.pinged(.answered(status: 200), every: interval, at: now, chance: chance).dueAt
+            let delay = due.milliseconds - now.milliseconds
+            #expect((Int64(interval) * 900...Int64(interval) * 1100).contains(delay))
+        }
+    }
+
+    @Test func `an unreachable back end is pinged ever less, to once an hour, and as before when it answers`() {
+        var machine = PingMachine()
+        let delays = (0..<10).map { _ in
+            machine.pinged(failed(.noConnection), every: 60, at: now, chance: 0).dueAt.seconds - now.seconds
+        }
+        #expect(delays == [54, 54, 108, 216, 432, 864, 1728, 3240, 3240, 3240])
+        #expect(machine.pinged(.answered(status: 200), every: 60, at: now, chance: 0).dueAt == now.adding(seconds: 54))
+        #expect(machine.failures == 0)
+    }
+
+    @Test func `an interval above an hour is not shortened by failing, and never overflows`() {
+        var machine = PingMachine()
+        for _ in 0..<2000 {
+            let due = machine.pinged(failed(.noConnection), every: 86_400, at: now, chance: 0).dueAt
+            #expect(due == now.adding(seconds: 77_760))
+        }
+    }
+
+    @Test func `a back end that lost the token is there, and is not pinged less`() {
+        var machine = PingMachine()
+        for _ in 0..<9 {
+            #expect(machine.pinged(.answered(status: 410), every: 60, at: now, chance: 0).dueAt == now.adding(seconds: 54))
+        }
+    }
+
+    @Test func `first pings are spread over the interval, and come within five minutes`() {
+        for interval in [15, 300, 86_400] {
+            let span = Int64(min(interval, 300)) * 1000
+            var buckets = [Int](repeating: 0, count: 10)
+            for _ in 0..<10_000 {
+                let due = PingMachine.firstDue(every: interval, at: now, chance: Sample.random.next())
+                let delay = due.milliseconds - now.milliseconds
+                #expect((0..<span).contains(delay))
+                buckets[Int(delay * 10 / span)] += 1
+            }
+            #expect(buckets.allSatisfy { (800...1200).contains($0) }, "\(buckets)")
+        }
+    }
+}
