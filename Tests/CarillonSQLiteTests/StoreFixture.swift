@@ -59,9 +59,12 @@ struct StoreFixture {
         }
     }
 
-    static func open(_ number: UInt64, of device: Device, in store: SQLiteStore) async throws -> PushChannel {
+    static func open(
+        _ number: UInt64, of device: Device, in store: SQLiteStore, limit: Int = 10
+    ) async throws -> PushChannel {
         let result = try await store.openChannel(
-            ChannelID(Bytes16(high: 7, low: number)), device: device.serial, name: nil, vapidKey: nil, limit: 10, at: start)
+            ChannelID(Bytes16(high: 7, low: number)), device: device.serial, name: nil, vapidKey: nil, limit: limit,
+            at: start)
         guard case .opened(let channel) = result else { throw Missing() }
         return channel
     }

@@ -24,12 +24,15 @@ struct CallAddressTests {
 
     @Test(arguments: [
         "", "example.com", "//example.com", "ftp://example.com", "file:///etc/passwd", "gopher://x", "javascript:alert(1)",
-        "http:/example.com", "http:example.com", "http://", "https://", "http:///path", "http://:80", "http://?x", "httpx://a",
+        "http:/example.com", "http:example.com", "http://", "https://", "http:///path", "http://:80", "http://?x",
+        "httpx://a",
         "http://user@example.com", "http://user:password@example.com", "http://@example.com", "http://a@b@example.com",
         "http://example.com\\@evil.example", "http://example.com#@evil.example", "http://example.com/#fragment",
         "http://example.com:0", "http://example.com:65536", "http://example.com:", "http://example.com:80:80",
-        "http://example.com:+80", "http://example.com:8o", "http://exa mple.com", " http://example.com", "http://example.com\n",
-        "http://bücher.example", "http://example。com", "http://１２７.0.0.1", "http://exam%70le.com", "http://a..b", "http://a.",
+        "http://example.com:+80", "http://example.com:8o", "http://exa mple.com", " http://example.com",
+        "http://example.com\n",
+        "http://bücher.example", "http://example。com", "http://１２７.0.0.1", "http://exam%70le.com", "http://a..b",
+        "http://a.",
         "http://.a", "http://-a.b", "http://a-.b", "http://[::1", "http://::1", "http://[::1]x", "http://[fe80::1%25eth0]",
         "http://[127.0.0.1]", "http://[]", "http://[v1.x]", "http://a[b]", "http://*", "http://a,b", "http://a;b",
     ])
@@ -65,7 +68,9 @@ struct CallAddressTests {
 
     @Test func `random texts are refused or read, and never crash`() {
         var generator = SystemRandomNumberGenerator()
-        let pieces = ["http://", "https://", "[", "]", ":", "::", "@", "/", "?", "#", ".", "1", "127", "0x", "a", "%", "é", "\0"]
+        let pieces = [
+            "http://", "https://", "[", "]", ":", "::", "@", "/", "?", "#", ".", "1", "127", "0x", "a", "%", "é", "\0",
+        ]
         for _ in 0..<5000 {
             let text = (0..<Int.random(in: 0...8, using: &generator))
                 .map { _ in pieces[Int.random(in: 0..<pieces.count, using: &generator)] }.joined()

@@ -136,11 +136,16 @@ struct SessionMachineTests {
                 == [.settle(ids[3], Sample.device, .failed, code: 303)])
     }
 
-    @Test func `channel events are for Carillon clients only`() {
-        let event = Sample.envelope(1, kind: .channelError(code: 503))
+    @Test(
+        arguments: [
+            (.channelClosed, .closed), (.channelError(code: 503), .error(code: 503)),
+            (.pingFailed(.tokenLost), .pingFailed(code: 605)), (.recovered, .recovered),
+        ] as [(Envelope.Kind, ChannelEventFrame.Event)])
+    func `channel events are for Carillon clients only`(kind: Envelope.Kind, written: ChannelEventFrame.Event) {
+        let event = Sample.envelope(1, kind: kind)
         var carillon = open()
         let frame = ServerFrame.channelEvent(
-            .init(channelID: event.channelID.description, version: event.id.description, event: .error(code: 503)))
+            .init(channelID: event.channelID.description, version: event.id.description, event: written))
         #expect(carillon.offered(event, isVolatile: false, at: Sample.now) == [.send(frame)])
         var plain = open(isCarillon: false)
         #expect(

@@ -1,0 +1,259 @@
+import CarillonCore
+import CarillonWire
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import CarillonServer
+
+/// Calls over true sockets, each to a back end that does one thing wrong.
+@Suite(.timeLimit(.minutes(2)))
+struct OutwardCallerTests {
+    /// What names lead to, and how often each was asked for.
+    private final class Names: Sendable {
+        private let answers: Mutex<[String: [[String]]]>
+        private let asked = Mutex<[String]>([])
+
+        /// - Parameter answers: for each name what it leads to the first time, the second time, and so on.
+        init(_ answers: [String: [[String]]]) { self.answers = Mutex(answers) }
+
+        var questions: [String] { asked.withLock { $0 } }
+
+        var lookUp: NameLookUp {
+            NameLookUp { name in
+                self.asked.withLock { $0.append(name) }
+                return self.answers.withLock { answers in
+                    guard var turns = answers[name], let turn = turns.first else { return .notFound("no such name") }
+                    if turns.count > 1 { turns.removeFirst() }
+                    answers[name] = turns
+                    return .addresses(turn.compactMap { NetworkAddress($0) })
+                }
+            }
+        }
+    }
+
+    private func call(
+        _ text: String, _ names: Names = Names(["back.example": [["127.0.0.1"]]]), isPrivateAllowed: Bool = true,
+        authority: TestAuthority? = nil
+    ) async throws -> CallResult {
+        var settings = OutwardSettings()
+        settings.rules.allowsPrivate = isPrivateAllowed
+        settings.answerSeconds = 1
+        settings.lookUp = names.lookUp
+        settings.authorityFile = try authority?.file()
+        let group = MultiThreadedEventLoopGroup.singleton
+        let resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        defer { resolver.shutdown() }
+        let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings)
+        return await caller.call(
+            .init(address: try CallAddress(text), headers: [("webhook-id", "msg_1")], body: Array("{}".utf8)))
+    }
+
+    private func failure(_ result: CallResult) -> PingFailure? {
+        if case .failed(let failure, _) = PingVerdict(result) { failure } else { nil }
+    }
+
+    // MARK: What goes out
+
+    @Test func `a call is one POST with the headers and the body that were asked for, and nothing else`() async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        #expect(try await call("http://back.example:\(backEnd.port)/a/b?c=d") == .answered(status: 204))
+        let request = try #require(backEnd.received.first)
+        #expect(request.head.method == .POST)
+        #expect(request.head.uri == "/a/b?c=d")
+        #expect(request.text == "{}")
+        #expect(
+            request.head.headers.map { $0.name.lowercased() }.sorted()
+                == ["connection", "content-length", "content-type", "host", "user-agent", "webhook-id"])
+        #expect(request.head.headers["host"] == ["back.example:\(backEnd.port)"])
+    }
+
+    @Test func `TLS is spoken with the name of the address, or its number, as the certificate says`() async throws {
+        let authority = try TestAuthority()
+        let backEnd = try await ScriptedBackEnd.start(
+            tls: authority.serverContext(names: ["back.example"], addresses: [[127, 0, 0, 1]]))
+        #expect(
+            try await call("https://back.example:\(backEnd.port)", authority: authority) == .answered(status: 204))
+        #expect(try await call("https://127.0.0.1:\(backEnd.port)", authority: authority) == .answered(status: 204))
+    }
+
+    // MARK: 600 and 601
+
+    @Test func `600: a name that nobody knows`() async throws {
+        #expect(failure(try await call("http://nobody.example")) == .nameNotResolved)
+    }
+
+    @Test func `600: the system's resolver knows no name that is reserved for not being there`() {
+        guard case .notFound = NameLookUp.system.ask("no-such-name.invalid") else {
+            Issue.record("it was resolved")
+            return
+        }
+        guard case .addresses(let addresses) = NameLookUp.system.ask("localhost") else {
+            Issue.record("localhost was not resolved")
+            return
+        }
+        #expect(addresses.allSatisfy { !$0.isPublic })
+    }
+
+    @Test func `601: nobody listens`() async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        let port = backEnd.port
+        try await backEnd.stop()
+        #expect(failure(try await call("http://back.example:\(port)")) == .noConnection)
+    }
+
+    @Test func `601: TLS with a server that does not speak it`() async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        #expect(failure(try await call("https://back.example:\(backEnd.port)")) == .noConnection)
+    }
+
+    // MARK: 602
+
+    enum Certificate: CaseIterable, Sendable {
+        case expired, notYetValid, ofAnotherName, ofAnotherAddress, ofAnUnknownAuthority
+    }
+
+    @Test(arguments: Certificate.allCases)
+    func `602: a certificate that is not valid`(certificate: Certificate) async throws {
+        let authority = try TestAuthority()
+        let context =
+            switch certificate {
+            case .expired: try authority.serverContext(names: ["back.example"], from: -7200, until: -3600)
+            case .notYetValid: try authority.serverContext(names: ["back.example"], from: 3600, until: 7200)
+            case .ofAnotherName: try authority.serverContext(names: ["other.example"])
+            case .ofAnotherAddress: try authority.serverContext(names: ["127.0.0.1"], addresses: [[127, 0, 0, 2]])
+            case .ofAnUnknownAuthority: try TestAuthority().serverContext(names: ["back.example"])
+            }
+        let backEnd = try await ScriptedBackEnd.start(tls: context)
+        let host = certificate == .ofAnotherAddress ? "127.0.0.1" : "back.example"
+        #expect(failure(try await call("https://\(host):\(backEnd.port)", authority: authority)) == .badCertificate)
+        #expect(backEnd.received.isEmpty)
+    }
+
+    // MARK: 603
+
+    @Test(arguments: [
+        ScriptedBackEnd.Answer.stall(""), .stall("HTTP/1.1 200 OK\r\n"),
+        .stall("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"),
+        .stall("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .stall("HTTP/1.1 100 Continue\r\n\r\n"),
+        .trickle("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Slow: yes\r\n\r\n"),
+    ])
+    func `603: an answer that does not come, or does not end`(answer: ScriptedBackEnd.Answer) async throws {
+        let backEnd = try await ScriptedBackEnd.start(answer)
+        let began = ContinuousClock.now
+        #expect(failure(try await call("http://back.example:\(backEnd.port)")) == .noAnswerInTime)
+        #expect(ContinuousClock.now - began < .seconds(10))
+    }
+
+    @Test func `603: TLS that does not begin`() async throws {
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        #expect(failure(try await call("https://back.example:\(port)")) == .noAnswerInTime)
+        try await listener.close()
+    }
+
+    // MARK: 604 and 605
+
+    @Test(arguments: [
+        ScriptedBackEnd.Answer.status(500), .status(404), .status(400), .status(401), .status(304),
+        .bytes("this is not HTTP\r\n\r\n"), .bytes("\u{0}\u{1}\u{2}"), .bytes(""), .bytes("HTTP/1.1 200 OK\r\n"),
+        .bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), .bytes("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"),
+        .bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        .bytes("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+        .flood("HTTP/1.1 200 OK\r\n\r\n", piece: 65_536),
+        .flood("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n", piece: 65_536),
+        .flood("HTTP/1.1 200 OK\r\nX-Long: ", piece: 1000), .flood("", piece: 1000),
+        .bytes("HTTP/1.1 200 OK\r\nContent-Length: 16384\r\n\r\n" + String(repeating: "x", count: 16_384)),
+    ])
+    func `604: an answer that is none, is cut, is too large, or says that something is wrong`(
+        answer: ScriptedBackEnd.Answer
+    ) async throws {
+        let backEnd = try await ScriptedBackEnd.start(answer)
+        let result = try await call("http://back.example:\(backEnd.port)")
+        #expect(failure(result) == .invalidAnswer, "\(result)")
+    }
+
+    @Test(arguments: [301, 302, 303, 307, 308])
+    func `604: a redirect, which is not followed`(status: Int) async throws {
+        let other = try await ScriptedBackEnd.start()
+        let backEnd = try await ScriptedBackEnd.start(
+            .status(status, headers: "Location: http://127.0.0.1:\(other.port)/\r\n"))
+        #expect(failure(try await call("http://back.example:\(backEnd.port)")) == .invalidAnswer)
+        #expect(backEnd.connections == 1)
+        #expect(other.connections == 0)
+    }
+
+    @Test func `605: a back end that says that it lost the token`() async throws {
+        let backEnd = try await ScriptedBackEnd.start(.status(410))
+        #expect(failure(try await call("http://back.example:\(backEnd.port)")) == .tokenLost)
+    }
+
+    @Test(arguments: [
+        ScriptedBackEnd.Answer.status(200), .status(299),
+        .bytes("HTTP/1.1 200 OK\r\nContent-Length: 16000\r\n\r\n" + String(repeating: "x", count: 16_000)),
+        .bytes("HTTP/1.0 200 OK\r\n\r\nuntil the end"),
+        .bytes("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"),
+        .bytes("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+    ])
+    func `every whole answer of 2xx is well`(answer: ScriptedBackEnd.Answer) async throws {
+        let backEnd = try await ScriptedBackEnd.start(answer)
+        #expect(PingVerdict(try await call("http://back.example:\(backEnd.port)")) == .well)
+    }
+
+    // MARK: The guard
+
+    @Test(arguments: [
+        "127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1", "0.0.0.0", "64:ff9b::7f00:1",
+    ])
+    func `a private address behind a public name is not connected to`(address: String) async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        let names = Names(["back.example": [[address]]])
+        let result = try await call("http://back.example:\(backEnd.port)", names, isPrivateAllowed: false)
+        #expect(failure(result) == .noConnection)
+        guard case .failed(_, let detail) = result else { return }
+        #expect(detail.contains("private"))
+        #expect(!detail.contains(address))
+        #expect(backEnd.connections == 0)
+    }
+
+    @Test(arguments: ["http://127.0.0.1", "http://[::1]", "http://[::ffff:127.0.0.1]", "http://0.0.0.0"])
+    func `a private address that was stored while it was allowed is not connected to any more`(text: String) async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        #expect(failure(try await call("\(text):\(backEnd.port)", isPrivateAllowed: false)) == .noConnection)
+        #expect(backEnd.connections == 0)
+    }
+
+    #if os(Linux)
+        /// Two back ends of one port: only the address tells them apart.
+        @Test func `a name is resolved once a call, and the call goes to what it led to then`() async throws {
+            let first = try await ScriptedBackEnd.start(.status(201))
+            let second = try await ScriptedBackEnd.start(.status(202), host: "127.0.0.2", port: first.port)
+            let names = Names(["back.example": [["127.0.0.1"], ["127.0.0.2"]]])
+            #expect(try await call("http://back.example:\(first.port)", names) == .answered(status: 201))
+            #expect(names.questions == ["back.example"])
+            #expect(second.connections == 0)
+            #expect(try await call("http://back.example:\(first.port)", names) == .answered(status: 202))
+            #expect(names.questions.count == 2)
+        }
+
+        @Test func `an address that nobody answers at does not hide another one`() async throws {
+            let backEnd = try await ScriptedBackEnd.start(.status(202), host: "127.0.0.2")
+            let names = Names(["back.example": [["127.0.0.1", "127.0.0.2"]]])
+            #expect(try await call("http://back.example:\(backEnd.port)", names) == .answered(status: 202))
+        }
+    #endif
+
+    @Test func `a name that leads elsewhere the second time is looked at the second time`() async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        let names = Names(["back.example": [["192.0.2.1"], ["127.0.0.1"]]])
+        for _ in 0..<3 {
+            let result = try await call("http://back.example:\(backEnd.port)", names, isPrivateAllowed: false)
+            #expect(failure(result) == .noConnection)
+        }
+        #expect(names.questions.count == 3)
+        #expect(backEnd.connections == 0)
+    }
+}
