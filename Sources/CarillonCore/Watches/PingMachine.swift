@@ -31,7 +31,7 @@ package struct PingMachine: Equatable, Sendable {
     /// The first ping falls anywhere in its interval, and not later than this.
     package static let firstWithinSeconds = 300
     private static let backOffSeconds = 3600
-    private static let makeUpMilliseconds: Int64 = 10_000
+    private static let makeUpSeconds = 10
 
     /// - Parameter chance: A random number.
     package static func firstDue(every intervalSeconds: Int, at now: Timestamp, chance: UInt64) -> Timestamp {
@@ -54,8 +54,8 @@ package struct PingMachine: Equatable, Sendable {
             told = failure
             return Step(news: news, dueAt: due(after: backedOff(intervalSeconds), at: now, chance))
         case .none:
-            return Step(
-                news: nil, dueAt: now.adding(milliseconds: Int64(chance % UInt64(Self.makeUpMilliseconds)) + 1000))
+            let span = UInt64(min(Self.makeUpSeconds, intervalSeconds)) * 1000
+            return Step(news: nil, dueAt: now.adding(milliseconds: Int64(chance % span) + 500))
         }
     }
 

@@ -41,7 +41,7 @@ final class ScriptedBackEnd: Sendable {
     private let state: Mutex<State>
     private let listener: any Channel
 
-    var port: Int { listener.localAddress?.port ?? 0 }
+    let port: Int
     var received: [Received] { state.withLock { $0.received } }
     var connections: Int { state.withLock { $0.connections } }
     /// The most requests that were being answered at one moment.
@@ -54,6 +54,7 @@ final class ScriptedBackEnd: Sendable {
 
     private init(_ listener: any Channel, _ shared: Shared) {
         self.listener = listener
+        port = listener.localAddress?.port ?? 0
         self.state = Mutex(State(answer: shared.answer))
         shared.backEnd.withLock { $0 = Weak(self) }
     }

@@ -1,0 +1,252 @@
+import CarillonCore
+import CarillonWire
+import NIOHTTP1
+import Testing
+
+@testable import CarillonServer
+
+/// A real server, its store, its doors, and back ends that do what the test says.
+@Suite(.timeLimit(.minutes(2)))
+struct WatchTests {
+    private let names = NameLookUp { name in
+        name == "back.example" ? .addresses([.v4(0x7F00_0001)]) : .notFound("no such name")
+    }
+
+    // MARK: Failures and recovery
+
+    @Test(arguments: PingFailure.allCases)
+    func `each failure is told, once, under its own number, and its end is told too`(failure: PingFailure) async throws {
+        let authority = try TestAuthority()
+        let file = try authority.file()
+        let good = try await ScriptedBackEnd.start()
+        let bad: ScriptedBackEnd
+        var address = { (port: Int) in "http://back.example:\(port)/ping" }
+        switch failure {
+        case .nameNotResolved:
+            bad = try await ScriptedBackEnd.start()
+            address = { "http://gone.example:\($0)/ping" }
+        case .noConnection:
+            bad = try await ScriptedBackEnd.start()
+            try await bad.stop()
+        case .badCertificate:
+            bad = try await ScriptedBackEnd.start(tls: authority.serverContext(names: ["other.example"]))
+            address = { "https://back.example:\($0)/ping" }
+        case .noAnswerInTime: bad = try await ScriptedBackEnd.start(.stall(""))
+        case .invalidAnswer: bad = try await ScriptedBackEnd.start(.status(302, headers: "Location: /\r\n"))
+        case .tokenLost: bad = try await ScriptedBackEnd.start(.status(410))
+        }
+        let badAddress = address(bad.port)
+        try await WatchedServer.run(configure: {
+            $0.lookUp = names
+            $0.authorityFile = file
+        }) { server in
+            let channel = try await server.openChannel()
+            let other = try await server.openChannel()
+            _ = try await server.watch(channel, ping: badAddress)
+            let event = try await server.nextEvent(channel)
+            #expect(event.event == "pingFailed")
+            #expect(event.code == failure.rawValue)
+            #expect(event.channelID == channel.id)
+            let shown = try await server.shown(channel)
+            #expect(shown.lastPing?.result == "failed")
+            #expect(shown.lastPing?.code == failure.rawValue)
+            #expect(shown.secret == nil)
+
+            // The channel is open: it takes messages, and the next event is that the back end is well again.
+            let sent = try await server.request(
+                .POST, "/push/\(channel.token)", headers: ["TTL": "60", "Content-Encoding": "identity"], body: "x")
+            #expect(sent.status == 201)
+            #expect(try await server.nextEvent(channel).event == nil)
+            _ = try await server.watch(channel, ping: "http://back.example:\(good.port)/ping")
+            #expect(try await server.nextEvent(channel).event == "recovered")
+            #expect(try await server.shown(channel).lastPing?.result == "answered")
+            #expect(try await server.events(channel, wait: 0).isEmpty)
+            #expect(try await server.events(other, wait: 0).isEmpty)
+        }
+    }
+
+    @Test func `a device that is away finds the present state, however often it changed`() async throws {
+        let backEnd = try await ScriptedBackEnd.start(.status(500))
+        try await WatchedServer.run { server in
+            let channel = try await server.openChannel()
+            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
+            for (count, status) in [(1, 410), (2, 200), (3, 500), (4, 410)] {
+                _ = await backEnd.received(count)
+                backEnd.answer = .status(status)
+            }
+            _ = await backEnd.received(6)
+            let events = try await server.events(channel)
+            #expect(events.map(\.event) == ["pingFailed"])
+            #expect(events.first?.code == 605)
+        }
+    }
+
+    @Test func `ending the watch of a back end that failed is a sign of life, and the last that is heard`() async throws {
+        let backEnd = try await ScriptedBackEnd.start(.status(503))
+        try await WatchedServer.run { server in
+            let channel = try await server.openChannel()
+            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
+            #expect(try await server.nextEvent(channel).event == "pingFailed")
+            #expect(try await server.request(.DELETE, "/push/\(channel.token)/watch").status == 204)
+            #expect(try await server.nextEvent(channel).event == "recovered")
+            let pings = backEnd.received.count
+            try await Task.sleep(for: .seconds(2))
+            #expect(backEnd.received.count <= pings + 1)
+        }
+    }
+
+    // MARK: Calls
+
+    @Test func `a ping names the token, and is signed so that the back end can tell`() async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        try await WatchedServer.run { server in
+            let channel = try await server.openChannel()
+            let made = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)/hook?x=1")
+            #expect(made.secret?.hasPrefix("whsec_") == true)
+            let request = try #require(await backEnd.received(1).first)
+            #expect(request.head.uri == "/hook?x=1")
+            #expect(request.text.contains(#""type":"channel.ping""#))
+            #expect(request.text.contains(#""token":"\#(channel.token)""#))
+            let ids = await backEnd.received(3).flatMap { $0.head.headers["webhook-id"] }
+            #expect(Set(ids).count == ids.count)
+        }
+    }
+
+    @Test func `never two pings at once go to one address, and another address does not wait`() async throws {
+        let slow = try await ScriptedBackEnd.start(.stall(""))
+        let quick = try await ScriptedBackEnd.start()
+        try await WatchedServer.run { server in
+            for _ in 0..<12 {
+                let channel = try await server.openChannel()
+                _ = try await server.watch(channel, ping: "http://127.0.0.1:\(slow.port)")
+            }
+            let channel = try await server.openChannel()
+            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(quick.port)")
+            _ = await quick.received(4)
+            _ = await slow.received(3)
+            #expect(slow.mostUnderWay == 1)
+        }
+    }
+
+    @Test func `the end of a channel is told once, again until it was heard, under one name`() async throws {
+        let backEnd = try await ScriptedBackEnd.start(.status(500))
+        try await WatchedServer.run { server in
+            let channel = try await server.openChannel()
+            _ = try await server.watch(channel, gone: "http://127.0.0.1:\(backEnd.port)/gone")
+            let closed = try await server.request(
+                .DELETE, "/v1/device/channels/\(channel.id)", headers: ["Authorization": "Bearer \(channel.credential)"])
+            #expect(closed.status == 204)
+            _ = await backEnd.received(1)
+            backEnd.answer = .status(200)
+            let calls = await backEnd.received(2)
+            #expect(Set(calls.flatMap { $0.head.headers["webhook-id"] }).count == 1)
+            #expect(calls[0].text == calls[1].text)
+            #expect(calls[0].text.contains(#""type":"channel.disconnected""#))
+            #expect(calls[0].text.contains(#""reason":"unregistered""#))
+            #expect(calls[0].text.contains(channel.token))
+            try await Task.sleep(for: .seconds(2))
+            #expect(backEnd.received.count == 2)
+            #expect(try await server.request(.GET, "/push/\(channel.token)/watch").status == 410)
+        }
+    }
+
+    // MARK: Restarts
+
+    @Test func `pings that are due while the server is away come after its start, once each`() async throws {
+        let directory = WatchedServer.directory()
+        let backEnd = try await ScriptedBackEnd.start()
+        try await WatchedServer.run(directory) { server in
+            for number in 0..<20 {
+                let channel = try await server.openChannel()
+                let wish = PutWatch(
+                    pingAddress: "http://127.0.0.1:\(backEnd.port)/\(number)", pingIntervalSeconds: 2)
+                #expect(try await server.put(wish, on: channel).status == 201)
+            }
+        }
+        let before = backEnd.received.count
+        try await Task.sleep(for: .seconds(2.5))
+        #expect(backEnd.received.count <= before + 1)
+        let began = ContinuousClock.now
+        try await WatchedServer.run(directory) { _ in
+            let pings = await backEnd.received(before + 20)[before...].prefix(20)
+            #expect(ContinuousClock.now - began > .milliseconds(700), "they were spread")
+            #expect(Set(pings.map(\.head.uri)).count >= 17, "each had its turn")
+        }
+    }
+
+    @Test func `a server that stops while a back end hangs does not wait for it, and pings it again`() async throws {
+        let directory = WatchedServer.directory()
+        let backEnd = try await ScriptedBackEnd.start(.stall(""))
+        try await WatchedServer.run(directory, configure: { $0.answerSeconds = 15 }) { server in
+            let channel = try await server.openChannel()
+            _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
+            _ = await backEnd.received(1)
+        }
+        backEnd.answer = .status(204)
+        try await WatchedServer.run(directory) { _ in
+            _ = await backEnd.received(2)
+        }
+    }
+
+    // MARK: Bad input
+
+    @Test func `a watch is refused with a code for each thing that is wrong with it`() async throws {
+        try await WatchedServer.run(configure: {
+            $0.rules.allowsPrivate = false
+            $0.shortestPingSeconds = 15
+        }) { server in
+            let channel = try await server.openChannel()
+            func refusal(_ body: String, _ token: String = channel.token) async throws -> String? {
+                let answer = try await server.request(.PUT, "/push/\(token)/watch", body: body)
+                let problem = try answer.decode(ProblemDocument.self)
+                #expect(problem.status == answer.status)
+                return problem.code
+            }
+            #expect(try await refusal("") == "json_invalid")
+            #expect(try await refusal("{}") == "field_missing")
+            #expect(try await refusal(#"{"pingIntervalSeconds":60}"#) == "field_missing")
+            #expect(try await refusal(#"{"pingAdress":"http://example.com"}"#) == "field_unknown")
+            #expect(try await refusal(#"{"pingAddress":7}"#) == "field_invalid")
+            for seconds in [14, 0, -1, 86_401] {
+                let body = #"{"pingAddress":"http://example.com","pingIntervalSeconds":\#(seconds)}"#
+                #expect(try await refusal(body) == "field_invalid")
+            }
+            for address in ["ftp://example.com", "http://a:b@example.com", "http://0x7f.1", "", "http://[::1"] {
+                #expect(try await refusal(#"{"pingAddress":"\#(address)"}"#) == "watch_address_invalid")
+                #expect(try await refusal(#"{"disconnectAddress":"\#(address)"}"#) == "watch_address_invalid")
+            }
+            for address in ["http://127.0.0.1", "http://[::ffff:10.0.0.1]", "http://localhost", "http://169.254.169.254"] {
+                #expect(try await refusal(#"{"pingAddress":"\#(address)"}"#) == "watch_address_forbidden")
+                #expect(try await refusal(#"{"disconnectAddress":"\#(address)"}"#) == "watch_address_forbidden")
+            }
+            let good = #"{"pingAddress":"http://example.com"}"#
+            #expect(try await refusal(good, "nonsense") == "token_unknown")
+            #expect(try await refusal(good, String(repeating: "A", count: 60)) == "token_unknown")
+            let show = try await server.request(.GET, "/push/\(channel.token)/watch")
+            #expect(try show.decode(ProblemDocument.self).code == "watch_unknown")
+            #expect(try await server.request(.DELETE, "/push/\(channel.token)/watch").status == 404)
+            #expect(try await server.request(.POST, "/push/\(channel.token)/watch").status == 405)
+        }
+    }
+
+    @Test func `the secret is shown once, kept by later puts, and made anew when that is asked for`() async throws {
+        let backEnd = try await ScriptedBackEnd.start()
+        try await WatchedServer.run { server in
+            let channel = try await server.openChannel()
+            let address = "http://127.0.0.1:\(backEnd.port)"
+            let first = try await server.put(PutWatch(disconnectAddress: address), on: channel)
+            #expect(first.status == 201)
+            #expect(first.headers["cache-control"] == ["no-store"])
+            let secret = try #require(try first.decode(WatchBody.self).secret)
+            let second = try await server.put(PutWatch(pingAddress: address), on: channel)
+            #expect(second.status == 200)
+            let body = try second.decode(WatchBody.self)
+            #expect(body.secret == nil)
+            #expect(body.disconnectAddress == nil)
+            #expect(body.pingIntervalSeconds == 60)
+            let third = try await server.put(PutWatch(pingAddress: address, renewSecret: true), on: channel)
+            let renewed = try #require(try third.decode(WatchBody.self).secret)
+            #expect(renewed != secret)
+        }
+    }
+}

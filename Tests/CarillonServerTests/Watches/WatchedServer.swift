@@ -1,0 +1,129 @@
+import AsyncHTTPClient
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import Foundation
+import Logging
+import NIOCore
+import NIOHTTP1
+
+/// A whole server in this process, with one app, and the ways to it that a device and a back end have.
+struct WatchedServer: Sendable {
+    let core: Core
+    let address: String
+
+    struct Answer: Sendable {
+        var status: Int
+        var headers: HTTPHeaders
+        var text: String
+
+        func decode<Body: Decodable>(_ type: Body.Type) throws -> Body {
+            try JSONDecoder().decode(type, from: Data(text.utf8))
+        }
+    }
+
+    /// A channel, as its device and its back end have it.
+    struct Channel: Sendable {
+        let token: String
+        let id: String
+        let credential: String
+    }
+
+    static func directory() -> String {
+        FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
+    }
+
+    /// Serves while the closure runs. Back ends are at this machine, pings may be a second apart.
+    static func run(
+        _ directory: String = directory(), configure: (inout OutwardSettings) -> Void = { _ in },
+        _ body: @Sendable (WatchedServer) async throws -> Void
+    ) async throws {
+        var settings = ServerSettings(port: 0, dataDirectory: directory)
+        settings.outward.rules.allowsPrivate = true
+        settings.outward.shortestPingSeconds = 1
+        settings.outward.answerSeconds = 1
+        configure(&settings.outward)
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
+        let server = CarillonServer(settings: settings, logger: logger) { began.yield($0) }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { began.finish() }
+                try await server.run()
+            }
+            for await running in running {
+                try await body(WatchedServer(core: running.core, address: "http://127.0.0.1:\(running.port)"))
+                break
+            }
+            group.cancelAll()
+            while let result = await group.nextResult() {
+                if case .failure(let error) = result, !(error is CancellationError) { throw error }
+            }
+        }
+    }
+
+    func request(
+        _ method: HTTPMethod, _ path: String, headers: HTTPHeaders = [:], body: String? = nil
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: address + path)
+        request.method = method
+        request.headers = headers
+        if let body { request.body = .bytes(Array(body.utf8)) }
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let bytes = try await response.body.collect(upTo: 1 << 20)
+        return Answer(status: Int(response.status.code), headers: response.headers, text: String(buffer: bytes))
+    }
+
+    func openChannel() async throws -> Channel {
+        let app = try AppID.checked("com.example.app")
+        if try await core.apps.serial(of: app) == nil { _ = try await core.apps.create(app) }
+        let (device, credential) = try await core.devices.register(app: app)
+        var random = SystemRandomNumberGenerator()
+        let id = ChannelID.random(using: &random)
+        let registration = try await core.channels.register(id, device: device.serial, name: nil, vapidKey: nil)
+        return Channel(token: registration.token, id: id.description, credential: credential.text)
+    }
+
+    func put(_ wish: PutWatch, on channel: Channel) async throws -> Answer {
+        let body = String(decoding: try JSONEncoder().encode(wish), as: UTF8.self)
+        return try await request(.PUT, "/push/\(channel.token)/watch", body: body)
+    }
+
+    /// Watches a channel, with pings a second apart.
+    func watch(_ channel: Channel, ping: String? = nil, gone: String? = nil) async throws -> WatchBody {
+        let wish = PutWatch(
+            pingAddress: ping, pingIntervalSeconds: ping == nil ? nil : 1, disconnectAddress: gone)
+        return try await put(wish, on: channel).decode(WatchBody.self)
+    }
+
+    func shown(_ channel: Channel) async throws -> WatchBody {
+        try await request(.GET, "/push/\(channel.token)/watch").decode(WatchBody.self)
+    }
+
+    struct Event: Decodable, Equatable, Sendable {
+        var event: String?
+        var code: Int?
+        var channelID: String
+        var version: String
+    }
+
+    /// What waits for the device, as soon as something does.
+    func events(_ channel: Channel, wait: Int = 10) async throws -> [Event] {
+        struct Page: Decodable { var envelopes: [Event] }
+        let answer = try await request(
+            .GET, "/v1/inbox?wait=\(wait)", headers: ["Authorization": "Bearer \(channel.credential)"])
+        return try answer.decode(Page.self).envelopes
+    }
+
+    /// The next event, acknowledged.
+    func nextEvent(_ channel: Channel) async throws -> Event {
+        while true {
+            guard let event = try await events(channel).first else { continue }
+            _ = try await request(
+                .POST, "/v1/inbox/results", headers: ["Authorization": "Bearer \(channel.credential)"],
+                body: #"{"results":[{"version":"\#(event.version)","result":"acknowledged"}]}"#)
+            return event
+        }
+    }
+}
