@@ -6,4 +6,5 @@
 // and `RandomSource`.
 //
 // Start with `Delivery/Publisher.swift`, then `Inbox/CommitQueue.swift`, `Delivery/EnvelopeWindow.swift` and
-// `Sessions/SessionMachine.swift`: the four that decide what is delivered, when, and who is told.
+// `Sessions/SessionMachine.swift`: the four that decide what is delivered, when, and who is told. What back ends are
+// told, and when they are pinged, begins in `Watches/PingMachine.swift` and `Watches/CallRounds.swift`.

@@ -40,6 +40,9 @@ final class DirectoryLock: Sendable {
     deinit { release() }
 
     func release() {
-        if isHeld.exchange(false, ordering: .relaxed) { close(descriptor) }
+        guard isHeld.exchange(false, ordering: .relaxed) else { return }
+        // A child that is just being started may hold the descriptor for a moment longer.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
     }
 }

@@ -5,3 +5,4 @@
 // which reads one request after the other. A WebSocket handshake makes it a `Sockets/SocketHandler.swift`, which feeds
 // the core's `SessionMachine`; a sender's message goes straight to `HTTP/PublishDoor.swift`; everything else goes
 // through Hummingbird's router to the routes in `HTTP/`. Each decodes, calls one function of the core, encodes.
+// Calls to back ends leave by `Outward/`, when `Watches/WatchRunner.swift` finds them due.

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonSQLite
 import CarillonWire
+import Foundation
 import Logging
 import Synchronization
 import Testing
@@ -129,7 +130,8 @@ struct CallRoundsTests {
     }
 
     /// Each watch has a back end of its own, so that nothing but the schedule spreads the calls.
-    @Test func `ten thousand watches make no burst, at first, later, or after the server was away`() async throws {
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["CARILLON_SANITIZED"] == nil, "it is about numbers, not threads"))
+    func `ten thousand watches make no burst, at first, later, or after the server was away`() async throws {
         let world = try await World()
         let watches = 10_000
         let interval = 60

@@ -133,6 +133,7 @@ struct CommandLineTests {
         Fault(73, "serve", "--data", "/proc/nowhere"),
         Fault(64, "serve", "--data", "/tmp/x", "--listen", "nonsense"),
         Fault(66, "serve", "--data", "/tmp/x", "--config", "/nowhere.json"),
+        Fault(66, "serve", "--data", "/tmp/x", "--outward-ca", "/nowhere.pem"),
         Fault(0, "--help"), Fault(0, "serve", "--help"), Fault(0, "listen", "--help"),
     ]
 

@@ -34,6 +34,7 @@ struct OutwardCaller: Sendable {
         rules = settings.rules
         answerTime = .seconds(Int64(settings.answerSeconds))
         var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
         if let file = settings.authorityFile { configuration.additionalTrustRoots = [.file(file)] }
         tls = try NIOSSLContext(configuration: configuration)
@@ -65,6 +66,7 @@ struct OutwardCaller: Sendable {
         for (index, address) in addresses.enumerated() {
             let time = (end - .now()).nanoseconds / Int64(addresses.count - index)
             guard time > 0 else { break }
+            guard !Task.isCancelled else { return .notMade(reason: "the server stops") }
             do {
                 let exchange = try await begin(post, to: address, within: .nanoseconds(time))
                 return await exchange.result()

@@ -78,6 +78,7 @@ final class WatchRunner: Service {
             pace.withLock { $0.began(calls.count) }
             return calls
         } catch {
+            if Task.isCancelled { return [] }
             logger.error("due calls could not be read", metadata: ["reason": "\(error)"])
             return []
         }

@@ -255,6 +255,18 @@ struct ClientSessionTests {
         #expect(Self.receive(.channelEvent(event), &session) == [.send(.ack([.init(version: "e", code: 100)]))])
     }
 
+    @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
+    func `news of the back end leaves the channel and its withdrawals as they are`(event: ChannelEventFrame.Event) {
+        var session = Self.live(Self.stored(.open))
+        let frame = ChannelEventFrame(channelID: Self.id.description, version: "e", event: event)
+        let actions = Self.receive(.channelEvent(frame), &session)
+        #expect(actions.last == .send(.ack([.init(version: "e", code: 100)])))
+        #expect(session.channels[Self.name]?.state == .open)
+        session.withdrawals.insert(Self.id)
+        _ = Self.receive(.channelEvent(frame), &session)
+        #expect(session.withdrawals == [Self.id])
+    }
+
     // MARK: Messages
 
     @Test(arguments: [PushChannelState.open, .disconnecting])
