@@ -34,6 +34,7 @@ struct WatchTransaction {
                 ON CONFLICT (channel) DO UPDATE SET revision = revision + 1, ping_address = excluded.ping_address,
                     ping_interval = excluded.ping_interval, ping_peer = excluded.ping_peer, due_at = excluded.due_at,
                     disconnect_address = excluded.disconnect_address, token = excluded.token, failures = 0,
+                    last_at = CASE WHEN ping_address IS excluded.ping_address THEN last_at END,
                     secret = CASE WHEN ? THEN excluded.secret ELSE secret END
                 """,
             arguments: [

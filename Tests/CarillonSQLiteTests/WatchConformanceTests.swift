@@ -157,6 +157,20 @@ struct WatchConformanceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `what a ping found is of its address, and what the channel believes is not`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        _ = try await fixture.put(fixture.wish())
+        let call = try #require(try await fixture.lease(at: start).first)
+        _ = try await fixture.store.record(
+            fixture.record(call, told: .tokenLost, due: start.adding(seconds: 60), code: .tokenLost))
+        let same = try await fixture.put(fixture.wish(every: 90)).watch
+        #expect(same.lastPing?.failure == .tokenLost)
+        let other = try await fixture.put(fixture.wish(ping: "http://other.example")).watch
+        #expect(other.lastPing == nil)
+        #expect(other.machine.told == .tokenLost)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `no more is leased than was asked for, the longest overdue first`(kind: StoreKind) async throws {
         let fixture = try await WatchFixture(kind)
         for number in 3...8 {

@@ -296,6 +296,11 @@ def test_addresses_that_are_read_in_two_ways_or_none_are_refused(server, channel
     assert_problem(watch(channel, pingAddress=address), 400, "watch_address_invalid")
 
 
+def test_a_server_for_development_calls_this_machine(make_server, back_end):
+    channel = make_server(CARILLON_DEV="true").register_device().open_channel()
+    assert watch(channel, disconnectAddress=back_end.url).status_code == 201
+
+
 def test_a_name_that_leads_to_this_machine_is_found_out_when_it_is_called(make_server, back_end):
     """`localtest.me` and the like lead to 127.0.0.1; here the machine's own name does."""
     import socket
