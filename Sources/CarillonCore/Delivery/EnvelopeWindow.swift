@@ -54,13 +54,13 @@ package struct EnvelopeWindow: Sendable {
     package enum Withdrawal: Hashable, Sendable {
         /// The envelope at a position: it was cancelled or replaced, or expired.
         case envelope(Int64)
-        /// The messages of a channel that was closed. Events of the channel itself stay.
+        /// The messages of a channel that was closed, and news of its back end. What tells of the end stays.
         case messages(of: ChannelSerial)
     }
 
     private struct Slot {
         var id: MessageID
-        /// Nil for an event of a channel.
+        /// Nil for what tells of a channel's end.
         var channel: ChannelSerial?
         var expiresAt: Timestamp
         var bytes: Int32
@@ -146,7 +146,7 @@ package struct EnvelopeWindow: Sendable {
     private func isWithdrawn(_ envelope: Envelope) -> Bool {
         guard !withdrawn.isEmpty else { return false }
         return withdrawn.contains(.envelope(envelope.position))
-            || envelope.isMessage && withdrawn.contains(.messages(of: envelope.channel))
+            || envelope.endsWithChannel && withdrawn.contains(.messages(of: envelope.channel))
     }
 
     /// The device answered for an envelope.
@@ -170,7 +170,7 @@ package struct EnvelopeWindow: Sendable {
         bytes += envelope.byteCount
         slots.append(
             Slot(
-                id: envelope.id, channel: envelope.isMessage ? envelope.channel : nil,
+                id: envelope.id, channel: envelope.endsWithChannel ? envelope.channel : nil,
                 expiresAt: isVolatile ? now.adding(seconds: Envelope.volatileGraceSeconds) : envelope.expiresAt,
                 bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
     }

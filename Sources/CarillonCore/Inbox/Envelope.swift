@@ -55,8 +55,12 @@ package struct Envelope: Equatable, Sendable {
 
     package static let overhead = 128
 
-    package var isMessage: Bool {
-        if case .message = kind { true } else { false }
+    /// Whether the end of the channel is the end of the envelope too. What tells of the end stays.
+    package var endsWithChannel: Bool {
+        switch kind {
+        case .message, .pingFailed, .recovered: true
+        case .channelClosed, .channelError: false
+        }
     }
 
     /// TTL 0: given to a connection or lost, never kept.

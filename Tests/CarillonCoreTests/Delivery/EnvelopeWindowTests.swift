@@ -81,7 +81,8 @@ struct EnvelopeWindowTests {
         _ = window.began()
         _ = window.withdrew(.messages(of: ChannelSerial(1)))
         let closed = Sample.envelope(2, kind: .channelClosed)
-        let loaded = window.loaded([Sample.envelope(1), closed], isComplete: true, at: Sample.now)
+        let news = Sample.envelope(3, kind: .pingFailed(.noConnection))
+        let loaded = window.loaded([Sample.envelope(1), closed, news], isComplete: true, at: Sample.now)
         #expect(loaded.give.map(\.position) == [2])
     }
 
