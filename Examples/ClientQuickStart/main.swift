@@ -30,6 +30,9 @@ events: for try await event in presence.events {
     case .error(let code):
         print("failed with code \(code): \(client.lastFailure?.message ?? "the server gave no reason")")
         break events
+    case .pingFailed, .recovered:
+        // Told only when your backend asked the server to look after it.
+        break
     }
 }
 

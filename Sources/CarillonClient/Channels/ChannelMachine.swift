@@ -11,7 +11,8 @@ import CarillonWire
 /// | closed, error | `connectRequested` → connecting |
 ///
 /// Any other fact changes nothing: it is refused when it came from the app, and ignored when it came from the server,
-/// which may repeat itself. The loss of a connection is not a fact here.
+/// which may repeat itself. The loss of a connection is not a fact here. `pingFailed` and `recovered` are told while the
+/// channel is open or disconnecting, and never change its state.
 struct ChannelMachine: Hashable, Sendable {
     /// What the app is told.
     enum Action: Equatable, Sendable {
@@ -19,6 +20,8 @@ struct ChannelMachine: Hashable, Sendable {
         case tellOpened(token: String, host: String)
         case tellClosed(token: String)
         case tellError(code: Int)
+        case tellPingFailed(code: Int)
+        case tellRecovered
     }
 
     private(set) var state = PushChannelState.none
@@ -28,15 +31,24 @@ struct ChannelMachine: Hashable, Sendable {
     private(set) var endpoint: ChannelEndpoint?
     /// The code with which the channel failed; nil unless it did.
     private(set) var lastErrorCode: Int?
+    /// What messages are decrypted with; nil for a channel that takes them as they come.
+    private(set) var keys: SubscriptionKeys?
+    /// Whether the app's backend does not have the token, as far as is known here.
+    private(set) var isTokenDue = false
 
     init() {}
 
     /// Restores a channel from the store.
-    init(state: PushChannelState, channelID: ChannelID?, endpoint: ChannelEndpoint?, lastErrorCode: Int?) {
+    init(
+        state: PushChannelState, channelID: ChannelID?, endpoint: ChannelEndpoint?, lastErrorCode: Int?,
+        keys: SubscriptionKeys? = nil, isTokenDue: Bool = false
+    ) {
         self.state = state
         self.channelID = channelID
         self.endpoint = endpoint
         self.lastErrorCode = lastErrorCode
+        self.keys = keys
+        self.isTokenDue = isTokenDue
     }
 
     /// Whether messages for the channel are shown to the app.
@@ -44,7 +56,8 @@ struct ChannelMachine: Hashable, Sendable {
 
     // MARK: Facts from the app
 
-    mutating func connectRequested(as channelID: ChannelID) throws(PushError) {
+    /// - Parameter keys: New ones for a channel of encrypted messages, as the token is a new one.
+    mutating func connectRequested(as channelID: ChannelID, keys: SubscriptionKeys? = nil) throws(PushError) {
         switch state {
         case .connecting: throw PushError(.alreadyConnecting, "connect() was called on a channel that is connecting.")
         case .open: throw PushError(.alreadyOpen, "connect() was called on a channel that is open.")
@@ -53,7 +66,8 @@ struct ChannelMachine: Hashable, Sendable {
                 .stillDisconnecting, "connect() was called on a channel that is disconnecting; wait until it is closed."
             )
         case .none, .closed, .error:
-            self = ChannelMachine(state: .connecting, channelID: channelID, endpoint: nil, lastErrorCode: nil)
+            self = ChannelMachine(
+                state: .connecting, channelID: channelID, endpoint: nil, lastErrorCode: nil, keys: keys)
         }
     }
 
@@ -78,6 +92,7 @@ struct ChannelMachine: Hashable, Sendable {
         guard state == .connecting else { return .none }
         state = .open
         self.endpoint = endpoint
+        isTokenDue = true
         return .tellOpened(token: endpoint.token, host: endpoint.host)
     }
 
@@ -110,14 +125,32 @@ struct ChannelMachine: Hashable, Sendable {
     /// The server does not know the device any more, and so none of its channels.
     mutating func deviceLost() -> Action { failedByServer(code: ChannelErrorCode.deviceUnknown) }
 
+    /// The server could not reach the backend at the address that it gave.
+    mutating func pingFailed(code: Int) -> Action {
+        guard receivesMessages else { return .none }
+        if code == PushChannelEvent.PingFailure.tokenLost.code { isTokenDue = true }
+        return .tellPingFailed(code: code)
+    }
+
+    mutating func recovered() -> Action { receivesMessages ? .tellRecovered : .none }
+
+    /// The app's backend took the token. Answers false when there is another one by now, or none.
+    mutating func tokenDelivered(_ token: String) -> Bool {
+        guard isTokenDue, state == .open, endpoint?.token == token else { return false }
+        isTokenDue = false
+        return true
+    }
+
     private mutating func close() -> Action {
         state = .closed
+        isTokenDue = false
         return .tellClosed(token: endpoint?.token ?? "")
     }
 
     private mutating func fail(_ code: Int) -> Action {
         state = .error
         lastErrorCode = code
+        isTokenDue = false
         return .tellError(code: code)
     }
 }

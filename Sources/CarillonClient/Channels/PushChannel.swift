@@ -30,6 +30,14 @@ public final class PushChannel: Sendable {
     /// The URL that a backend posts messages to (RFC 8030's push resource); it has the token in it.
     public var endpoint: String? { machine.endpoint?.text }
 
+    /// What encrypts messages to this channel; nil unless it was connected with `encrypted`, and before the first
+    /// opening.
+    public var subscription: PushSubscription? {
+        let machine = machine
+        guard let keys = machine.keys, let endpoint = machine.endpoint else { return nil }
+        return PushSubscription(keys, endpoint: endpoint)
+    }
+
     /// The host of ``endpoint``.
     public var host: String? { machine.endpoint?.host }
 
@@ -47,16 +55,22 @@ public final class PushChannel: Sendable {
     /// The wish is durable when this returns, and the state is ``PushChannelState/connecting``. Exactly one event
     /// follows: ``PushChannelEvent/opened(token:host:)`` or ``PushChannelEvent/error(code:)``. Without a connection the
     /// channel waits for one, however long that takes and across restarts, unless there is a time-out.
-    /// - Parameter timeout: how long to wait for the answer, in this process; then the channel fails with code 0, and
-    ///   a registration that may have reached the server is withdrawn. Nil waits for ever.
+    /// - Parameters:
+    ///   - timeout: how long to wait for the answer, in this process; then the channel fails with code 0, and a
+    ///     registration that may have reached the server is withdrawn. Nil waits for ever.
+    ///   - encrypted: whether the channel makes itself keys, new ones with each token, and takes nothing but messages
+    ///     that were encrypted with its ``subscription`` (RFC 8291; `aesgcm` of older senders too). The app is shown
+    ///     what the sender wrote. What cannot be decrypted is not shown: it is logged, and its sender can learn of it,
+    ///     by the outcome `failed` with code 101. A message without a body needs no key.
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyConnecting``, ``PushError/Code/alreadyOpen`` or
     ///   ``PushError/Code/stillDisconnecting``, or with ``PushError/Code/storageUnavailable``; nothing has changed
     ///   then. Cancelling the task does not take the wish back.
-    public func connect(timeout: Duration? = nil) async throws(PushError) {
+    public func connect(timeout: Duration? = nil, encrypted: Bool = false) async throws(PushError) {
         let identifier = identifier
         let id = runner.makeChannelID()
+        let keys = encrypted ? SubscriptionKeys() : nil
         try await runner.perform { (session, context) throws(PushError) in
-            try session.connectRequested(identifier, as: id, deadline: timeout.map { context.now + $0 })
+            try session.connectRequested(identifier, as: id, keys: keys, deadline: timeout.map { context.now + $0 })
         }
     }
 
@@ -80,6 +94,8 @@ public final class PushChannel: Sendable {
         case .change(.tellOpened(let token, let host)): .opened(token: token, host: host)
         case .change(.tellClosed(let token)): .closed(token: token)
         case .change(.tellError(let code)): .error(code: code)
+        case .change(.tellPingFailed(let code)): .pingFailed(.init(code: code))
+        case .change(.tellRecovered): .recovered
         case .change(.none): nil
         case .message(let frame): .message(PushMessage(frame, channel: identifier, runner: runner))
         }

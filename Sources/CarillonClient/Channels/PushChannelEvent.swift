@@ -13,4 +13,33 @@ public enum PushChannelEvent: Sendable {
     case error(code: Int)
     /// A message came. It counts as handled when the next event is asked for.
     case message(PushMessage)
+    /// The backend registered an address that the server looks at now and then, and it did not answer as it should.
+    /// The channel is open still. Told once, until something changes.
+    ///
+    /// After ``PingFailure/tokenLost`` the backend must be given the token again: set
+    /// ``PushChannel/setTokenDelivery(_:)``, and it is.
+    case pingFailed(PingFailure)
+    /// The backend answers again, after ``pingFailed(_:)``.
+    case recovered
+
+    /// Why a backend's address did not answer, in the numbers of the Push Channel.
+    public struct PingFailure: Hashable, Sendable {
+        /// 600–605; more may come.
+        public let code: Int
+
+        init(code: Int) { self.code = code }
+
+        /// 600: the name in the address could not be resolved.
+        public static let nameNotResolved = PingFailure(code: 600)
+        /// 601: no connection came about.
+        public static let noConnection = PingFailure(code: 601)
+        /// 602: the certificate is not valid.
+        public static let badCertificate = PingFailure(code: 602)
+        /// 603: no answer came in time.
+        public static let noAnswerInTime = PingFailure(code: 603)
+        /// 604: what came is no valid answer.
+        public static let invalidAnswer = PingFailure(code: 604)
+        /// 605: the backend says that it lost the token.
+        public static let tokenLost = PingFailure(code: 605)
+    }
 }

@@ -4,11 +4,11 @@ extension ClientSession {
     // MARK: Facts from the app
 
     mutating func connectRequested(
-        _ identifier: String, as channelID: ChannelID, deadline: ContinuousClock.Instant?
+        _ identifier: String, as channelID: ChannelID, keys: SubscriptionKeys? = nil, deadline: ContinuousClock.Instant?
     ) throws(PushError) -> [SessionAction] {
         var channel = channels[identifier] ?? ChannelMachine()
         let former = channel.channelID
-        try channel.connectRequested(as: channelID)
+        try channel.connectRequested(as: channelID, keys: keys)
         channels[identifier] = channel
         if let former { identifiers[former] = nil }
         identifiers[channelID] = identifier
@@ -46,7 +46,9 @@ extension ClientSession {
 
     // MARK: Facts from the server
 
-    mutating func registrationAnswered(_ answer: ServerFrame.Registered) -> [SessionAction] {
+    mutating func registrationAnswered(
+        _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
         guard let id = ChannelID(answer.channelID), let identifier = identifiers[id] else { return [] }
         return change(identifier) { channel in
             switch (answer.status, answer.pushEndpoint.flatMap(ChannelEndpoint.init)) {
@@ -54,7 +56,7 @@ extension ClientSession {
             case (400..<500, _): channel.registrationFailed(code: ChannelErrorCode.registrationRefused)
             default: channel.registrationFailed(code: ChannelErrorCode.server.lowerBound)
             }
-        }
+        } + deliverTokens(at: now)
     }
 
     mutating func unregistrationAnswered(
@@ -69,7 +71,7 @@ extension ClientSession {
         return identifiers[id].map { change($0) { $0.unregistered() } } ?? []
     }
 
-    mutating func channelEventReceived(_ frame: ChannelEventFrame) -> [SessionAction] {
+    mutating func channelEventReceived(_ frame: ChannelEventFrame, at now: ContinuousClock.Instant) -> [SessionAction] {
         var actions: [SessionAction] = []
         if let id = ChannelID(frame.channelID) {
             if frame.event.isEnd, withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
@@ -78,11 +80,14 @@ extension ClientSession {
                     switch frame.event {
                     case .closed: channel.closedByServer()
                     case .error(let code): channel.failedByServer(code: code)
-                    case .pingFailed, .recovered: .none
+                    case .pingFailed(let code): channel.pingFailed(code: code)
+                    case .recovered: channel.recovered()
                     }
                 }
+                if frame.event == .pingFailed(code: PushChannelEvent.PingFailure.tokenLost.code) { tokenLost(identifier) }
             }
         }
+        actions += deliverTokens(at: now)
         return actions + [.send(HandledMessage(id: frame.version, code: ResultCode.delivered).frame)]
     }
 

@@ -15,13 +15,13 @@ extension ClientSession {
         case (.identifying, _), (.live, .hello):
             return close(.protocolError)
         case (.live, .register(let answer)):
-            return registrationAnswered(answer)
+            return registrationAnswered(answer, at: now)
         case (.live, .unregister(let channelID, let status)):
             return unregistrationAnswered(channelID, status: status, at: now)
         case (.live, .notification(let message)):
             return notificationReceived(message, handledCode: handledCode)
         case (.live, .channelEvent(let event)):
-            return channelEventReceived(event)
+            return channelEventReceived(event, at: now)
         case (.live, .caughtUp):
             schedule.succeeded()
             return []
@@ -59,8 +59,18 @@ extension ClientSession {
             // Nobody will ever take it, and it must not stop what comes behind it.
             return [.send(HandledMessage(id: id, code: ResultCode.notDelivered).frame)]
         }
+        var shown = message
+        if let keys = channels[identifier]?.keys, let coding = message.coding {
+            do {
+                shown.body = try keys.decrypt(message.body, coding)
+                shown.coding = ContentCoding(.identity)
+            } catch {
+                let result = HandledMessage(id: id, code: ResultCode.undecryptable)
+                return [.send(result.frame), .noteUndecryptable(id: id, identifier, error)]
+            }
+        }
         guard undecided.count < Self.undecidedLimit else { return close(.policy) }
         undecided.insert(id)
-        return [.deliver(.message(message), to: identifier)]
+        return [.deliver(.message(shown), to: identifier)]
     }
 }

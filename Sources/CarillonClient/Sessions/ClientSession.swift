@@ -61,6 +61,8 @@ struct ClientSession: Sendable {
     var identifiers: [ChannelID: String]
     var withdrawals: Set<ChannelID>
     var connectDeadlines: [String: ContinuousClock.Instant] = [:]
+    /// Of the channels whose tokens the app wants delivered.
+    var tokenDeliveries: [String: TokenDelivery] = [:]
     /// Messages that the app has, or will be shown, and has not answered.
     var undecided: Set<String> = []
     var queuedResults: [HandledMessage] = []
@@ -96,6 +98,7 @@ struct ClientSession: Sendable {
     /// When `timerFired` has something to do; nil when nothing is timed.
     var deadline: ContinuousClock.Instant? {
         var deadlines = Array(connectDeadlines.values)
+        if phase != .stopped, let nextTokenDelivery { deadlines.append(nextTokenDelivery) }
         switch phase {
         case .waiting(let until), .identifying(let until): deadlines.append(until)
         case .live:
@@ -108,13 +111,14 @@ struct ClientSession: Sendable {
 
     // MARK: Running
 
-    mutating func started() -> [SessionAction] {
+    mutating func started(at now: ContinuousClock.Instant) -> [SessionAction] {
         guard phase == .stopped else { return [] }
-        return goOn()
+        return goOn() + deliverTokens(at: now)
     }
 
     mutating func stopped() -> [SessionAction] {
         phase = .stopped
+        pauseTokenDeliveries()
         return endConnection(network: availability.network)
     }
 
@@ -123,6 +127,7 @@ struct ClientSession: Sendable {
         for (identifier, deadline) in connectDeadlines where deadline <= now {
             actions += connectTimedOut(identifier)
         }
+        actions += deliverTokens(at: now)
         switch phase {
         case .waiting(let until) where until <= now:
             actions += goOn()

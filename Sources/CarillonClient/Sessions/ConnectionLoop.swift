@@ -12,7 +12,7 @@ struct ConnectionLoop: Sendable {
     private var logger: Logger { runner.logger }
 
     func run() async {
-        await take("started") { session, _ in session.started() }
+        await take("started") { session, context in session.started(at: context.now) }
         while !Task.isCancelled {
             switch runner.move {
             case .rest: await runner.wakes.wait()

@@ -7,6 +7,10 @@ enum SessionAction: Equatable, Sendable {
     case closeSocket(code: UInt16)
     case deliver(ChannelInbox.Entry, to: String)
     case tellAvailability(Availability)
+    /// Ask the app's hook, and say `tokenDelivered` or `tokenDeliveryFailed`.
+    case deliverToken(PushChannelAddress, to: String)
+    /// A message was answered for that the app will not see.
+    case noteUndecryptable(id: String, String, DecryptionFault)
     /// There is something to do beside the socket: look at `move`.
     case wake
 }

@@ -33,6 +33,7 @@ final class SessionRunner: Sendable {
     private let connection = Mutex<WebSocketConnection?>(nil)
     private let inboxes = Mutex<[String: ChannelInbox]>([:])
     private let liveIdentifiers = Mutex<Set<String>>([])
+    private let tokenDeliverers = Mutex<[String: PushChannel.TokenDeliverer]>([:])
     private let alarm = Mutex<(at: ContinuousClock.Instant, task: Scheduled<Void>)?>(nil)
     /// Says that there may be something to do beside the socket. Awaited by one loop at a time.
     let wakes = SignalBox()
@@ -97,6 +98,36 @@ final class SessionRunner: Sendable {
         inbox(of: identifier).remove(messageID: message.id)
     }
 
+    func setTokenDelivery(_ deliver: PushChannel.TokenDeliverer?, of identifier: String) {
+        tokenDeliverers.withLock { $0[identifier] = deliver }
+        let isSet = deliver != nil
+        store.schedule { database in
+            // Nothing is written, so that nothing can fail.
+            _ = self.step(
+                { session, context in session.tokenDeliverySet(identifier, isSet: isSet, at: context.now) }, database)
+        }
+    }
+
+    private func deliver(_ address: PushChannelAddress, of identifier: String) {
+        guard let deliver = tokenDeliverers.withLock({ $0[identifier] }) else { return }
+        // Ends with the app's hook, which is asked for one address at a time.
+        Task {
+            do {
+                try await deliver(address)
+                try await perform { session, context in
+                    session.tokenDelivered(identifier, token: address.token, at: context.now)
+                }
+            } catch {
+                logger.info(
+                    "The token was not delivered", metadata: ["channel": "\(identifier)", "reason": "\(type(of: error))"])
+                // Nothing is written by this.
+                try? await perform { session, context in
+                    session.tokenDeliveryFailed(identifier, at: context.now, random: context.random)
+                }
+            }
+        }
+    }
+
     /// Begins to send on a connection.
     func attach(_ connection: WebSocketConnection) {
         self.connection.withLock { $0 = connection }
@@ -134,6 +165,11 @@ final class SessionRunner: Sendable {
         case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)
         case .deliver(let entry, let identifier): inbox(of: identifier).append(entry)
         case .tellAvailability(let present): availability.post(present)
+        case .deliverToken(let address, let identifier): deliver(address, of: identifier)
+        case .noteUndecryptable(let id, let identifier, let fault):
+            logger.warning(
+                "A message could not be decrypted",
+                metadata: ["id": "\(id)", "channel": "\(identifier)", "reason": "\(fault.rawValue)"])
         case .wake: wakes.send()
         }
     }

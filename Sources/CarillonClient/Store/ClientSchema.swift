@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 1
+    static let version = 2
 
     /// Makes the tables in an empty file; refuses, without a change, a file that is damaged, foreign or newer.
     static func prepare(_ database: Database) throws {
@@ -28,6 +28,20 @@ enum ClientSchema {
         guard verdict == "ok" else {
             throw PushError(.storageDamaged, "The storage is damaged (\(verdict)); it was left as it is.")
         }
+        if found == 1 { try addKeys(database) }
+    }
+
+    private static func addKeys(_ database: Database) throws {
+        try database.inTransaction(.immediate) {
+            try database.execute(
+                sql: """
+                    ALTER TABLE channel ADD COLUMN private_key BLOB;
+                    ALTER TABLE channel ADD COLUMN auth_secret BLOB;
+                    ALTER TABLE channel ADD COLUMN token_due INTEGER NOT NULL DEFAULT 0;
+                    PRAGMA user_version = 2;
+                    """)
+            return .commit
+        }
     }
 
     private static func create(_ database: Database) throws {
@@ -50,7 +64,10 @@ enum ClientSchema {
                         state TEXT NOT NULL,
                         channel_id TEXT,
                         endpoint TEXT,
-                        error_code INTEGER
+                        error_code INTEGER,
+                        private_key BLOB,
+                        auth_secret BLOB,
+                        token_due INTEGER NOT NULL DEFAULT 0
                     ) STRICT, WITHOUT ROWID;
                     -- Channels that may exist on the server and that nobody wants.
                     CREATE TABLE withdrawal (channel_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;

@@ -1,6 +1,12 @@
 import CarillonWire
 import GRDB
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 extension StoreChange {
     func apply(to database: Database) throws {
         switch self {
@@ -18,13 +24,14 @@ extension StoreChange {
         case .saveChannel(let identifier, let channel):
             try database.execute(
                 sql: """
-                    INSERT INTO channel (identifier, state, channel_id, endpoint, error_code) VALUES (?, ?, ?, ?, ?)
-                    ON CONFLICT (identifier) DO UPDATE SET state = excluded.state, channel_id = excluded.channel_id,
-                        endpoint = excluded.endpoint, error_code = excluded.error_code
+                    INSERT OR REPLACE INTO channel (
+                        identifier, state, channel_id, endpoint, error_code, private_key, auth_secret, token_due)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
                     identifier, channel.state.rawValue, channel.channelID?.description, channel.endpoint?.text,
-                    channel.lastErrorCode,
+                    channel.lastErrorCode, channel.keys.map { Data($0.privateKey) },
+                    channel.keys.map { Data($0.authSecret) }, channel.isTokenDue,
                 ])
         case .saveWithdrawal(let id):
             try database.execute(
@@ -70,11 +77,22 @@ extension StoredState {
                 state: channelState,
                 channelID: (row["channel_id"] as String?).flatMap { ChannelID($0) },
                 endpoint: (row["endpoint"] as String?).flatMap { ChannelEndpoint($0) },
-                lastErrorCode: row["error_code"])
+                lastErrorCode: row["error_code"],
+                keys: try keys(in: row),
+                isTokenDue: row["token_due"])
         }
         for text in try String.fetchAll(database, sql: "SELECT channel_id FROM withdrawal") {
             if let id = ChannelID(text) { state.withdrawals.insert(id) }
         }
         return state
+    }
+
+    private static func keys(in row: Row) throws -> SubscriptionKeys? {
+        guard let privateKey = row["private_key"] as Data? else { return nil }
+        let authSecret = row["auth_secret"] as Data? ?? Data()
+        guard let keys = SubscriptionKeys(privateKey: Array(privateKey), authSecret: Array(authSecret)) else {
+            throw PushError(.storageDamaged, "The storage holds keys of a channel that are none.")
+        }
+        return keys
     }
 }

@@ -13,8 +13,11 @@ struct ListenCommand: AsyncParsableCommand {
             The state directory keeps the device's identity and the channel's token: the same directory gives the same \
             endpoint at the next start. Ctrl-C ends; the channel stays open, and messages wait for the next start.
 
-            Events in JSON: opened (token, host, endpoint), message (id, body or bodyBase64), closed (token), error (code), \
-            availability (network, service).
+            Events in JSON: opened (token, host, endpoint, subscription), message (id, body or bodyBase64), closed (token), \
+            error (code), pingFailed (code), recovered, availability (network, service).
+
+            With --encrypted the channel takes nothing but messages that are encrypted for it, by `carillon send \
+            --encrypt-for` or any Web Push library; the subscription that is printed is what these need.
             """)
 
     @Option(help: "The server's address, such as http://127.0.0.1:8080.") var server: String
@@ -23,6 +26,7 @@ struct ListenCommand: AsyncParsableCommand {
     @Option(help: "The channel's identifier, such as com.example.app.presence.") var channel: String
     @Option(help: "A directory of this listener alone.") var state: String
     @Flag(help: "Print one JSON object a line.") var json = false
+    @Flag(help: "Open the channel with keys of its own, and print its subscription.") var encrypted = false
     @Flag(name: .customLong("close"), help: "Close the channel instead: its token dies.") var closes = false
 
     func run() async throws {
@@ -43,7 +47,8 @@ struct ListenCommand: AsyncParsableCommand {
         configuration.logger = logger
         let client = try PushClient(configuration: configuration)
         let listener = Listener(
-            client: client, channel: try client.channel(channel), printer: Printer(isJSON: json), closes: closes)
+            client: client, channel: try client.channel(channel), printer: Printer(isJSON: json), closes: closes,
+            isEncrypted: encrypted)
         var group = ServiceGroupConfiguration(
             services: [
                 .init(service: client),

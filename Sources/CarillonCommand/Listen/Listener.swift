@@ -8,6 +8,7 @@ struct Listener: Service {
     let channel: PushChannel
     let printer: Printer
     let closes: Bool
+    let isEncrypted: Bool
 
     func run() async throws {
         try await cancelWhenGracefulShutdown {
@@ -32,8 +33,14 @@ struct Listener: Service {
 
     private func listen() async throws {
         switch (channel.state, closes) {
-        case (.none, false), (.closed, false), (.error, false): try await channel.connect()
-        case (.open, false): reportOpen()
+        case (.none, false), (.closed, false), (.error, false): try await channel.connect(encrypted: isEncrypted)
+        case (.open, false):
+            guard isEncrypted == (channel.subscription != nil) else {
+                throw CommandFault(
+                    ExitStatus.refused,
+                    "the channel is open \(isEncrypted ? "without" : "with") keys; close it first, with --close")
+            }
+            reportOpen()
         case (.open, true): try await channel.disconnect()
         default: break
         }
@@ -43,6 +50,11 @@ struct Listener: Service {
             case .message(let message): report(message)
             case .closed(let token):
                 return printer.print(["event": "closed", "token": .text(token)], otherwise: "closed  \(token)")
+            case .pingFailed(let failure):
+                printer.print(
+                    ["event": "pingFailed", "code": .number(Int64(failure.code))], otherwise: "ping failed  \(failure.code)")
+            case .recovered:
+                printer.print(["event": "recovered"], otherwise: "recovered")
             case .error(let code):
                 printer.print(["event": "error", "code": .number(Int64(code))], otherwise: "error  \(code)")
                 throw client.lastFailure.map(CommandFault.init)
@@ -54,21 +66,26 @@ struct Listener: Service {
     private func reportOpen() {
         let token = channel.token ?? ""
         let endpoint = channel.endpoint ?? ""
-        printer.print(
-            [
-                "event": "opened", "token": .text(token), "host": .text(channel.host ?? ""), "endpoint": .text(endpoint),
-            ],
-            otherwise: "opened  \(endpoint)")
+        var values: [String: OutputValue] = [
+            "event": "opened", "token": .text(token), "host": .text(channel.host ?? ""), "endpoint": .text(endpoint),
+        ]
+        values["subscription"] = channel.subscription.map { subscription in
+            .object([
+                "endpoint": .text(subscription.endpoint),
+                "keys": .object(["p256dh": .text(subscription.keys.p256dh), "auth": .text(subscription.keys.auth)]),
+            ])
+        }
+        printer.print(values, otherwise: "opened  \(channel.subscription?.json ?? endpoint)")
     }
 
     private func report(_ message: PushMessage) {
-        var values: [String: JSONValue] = ["event": "message", "id": .text(message.id)]
+        var values: [String: OutputValue] = ["event": "message", "id": .text(message.id)]
         if let text = message.text {
             values["body"] = .text(text)
         } else {
             values["bodyBase64"] = .text(Base64URL.encode(message.body))
         }
-        values["encoding"] = message.contentEncoding.map(JSONValue.text)
+        values["encoding"] = message.contentEncoding.map(OutputValue.text)
         printer.print(
             values, otherwise: "message  \(message.id)  \(message.text ?? "\(message.body.count) bytes")")
     }

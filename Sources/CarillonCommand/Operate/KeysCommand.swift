@@ -78,14 +78,14 @@ struct KeysCommand: AsyncParsableCommand {
 
 extension OperatorOptions {
     fileprivate func show(_ key: KeyBody, event: String?) {
-        var values: [String: JSONValue] = [
+        var values: [String: OutputValue] = [
             "id": .text(key.id), "role": .text(key.role), "createdAt": .text(key.createdAt),
         ]
-        values["event"] = event.map(JSONValue.text)
-        values["app"] = key.app.map(JSONValue.text)
-        values["name"] = key.name.map(JSONValue.text)
-        values["revokedAt"] = key.revokedAt.map(JSONValue.text)
-        values["secret"] = key.secret.map(JSONValue.text)
+        values["event"] = event.map(OutputValue.text)
+        values["app"] = key.app.map(OutputValue.text)
+        values["name"] = key.name.map(OutputValue.text)
+        values["revokedAt"] = key.revokedAt.map(OutputValue.text)
+        values["secret"] = key.secret.map(OutputValue.text)
         let words = [
             event, key.id, key.role, key.app, key.name.map { "\"\($0)\"" }, key.revokedAt.map { "revoked \($0)" },
             key.secret,

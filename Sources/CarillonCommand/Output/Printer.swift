@@ -6,7 +6,7 @@ struct Printer: Sendable {
     let isJSON: Bool
 
     /// Prints the values as one JSON object, or the sentence.
-    func print(_ values: [String: JSONValue], otherwise sentence: @autoclosure () -> String) {
+    func print(_ values: [String: OutputValue], otherwise sentence: @autoclosure () -> String) {
         let line: String
         if isJSON {
             let encoder = JSONEncoder()
@@ -20,10 +20,11 @@ struct Printer: Sendable {
 }
 
 /// A value of the JSON output.
-enum JSONValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
+enum OutputValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
     case text(String)
     case number(Int64)
     case flag(Bool)
+    case object([String: OutputValue])
 
     init(stringLiteral value: String) { self = .text(value) }
     init(integerLiteral value: Int64) { self = .number(value) }
@@ -34,6 +35,7 @@ enum JSONValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLiter
         case .text(let text): try container.encode(text)
         case .number(let number): try container.encode(number)
         case .flag(let flag): try container.encode(flag)
+        case .object(let values): try container.encode(values)
         }
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonClient
 import CarillonWire
 import Foundation
 import NIOHTTP1
@@ -6,10 +7,19 @@ import NIOHTTP1
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send", abstract: "Send a message to a channel's endpoint.",
-        discussion: "The text is sent as it is, not encrypted: the server could read it.")
+        discussion: """
+            The text is sent as it is, and the server could read it, unless it is encrypted with the subscription that \
+            `carillon listen --encrypted`, an app or a browser gave. The endpoint may be left out then: it is in the file.
+            """)
 
-    @Argument(help: "The endpoint that the app was given.") var endpoint: String
+    @Argument(help: "The endpoint that the app was given.") var endpoint: String?
     @Argument(help: "The message's text.") var text: String?
+    @Option(
+        name: .customLong("encrypt-for"),
+        help: "Encrypt with the subscription in this file: {\"endpoint\": …, \"keys\": {\"p256dh\": …, \"auth\": …}}.")
+    var subscriptionFile: String?
+    @Option(help: "How to encrypt: aes128gcm (RFC 8291), or aesgcm, for receivers of its draft.")
+    var encoding: Encoding = .aes128gcm
     @Option(help: "Send the bytes of this file instead of a text.") var file: String?
     @Option(help: "How many seconds the message may wait for the device; 0 is now or never.") var ttl: Int64 = 86_400
     @Option(help: "Replaces an earlier message of the same topic that still waits.") var topic: String?
@@ -23,9 +33,20 @@ struct SendCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object a line.") var json = false
 
     func validate() throws {
-        guard (text == nil) != (file == nil) else { throw ValidationError("Say either a TEXT or --file F.") }
-        guard endpoint.contains("://") else { throw ValidationError("The endpoint is a whole address, http://….") }
+        guard (message == nil) != (file == nil) else { throw ValidationError("Say either a TEXT or --file F.") }
+        guard address?.contains("://") ?? (subscriptionFile != nil) else {
+            throw ValidationError("The endpoint is a whole address, http://….")
+        }
     }
+
+    enum Encoding: String, ExpressibleByArgument, CaseIterable {
+        case aes128gcm, aesgcm
+    }
+
+    /// With a subscription, a single argument is the text.
+    private var isAddressLeftOut: Bool { subscriptionFile != nil && text == nil && file == nil }
+    private var address: String? { isAddressLeftOut ? nil : endpoint }
+    private var message: String? { isAddressLeftOut ? endpoint : text }
 
     func run() async throws {
         try await reportingFaults { try await send() }
@@ -33,8 +54,16 @@ struct SendCommand: AsyncParsableCommand {
 
     private func send() async throws {
         let client = APIClient(server: "", key: nil)
+        let content = try content()
+        let subscription = try subscription()
+        guard let endpoint = address ?? subscription?.endpoint else {
+            throw CommandFault(ExitStatus.noInput, "the subscription has no endpoint")
+        }
+        let encrypted = try subscription.map { try encrypt(content, for: $0) }
+        let coding = encrypted?.coding ?? (content.isEmpty ? nil : ContentCoding(.identity))
         let answer = try client.accepted(
-            try await client.send(.POST, endpoint, headers: try headers(), body: try body()))
+            try await client.send(
+                .POST, endpoint, headers: try headers(coding, endpoint), body: encrypted?.body ?? content))
         let location = answer.headers.first(name: "location") ?? ""
         let id = location.split(separator: "/").last.map(String.init) ?? ""
         let standing = answer.headers.first(name: HeaderNames.outcome) ?? "waiting"
@@ -48,7 +77,28 @@ struct SendCommand: AsyncParsableCommand {
         if wait { try await awaitOutcome(of: id, at: location, client) }
     }
 
-    private func headers() throws -> [(String, String)] {
+    private func subscription() throws -> PushSubscription? {
+        guard let subscriptionFile else { return nil }
+        do {
+            return try JSONDecoder().decode(PushSubscription.self, from: try read(subscriptionFile))
+        } catch is DecodingError {
+            throw CommandFault(
+                ExitStatus.noInput,
+                #"\#(subscriptionFile) is no subscription, which is {"endpoint": …, "keys": {"p256dh": …, "auth": …}}"#)
+        }
+    }
+
+    private func encrypt(_ content: [UInt8], for subscription: PushSubscription) throws -> EncryptedMessage {
+        do {
+            return try subscription.encrypt(content, with: encoding == .aesgcm ? .aesgcm : .aes128gcm)
+        } catch is PushSubscription.KeysInvalid {
+            throw CommandFault(
+                ExitStatus.noInput,
+                "the keys of the subscription are none: p256dh is a P-256 point of 65 bytes, auth 16 bytes, in base64url")
+        }
+    }
+
+    private func headers(_ coding: ContentCoding?, _ endpoint: String) throws -> [(String, String)] {
         var headers = [("ttl", String(ttl))]
         if let topic { headers.append(("topic", topic)) }
         if let urgency { headers.append(("urgency", urgency)) }
@@ -57,13 +107,17 @@ struct SendCommand: AsyncParsableCommand {
             let signer = try VapidSigner(key: try read(vapid), subject: vapidSubject)
             headers.append(("authorization", try signer.authorization(forEndpoint: endpoint, at: Date())))
         }
-        if try !body().isEmpty { headers.append(("content-encoding", ContentCoding.Name.identity.rawValue)) }
+        if let coding {
+            headers.append(("content-encoding", coding.name.rawValue))
+            if let encryption = coding.encryption { headers.append(("encryption", encryption)) }
+            if let cryptoKey = coding.cryptoKey { headers.append(("crypto-key", cryptoKey)) }
+        }
         return headers
     }
 
-    private func body() throws -> [UInt8] {
+    private func content() throws -> [UInt8] {
         if let file { return Array(try read(file)) }
-        return Array((text ?? "").utf8)
+        return Array((message ?? "").utf8)
     }
 
     private func read(_ path: String) throws -> Data {
@@ -80,7 +134,7 @@ struct SendCommand: AsyncParsableCommand {
             let answer = try client.accepted(try await client.send(.GET, location))
             let message = try JSONDecoder().decode(MessageBody.self, from: answer.body)
             if let outcome = message.outcome {
-                var values: [String: JSONValue] = ["event": "final", "id": .text(id), "outcome": .text(outcome)]
+                var values: [String: OutputValue] = ["event": "final", "id": .text(id), "outcome": .text(outcome)]
                 values["code"] = message.code.map { .number(Int64($0)) }
                 Printer(isJSON: json).print(
                     values, otherwise: "final  \(outcome)\(message.code.map { "  code \($0)" } ?? "")")

@@ -23,7 +23,7 @@ struct ClientSessionTests {
 
     static func live(_ stored: StoredState = stored()) -> ClientSession {
         var session = ClientSession(.init(), restoring: stored)
-        _ = session.started()
+        _ = session.started(at: Self.start)
         _ = session.socketOpened(at: start)
         _ = session.received(.hello(hello), handledCode: nil, at: start)
         return session
@@ -43,7 +43,7 @@ struct ClientSessionTests {
 
     @Test func `a first start registers the device`() {
         var session = ClientSession(.init())
-        #expect(session.started() == [.wake])
+        #expect(session.started(at: Self.start) == [.wake])
         #expect(session.move == .registerDevice)
         #expect(session.deviceRegistered(Self.identity).contains(.write(.saveIdentity(Self.identity))))
         #expect(session.move == .openSocket(Self.identity))
@@ -51,14 +51,14 @@ struct ClientSessionTests {
 
     @Test func `a device that is known is not registered again`() {
         var session = ClientSession(.init(), restoring: Self.stored())
-        _ = session.started()
+        _ = session.started(at: Self.start)
         #expect(session.move == .openSocket(Self.identity))
     }
 
     @Test func `a refused registration fails the channels that wait, and asks again when a channel is wanted`() throws {
         var session = ClientSession(.init())
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
-        _ = session.started()
+        _ = session.started(at: Self.start)
         let actions = session.deviceRegistrationFailed(.refused, at: Self.start, random: 0)
         #expect(actions.contains(.deliver(.change(.tellError(code: 202)), to: Self.name)))
         #expect(session.move == .rest)
@@ -69,7 +69,7 @@ struct ClientSessionTests {
 
     @Test func `a server that cannot register now is asked again, not before its hint`() {
         var session = ClientSession(.init())
-        _ = session.started()
+        _ = session.started(at: Self.start)
         _ = session.deviceRegistrationFailed(.unavailable(retryAfter: .seconds(7)), at: Self.start, random: 0)
         #expect(session.timerFired(at: Self.start + .seconds(6)).isEmpty)
         #expect(session.move == .rest)
@@ -101,7 +101,7 @@ struct ClientSessionTests {
 
     @Test func `hello tells who the device is, and the answer makes the service available`() {
         var session = ClientSession(.init(), restoring: Self.stored())
-        _ = session.started()
+        _ = session.started(at: Self.start)
         #expect(
             session.socketOpened(at: Self.start) == [
                 .tellAvailability(Self.reachable),
@@ -113,14 +113,14 @@ struct ClientSessionTests {
 
     @Test func `a server that does not answer hello in time is left`() {
         var session = ClientSession(.init(), restoring: Self.stored())
-        _ = session.started()
+        _ = session.started(at: Self.start)
         _ = session.socketOpened(at: Self.start)
         #expect(session.timerFired(at: Self.start + .seconds(10)).contains(.closeSocket(code: 1002)))
     }
 
     @Test func `a server that does not speak the extension is left`() {
         var session = ClientSession(.init(), restoring: Self.stored())
-        _ = session.started()
+        _ = session.started(at: Self.start)
         _ = session.socketOpened(at: Self.start)
         #expect(Self.receive(.hello(.init(uaid: "stranger")), &session).contains(.closeSocket(code: 1002)))
     }
@@ -144,7 +144,7 @@ struct ClientSessionTests {
 
     @Test func `attempts that fail are made further and further apart until the server has caught up with us`() {
         var session = ClientSession(.init(), restoring: Self.stored())
-        _ = session.started()
+        _ = session.started(at: Self.start)
         var now = Self.start
         for wait in [500, 1000, 2000] {
             _ = session.socketFailed(reachedServer: false, at: now, random: 0)
@@ -179,7 +179,7 @@ struct ClientSessionTests {
         #expect(session.socketClosed(code: nil, at: Self.start, random: 0).isEmpty)
         #expect(session.deadline == nil)
         #expect(session.move == .rest)
-        #expect(session.started() == [.wake])
+        #expect(session.started(at: Self.start) == [.wake])
     }
 
     // MARK: Channels
@@ -187,7 +187,7 @@ struct ClientSessionTests {
     @Test func `connect without a connection is said when there is one`() throws {
         var session = ClientSession(.init(), restoring: Self.stored())
         _ = try session.connectRequested(Self.name, as: Self.id, deadline: nil)
-        _ = session.started()
+        _ = session.started(at: Self.start)
         _ = session.socketOpened(at: Self.start)
         #expect(
             Self.receive(.hello(Self.hello), &session).contains(

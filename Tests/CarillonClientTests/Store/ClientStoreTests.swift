@@ -45,7 +45,8 @@ struct ClientStoreTests {
 
     @Test func `what was committed is there after a restart`() async throws {
         let channel = ChannelMachine(
-            state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil)
+            state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
+            keys: SubscriptionKeys(), isTokenDue: true)
         let failed = ChannelMachine(state: .error, channelID: Self.id, endpoint: nil, lastErrorCode: 202)
         do {
             let (store, state) = try open()
@@ -61,6 +62,27 @@ struct ClientStoreTests {
         #expect(state.identity == Self.identity)
         #expect(state.channels == ["a": channel, "b": failed])
         #expect(state.withdrawals == [Self.id])
+    }
+
+    @Test func `a storage of version 1 is taken over with its channels`() async throws {
+        do {
+            let (store, _) = try open()
+            let channel = ChannelMachine(
+                state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil)
+            try await commit([.saveIdentity(Self.identity), .saveChannel(identifier: "a", channel)], to: store)
+        }
+        let queue = try DatabaseQueue(path: file())
+        try await queue.writeWithoutTransaction { database in
+            for column in ["private_key", "auth_secret", "token_due"] {
+                try database.execute(sql: "ALTER TABLE channel DROP COLUMN \(column)")
+            }
+            try database.execute(sql: "PRAGMA user_version = 1")
+        }
+        try queue.close()
+        let (_, state) = try open()
+        #expect(state.identity == Self.identity)
+        #expect(state.channels["a"]?.endpoint?.token == "token")
+        #expect(state.channels["a"]?.keys == nil)
     }
 
     @Test func `an erased identity takes its handled ids with it, and is remembered as lost`() async throws {

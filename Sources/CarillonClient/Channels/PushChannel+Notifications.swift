@@ -1,0 +1,70 @@
+public import Foundation
+
+extension PushChannel {
+    /// Posts every event of the channel as a notification, until the client stops or the task is cancelled: for code
+    /// that was built on BlackBerry Dynamics' notifications, with a name and a key for each of its constants.
+    ///
+    /// The notification's object is the channel. A message counts as handled when its observers, which run before the
+    /// posting returns, are done. This is an iteration over ``events``, and there can be one at a time.
+    /// - Throws: ``PushError`` as the iteration does.
+    public func postEvents(to center: NotificationCenter = .default) async throws(PushError) {
+        var events = events.makeAsyncIterator()
+        while let event = try await events.next() { center.post(notification(of: event)) }
+    }
+
+    private func notification(of event: PushChannelEvent) -> Notification {
+        switch event {
+        case .opened(let token, let host):
+            note(.pushChannelOpened, [.pushChannelTokenKey: token, .pushChannelHostKey: host])
+        case .closed(let token):
+            note(.pushChannelClosed, [.pushChannelTokenKey: token])
+        case .error(let code):
+            note(.pushChannelError, [.pushChannelErrorKey: code])
+        case .message(let message):
+            note(
+                .pushChannelMessage,
+                [
+                    .pushChannelMessageKey: String(decoding: message.body, as: UTF8.self),
+                    .pushChannelMessageBytesKey: Data(message.body),
+                ])
+        case .pingFailed(let failure):
+            note(.pushChannelPingFailed, [.pushChannelErrorKey: failure.code])
+        case .recovered:
+            note(.pushChannelRecovered, [:])
+        }
+    }
+
+    private func note(_ name: Notification.Name, _ userInfo: [String: Any]) -> Notification {
+        Notification(name: name, object: self, userInfo: userInfo)
+    }
+}
+
+extension Notification.Name {
+    /// The channel opened; the keys are ``Swift/String/pushChannelTokenKey`` and ``Swift/String/pushChannelHostKey``.
+    public static let pushChannelOpened = Notification.Name("CarillonPushChannelOpened")
+    /// The channel closed for good; the key is ``Swift/String/pushChannelTokenKey``.
+    public static let pushChannelClosed = Notification.Name("CarillonPushChannelClosed")
+    /// The channel failed for good; the key is ``Swift/String/pushChannelErrorKey``.
+    public static let pushChannelError = Notification.Name("CarillonPushChannelError")
+    /// A message came; the keys are ``Swift/String/pushChannelMessageKey`` and
+    /// ``Swift/String/pushChannelMessageBytesKey``.
+    public static let pushChannelMessage = Notification.Name("CarillonPushChannelMessage")
+    /// The backend could not be pinged; the key is ``Swift/String/pushChannelErrorKey``, with a code of
+    /// ``PushChannelEvent/PingFailure``.
+    public static let pushChannelPingFailed = Notification.Name("CarillonPushChannelPingFailed")
+    /// The backend answers again. BlackBerry's runtime had no such notification.
+    public static let pushChannelRecovered = Notification.Name("CarillonPushChannelRecovered")
+}
+
+extension String {
+    /// The key of the channel's token, a `String`.
+    public static let pushChannelTokenKey = "CarillonPushChannelToken"
+    /// The key of the push service's host name, a `String`.
+    public static let pushChannelHostKey = "CarillonPushChannelHost"
+    /// The key of the message as text, a `String`; what is not UTF-8 in it is replaced.
+    public static let pushChannelMessageKey = "CarillonPushChannelMessage"
+    /// The key of the message as it was sent, a `Data`.
+    public static let pushChannelMessageBytesKey = "CarillonPushChannelMessageBytes"
+    /// The key of the error code, an `Int`.
+    public static let pushChannelErrorKey = "CarillonPushChannelError"
+}

@@ -1,0 +1,56 @@
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What a backend needs to send encrypted messages to a channel: give it away as ``json``, the form in which browsers
+/// do, and which every Web Push library takes.
+///
+/// Who has it can send to the channel, and nobody can read with it. The server that carries the messages has no part
+/// of the keys.
+public struct PushSubscription: Hashable, Sendable, Codable {
+    /// The URL that messages are posted to.
+    public var endpoint: String
+    /// What messages are encrypted with.
+    public var keys: Keys
+
+    /// The public half of a channel's keys (RFC 8291 section 2), in base64url without padding.
+    public struct Keys: Hashable, Sendable, Codable {
+        /// The channel's public key: an uncompressed point on P-256.
+        public var p256dh: String
+        /// The secret that the channel shares with its senders: 16 bytes.
+        public var auth: String
+
+        /// Makes a value of texts that came from elsewhere.
+        public init(p256dh: String, auth: String) {
+            self.p256dh = p256dh
+            self.auth = auth
+        }
+    }
+
+    /// Makes a value of texts that came from elsewhere.
+    public init(endpoint: String, keys: Keys) {
+        self.endpoint = endpoint
+        self.keys = keys
+    }
+
+    init(_ keys: SubscriptionKeys, endpoint: ChannelEndpoint) {
+        self.init(
+            endpoint: endpoint.text,
+            keys: Keys(p256dh: Base64URL.encode(keys.publicKey), auth: Base64URL.encode(keys.authSecret)))
+    }
+
+    /// `{"endpoint":"…","keys":{"auth":"…","p256dh":"…"}}`.
+    public var json: String {
+        var json = JSONText(capacity: 256)
+        json.add("endpoint", endpoint)
+        json.add("keys") { json in
+            json.add("auth", keys.auth)
+            json.add("p256dh", keys.p256dh)
+        }
+        return String(decoding: json.finished(), as: UTF8.self)
+    }
+}

@@ -1,0 +1,44 @@
+import CarillonWire
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What a channel decrypts with: a key pair on P-256, and a secret that only its senders know (RFC 8291 section 2).
+struct SubscriptionKeys: Hashable, Sendable {
+    let privateKey: [UInt8]
+    let authSecret: [UInt8]
+    /// An uncompressed point, 65 bytes.
+    let publicKey: [UInt8]
+
+    /// Fresh ones.
+    init() {
+        let key = P256.KeyAgreement.PrivateKey()
+        privateKey = Array(key.rawRepresentation)
+        publicKey = Array(key.publicKey.x963Representation)
+        authSecret = SymmetricKey(size: .bits128).withUnsafeBytes { Array($0) }
+    }
+
+    /// Restores them from the store; nil for what cannot be keys.
+    init?(privateKey: [UInt8], authSecret: [UInt8]) {
+        guard authSecret.count == ContentKey.authSecretBytes,
+            let key = try? P256.KeyAgreement.PrivateKey(rawRepresentation: privateKey)
+        else { return nil }
+        self.privateKey = privateKey
+        self.authSecret = authSecret
+        publicKey = Array(key.publicKey.x963Representation)
+    }
+
+    /// The key of a message that was encrypted with the sender's key pair and salt.
+    func contentKey(_ name: ContentCoding.Name, sender: [UInt8], salt: [UInt8]) -> ContentKey? {
+        guard let point = try? P256.KeyAgreement.PublicKey(x963Representation: sender),
+            let key = try? P256.KeyAgreement.PrivateKey(rawRepresentation: privateKey),
+            let secret = try? key.sharedSecretFromKeyAgreement(with: point)
+        else { return nil }
+        return ContentKey(
+            name, secret: secret, authSecret: authSecret, receiver: publicKey, sender: sender, salt: salt)
+    }
+}
