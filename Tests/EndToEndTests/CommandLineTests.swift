@@ -30,13 +30,15 @@ struct CommandLineTests {
             ] + more)
     }
 
-    @Test func `the demo shows one push on its way`() async throws {
+    @Test func `the demo shows one push on its way, and a back end that is lost and found`() async throws {
         let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
         #expect(status == 0)
         let text = lines.joined(separator: "\n")
         for word in ["sent", "offered", "acknowledged", "accepted"] {
             #expect(text.contains(" ms  \(word)"), "the demo said:\n\(text)")
         }
+        let watched = lines.compactMap { $0.firstMatch(of: /^  (pingFailed \d+|recovered):/).map { String($0.1) } }
+        #expect(watched == ["pingFailed 601", "pingFailed 605", "recovered"], "the demo said:\n\(text)")
     }
 
     @Test func `a message sent is heard, acknowledged, and its sender is told`() async throws {

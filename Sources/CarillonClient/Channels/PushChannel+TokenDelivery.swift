@@ -2,6 +2,12 @@ extension PushChannel {
     /// Gives the channel's address to the app's backend.
     public typealias TokenDeliverer = @Sendable (PushChannelAddress) async throws -> Void
 
+    /// Whether the channel is open and its present token was given to the backend, as far as is known here.
+    public var isTokenDelivered: Bool {
+        let machine = runner.channel(identifier)
+        return machine.state == .open && !machine.isTokenDue
+    }
+
     /// Says how the app's backend is given the channel's token; set it once, before or after `connect`.
     ///
     /// While the client runs, it is called when the channel has opened, when the backend said that it lost the token

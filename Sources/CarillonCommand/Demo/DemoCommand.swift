@@ -30,6 +30,7 @@ struct DemoCommand: AsyncParsableCommand {
     private func run(in directory: String) async throws {
         var flags = ["listen": listen, "data": directory + "/server", "dev": "true"]
         flags["log"] = "warning"
+        flags["shortest-ping-seconds"] = "1"
         let options = try await ServeOptions(flags: flags, file: nil)
         OpenFiles.raiseLimit()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)

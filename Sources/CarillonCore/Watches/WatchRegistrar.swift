@@ -54,7 +54,7 @@ package struct WatchRegistrar: Sendable {
             throw Refusal(
                 .fieldMissing, "A watch has a pingAddress, a disconnectAddress, or both. To end it, use DELETE.")
         }
-        if ping == nil { try await vouch(for: channel.serial) }
+        try await vouch(for: channel.serial) { ping == nil || $0 == .tokenLost }
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
         let sealed = Watch.Sealed(
             secret: try sealer.seal(secret.bytes, for: channel.serial),
@@ -81,7 +81,7 @@ package struct WatchRegistrar: Sendable {
 
     package func remove(token: String, vapid: VapidCredentials?) async throws {
         let channel = try await channel(token, vapid)
-        try await vouch(for: channel.serial)
+        try await vouch(for: channel.serial) { _ in true }
         guard try await watches.removeWatch(of: channel.serial) else { throw Self.unknown }
     }
 
@@ -91,10 +91,10 @@ package struct WatchRegistrar: Sendable {
         return channel
     }
 
-    /// A back end that says with its token that it wants no more pings is there, and has the token. Who was told
-    /// otherwise would never hear of it again.
-    private func vouch(for channel: ChannelSerial) async throws {
-        guard let watch = try await watches.watch(of: channel), watch.machine.told != nil else { return }
+    /// A back end that speaks with its token is there, and has the token. When it wants no more pings, who was told
+    /// otherwise would never hear of it again; and a token that is lost once more would not be news.
+    private func vouch(for channel: ChannelSerial, when refutes: (PingFailure) -> Bool) async throws {
+        guard let watch = try await watches.watch(of: channel), let told = watch.machine.told, refutes(told) else { return }
         _ = try await news.tell(.recovered, on: watch, with: .vouchedFor(channel))
     }
 

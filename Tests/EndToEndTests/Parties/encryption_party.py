@@ -24,9 +24,11 @@ class Subscriber:
         self.private_key = ec.generate_private_key(ec.SECP256R1())
         self.auth = os.urandom(16)
 
+    def subscription_keys(self) -> dict:
+        return {"p256dh": encode64(public_point(self.private_key)), "auth": encode64(self.auth)}
+
     def subscription(self, channel: Channel) -> dict:
-        keys = {"p256dh": encode64(public_point(self.private_key)), "auth": encode64(self.auth)}
-        return {"endpoint": channel.endpoint, "keys": keys}
+        return {"endpoint": channel.endpoint, "keys": self.subscription_keys()}
 
     def read(self, notification: dict) -> bytes:
         headers = notification["headers"]

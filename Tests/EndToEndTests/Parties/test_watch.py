@@ -72,6 +72,20 @@ def test_the_channel_hears_live_why_its_back_end_is_gone_and_that_it_is_back(wat
     assert other.server.request("GET", other.endpoint + "/watch").status_code == 404
 
 
+def test_a_token_that_is_lost_again_after_the_back_end_registered_anew_is_news_again(watching, back_end):
+    device = watching.register_device()
+    channel = device.open_channel()
+    address = {"pingAddress": back_end.url, "pingIntervalSeconds": 1}
+    back_end.status = 410
+    put(channel, **address)
+    with device.connect() as socket:
+        socket.caught_up()
+        for _ in range(2):
+            assert event(socket) == ("pingFailed", 605)
+            put(channel, **address)
+            assert event(socket) == ("recovered", None)
+
+
 def test_what_a_device_missed_it_hears_at_its_next_connection_once(watching, back_end):
     device = watching.register_device()
     channel = device.open_channel()
