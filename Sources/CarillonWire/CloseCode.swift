@@ -1,7 +1,7 @@
 /// The codes with which the server closes a socket (RFC 6455 section 7.4), and what a client should do.
 ///
 /// Code 4774 tells Firefox not to come back, and is therefore never used.
-package enum CloseCode: UInt16, Sendable {
+package enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The client closed, or nothing is wrong.
     case normal = 1000
     /// A frame broke the protocol. The reason says how.

@@ -103,7 +103,8 @@ struct RequestMachine {
             return .none
         case .awaiting:
             // Nothing but a head begins a request; the parser sees to it.
-            guard case .head(let head) = part else { return .none }
+            guard case .head(var head) = part else { return .none }
+            head.takeOriginForm()
             return received(head, admitsSocket)
         case .reading(let head, var body, let limit):
             switch part {
@@ -323,6 +324,13 @@ enum ConnectionLimits {
 }
 
 extension HTTPRequestHead {
+    /// A request may name its target whole, as to a proxy (RFC 9112 section 3.2.2).
+    fileprivate mutating func takeOriginForm() {
+        guard uri.utf8.first != UInt8(ascii: "/"), let scheme = uri.firstRange(of: "://") else { return }
+        let rest = uri[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
+        uri = rest.hasPrefix("/") ? String(rest) : "/\(rest)"
+    }
+
     /// Whether this is a WebSocket handshake that the server takes (RFC 6455 section 4.2.1).
     fileprivate var isSocketHandshake: Bool {
         method == .GET && headers.contains(name: "upgrade") && uri.prefix { $0 != "?" } == "/" && version == .http1_1

@@ -58,7 +58,10 @@ package struct CarillonServer: Service {
             group: group, host: settings.host, port: settings.port,
             connections: ConnectionHandler.Shared(
                 routes: RouteCall(
-                    responder: router(core, addresses, store, readiness, sockets.population).buildResponder(),
+                    responder: Routes.all(
+                        core: core, addresses: addresses, store: store, settings: settings, readiness: readiness,
+                        sockets: sockets.population
+                    ).router().buildResponder(),
                     logger: quiet),
                 publishDoor: PublishDoor(core: core, addresses: addresses, logger: quiet),
                 sockets: sockets,
@@ -84,28 +87,6 @@ package struct CarillonServer: Service {
         await core.inbox.writer.flush()
         try store.close()
         logger.info("stopped")
-    }
-
-    private func router(
-        _ core: Core, _ addresses: Addresses, _ store: SQLiteStore, _ readiness: Readiness,
-        _ population: Population
-    ) -> Router<RouteContext> {
-        let routes = Routes()
-        SenderRoutes(core: core, addresses: addresses).add(to: routes)
-        WatchRoutes(core: core).add(to: routes)
-        GNPRoutes(core: core).add(to: routes)
-        MatrixRoutes(core: core, addresses: addresses).add(to: routes)
-        DeviceRoutes(core: core, addresses: addresses).add(to: routes)
-        InboxRoutes(core: core, settings: settings, readiness: readiness).add(to: routes)
-        OperatorRoutes(core: core).add(to: routes)
-        HealthRoutes(store: store, readiness: readiness).add(to: routes)
-        routes.on(.get, "/") { _, _ in
-            guard population.admits() else {
-                throw Refusal(.overloaded, "The server holds as many sockets as it may.", retryAfterSeconds: 10)
-            }
-            throw Refusal(.upgradeRequired, "Connect with a WebSocket handshake (RFC 6455, version 13).")
-        }
-        return routes.router()
     }
 
     /// The app of devices that never registered; it is made when it is missing.

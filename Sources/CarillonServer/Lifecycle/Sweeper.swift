@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonSQLite
 import Logging
+import Metrics
 import ServiceLifecycle
 
 /// Ends what has expired, and forgets what was kept long enough, a little at a time beside the other writes.
@@ -10,6 +11,7 @@ struct Sweeper: Service {
     let seconds: Int
     let logger: Logger
 
+    private let expired = Counter(label: "carillon_messages_expired")
     private static let rowsAtOnce = 500
 
     func run() async throws {
@@ -18,6 +20,7 @@ struct Sweeper: Service {
                 do {
                     while !Task.isCancelled {
                         let swept = try await store.sweep(at: core.time.now(), limit: Self.rowsAtOnce)
+                        expired.increment(by: swept.expired.count)
                         for envelope in swept.expired {
                             core.sessions.session(of: envelope.device)?.withdrew(.envelope(envelope.position)) {}
                         }

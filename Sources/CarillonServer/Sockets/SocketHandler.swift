@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Logging
+import Metrics
 import NIOCore
 
 /// One client's socket: feeds a ``SessionMachine`` with what happens, and does what it says.
@@ -197,6 +198,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func close(_ code: CloseCode, _ reason: String) {
         guard let context, !isClosing else { return }
         isClosing = true
+        closes[code]?.increment()
         leave()
         write(.close, code.rawValue.bigEndianBytes + reason.utf8.prefix(123))
         context.flush()
@@ -267,6 +269,12 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 }
+
+/// How often the server ended a socket, by the code.
+private let closes = Dictionary(
+    uniqueKeysWithValues: CloseCode.allCases.map { code in
+        (code, Counter(label: "carillon_socket_closes", dimensions: [("code", String(code.rawValue))]))
+    })
 
 extension SocketHandler: LiveSession {
     func offer(_ envelope: Envelope) {

@@ -16,6 +16,8 @@ final class ScriptedBackEnd: Sendable {
         case flood(String, piece: Int)
         /// One byte of these at a time.
         case trickle(String)
+        /// 204 after a while. It counts as given before the first byte of it is sent.
+        case late(milliseconds: Int64)
 
         static func status(_ status: Int, headers: String = "") -> Answer {
             .bytes("HTTP/1.1 \(status) Status\r\n\(headers)Content-Length: 0\r\n\r\n")
@@ -166,6 +168,11 @@ private final class BackEndHandler: ChannelInboundHandler {
             flood(ByteBuffer(repeating: UInt8(ascii: "x"), count: piece), context)
         case .trickle(let text):
             trickle(text.utf8[...], context)
+        case .late(let milliseconds):
+            context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(milliseconds)) {
+                self.channelInactive(context: context)
+                self.give(.status(204), context)
+            }
         }
     }
 

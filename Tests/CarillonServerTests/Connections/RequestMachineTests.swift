@@ -80,6 +80,19 @@ struct RequestMachineTests {
         #expect(code(receive(.head(head(.POST, "/push/x", ["transfer-encoding": coding])))) == .requestInvalid)
     }
 
+    @Test(
+        arguments: [
+            ("http://h:80/push/x?y", "/push/x?y"), ("https://h", "/"), ("http://h?y", "/?y"), ("/a://b", "/a://b"),
+            ("*", "*"),
+        ])
+    mutating func `a target that is named whole is the same as its path`(uri: String, path: String) {
+        guard case .answer(let request) = receiveWhole(head(.GET, uri)) else {
+            Issue.record("it was not given to the routes")
+            return
+        }
+        #expect(request.head.uri == path)
+    }
+
     @Test mutating func `a client of HTTP 1_0 is told that the connection stays, unless the length is unknown`() {
         _ = receiveWhole(head(.GET, "/", ["connection": "keep-alive"], .http1_0))
         var other = machine

@@ -36,11 +36,11 @@ struct OutwardCallerTests {
 
     private func call(
         _ text: String, _ names: Names = Names(["back.example": [["127.0.0.1"]]]), isPrivateAllowed: Bool = true,
-        authority: TestAuthority? = nil
+        authority: TestAuthority? = nil, answerSeconds: Int = 1
     ) async throws -> CallResult {
         var settings = OutwardSettings()
         settings.rules.allowsPrivate = isPrivateAllowed
-        settings.answerSeconds = 1
+        settings.answerSeconds = answerSeconds
         settings.lookUp = names.lookUp
         settings.authorityFile = try authority?.file()
         let group = MultiThreadedEventLoopGroup.singleton
@@ -98,10 +98,9 @@ struct OutwardCallerTests {
     }
 
     @Test func `601: nobody listens`() async throws {
-        let backEnd = try await ScriptedBackEnd.start()
-        let port = backEnd.port
-        try await backEnd.stop()
-        #expect(failure(try await call("http://back.example:\(port)")) == .noConnection)
+        let port = try ClosedPort()
+        #expect(failure(try await call("http://back.example:\(port.number)")) == .noConnection)
+        withExtendedLifetime(port) {}
     }
 
     @Test func `601: TLS with a server that does not speak it`() async throws {
@@ -172,7 +171,7 @@ struct OutwardCallerTests {
         answer: ScriptedBackEnd.Answer
     ) async throws {
         let backEnd = try await ScriptedBackEnd.start(answer)
-        let result = try await call("http://back.example:\(backEnd.port)")
+        let result = try await call("http://back.example:\(backEnd.port)", answerSeconds: 10)
         #expect(failure(result) == .invalidAnswer, "\(result)")
     }
 

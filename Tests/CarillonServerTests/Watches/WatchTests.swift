@@ -26,15 +26,14 @@ struct WatchTests {
         let authority = try TestAuthority()
         let file = try authority.file()
         let good = try await ScriptedBackEnd.start()
-        let bad: ScriptedBackEnd
+        var bad: ScriptedBackEnd?
+        let closed = try ClosedPort()
         var address = { (port: Int) in "http://back.example:\(port)/ping" }
         switch failure {
         case .nameNotResolved:
             bad = try await ScriptedBackEnd.start()
             address = { "http://gone.example:\($0)/ping" }
-        case .noConnection:
-            bad = try await ScriptedBackEnd.start()
-            try await bad.stop()
+        case .noConnection: break
         case .badCertificate:
             bad = try await ScriptedBackEnd.start(tls: authority.serverContext(names: ["other.example"]))
             address = { "https://back.example:\($0)/ping" }
@@ -42,7 +41,7 @@ struct WatchTests {
         case .invalidAnswer: bad = try await ScriptedBackEnd.start(.status(302, headers: "Location: /\r\n"))
         case .tokenLost: bad = try await ScriptedBackEnd.start(.status(410))
         }
-        let badAddress = address(bad.port)
+        let badAddress = address(bad?.port ?? closed.number)
         try await WatchedServer.run(configure: {
             $0.lookUp = names
             $0.authorityFile = file
@@ -66,10 +65,11 @@ struct WatchTests {
             #expect(try await server.nextEvent(channel).event == nil)
             _ = try await server.watch(channel, ping: "http://back.example:\(good.port)/ping")
             #expect(try await server.nextEvent(channel).event == "recovered")
-            #expect(try await server.shown(channel).lastPing?.result == "answered")
+            while try await server.shown(channel).lastPing?.result != "answered" { _ = await good.received(1) }
             #expect(try await server.events(channel, wait: 0).isEmpty)
             #expect(try await server.events(other, wait: 0).isEmpty)
         }
+        withExtendedLifetime((bad, closed)) {}
     }
 
     @Test func `a device that is away finds the present state, however often it changed`() async throws {
@@ -120,7 +120,7 @@ struct WatchTests {
     }
 
     @Test func `never two pings at once go to one address, and another address does not wait`() async throws {
-        let slow = try await ScriptedBackEnd.start(.stall(""))
+        let slow = try await ScriptedBackEnd.start(.late(milliseconds: 300))
         let quick = try await ScriptedBackEnd.start()
         try await WatchedServer.run { server in
             for _ in 0..<12 {

@@ -1,0 +1,29 @@
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+
+extension Routes {
+    /// Every address of the server.
+    static func all(
+        core: Core, addresses: Addresses, store: SQLiteStore, settings: ServerSettings, readiness: Readiness,
+        sockets: Population
+    ) -> Routes {
+        let routes = Routes()
+        SenderRoutes(core: core, addresses: addresses).add(to: routes)
+        WatchRoutes(core: core).add(to: routes)
+        GNPRoutes(core: core).add(to: routes)
+        MatrixRoutes(core: core, addresses: addresses).add(to: routes)
+        DeviceRoutes(core: core, addresses: addresses).add(to: routes)
+        InboxRoutes(core: core, settings: settings, readiness: readiness).add(to: routes)
+        OperatorRoutes(core: core).add(to: routes)
+        HealthRoutes(store: store, readiness: readiness).add(to: routes)
+        routes.on(.get, "/") { _, _ in
+            guard sockets.admits() else {
+                throw Refusal(.overloaded, "The server holds as many sockets as it may.", retryAfterSeconds: 10)
+            }
+            throw Refusal(.upgradeRequired, "Connect with a WebSocket handshake (RFC 6455, version 13).")
+        }
+        return routes
+    }
+}

@@ -1,0 +1,84 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NIOEmbedded
+import NIOPosix
+
+@testable import CarillonServer
+
+/// All routes over a store in memory, without a socket.
+struct RouteFixture {
+    struct Answer {
+        var status: Int
+        var headers: HTTPFields
+        var body: Data
+
+        var json: JSONValue? { JSONValue(parsing: Array(body)) }
+        /// The code of a problem document.
+        var code: String? {
+            if case .string(let code)? = json?["code"] { code } else { nil }
+        }
+
+        subscript(name: String) -> String {
+            if case .string(let text)? = json?[name] { text } else { "" }
+        }
+    }
+
+    let core: Core
+    let readiness = Readiness()
+    let admin: String
+    private let responder: any HTTPResponder<RouteContext>
+
+    init() async throws {
+        let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        let store = try SQLiteStore(inMemory: .init())
+        let addresses = Addresses(base: "https://push.example.com")
+        core = try await Core(
+            store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger)
+        admin = try await core.keys.createKey(role: .admin, app: nil, name: nil).secret.text
+        responder = Routes.all(
+            core: core, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
+            readiness: readiness, sockets: Population(limit: 1, label: "test_sockets")
+        ).router().buildResponder()
+    }
+
+    func request(
+        _ method: HTTPRequest.Method, _ path: String, key: String? = nil, _ body: String? = nil
+    ) async throws -> Answer {
+        var head = HTTPRequest(method: method, scheme: "https", authority: "push.example.com", path: path)
+        if let key { head.headerFields[.authorization] = "Bearer \(key)" }
+        let bytes = ByteBuffer(string: body ?? "")
+        let channel = NIOAsyncTestingChannel()
+        let response = try await responder.respond(
+            to: Request(head: head, body: RequestBody(buffer: bytes)),
+            context: RouteContext(
+                source: ApplicationRequestContextSource(
+                    channel: channel, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))))
+        let collected = Collected()
+        try await response.body.write(BodyWriter(collected: collected))
+        return Answer(status: response.status.code, headers: response.headers, body: collected.bytes)
+    }
+
+    /// An app with its keys, and a device of it.
+    func device() async throws -> (id: String, credential: String, clientKey: String) {
+        _ = try await request(.post, "/v1/apps", key: admin, #"{"id":"com.example.app"}"#)
+        let key = try await request(.post, "/v1/keys", key: admin, #"{"role":"client","app":"com.example.app"}"#)
+        let device = try await request(.post, "/v1/devices", key: key["secret"])
+        return (device["id"], device["credential"], key["secret"])
+    }
+
+    private final class Collected {
+        var bytes = Data()
+    }
+
+    private struct BodyWriter: ResponseBodyWriter {
+        let collected: Collected
+        func write(_ buffer: ByteBuffer) { collected.bytes.append(contentsOf: buffer.readableBytesView) }
+        func finish(_ trailingHeaders: HTTPFields?) {}
+    }
+}
