@@ -76,6 +76,10 @@ struct FrameTests {
 
     @Test func `a frame type that a client does not know is none, and no fault`() throws {
         #expect(try ServerFrame.parse(Array(#"{"messageType":"future"}"#.utf8)) == nil)
+        let event = #"{"messageType":"channel","channelID":"c","version":"v","event":"future","more":[1]}"#
+        #expect(
+            try ServerFrame.parse(Array(event.utf8))
+                == .channelEvent(.init(channelID: "c", version: "v", event: .other("future"))))
         #expect(throws: ServerFrame.Fault.self) { try ServerFrame.parse(Array("nonsense".utf8)) }
     }
 

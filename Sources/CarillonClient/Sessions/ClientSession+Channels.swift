@@ -82,13 +82,15 @@ extension ClientSession {
                     case .error(let code): channel.failedByServer(code: code)
                     case .pingFailed(let code): channel.pingFailed(code: code)
                     case .recovered: channel.recovered()
+                    case .other: .none
                     }
                 }
                 if frame.event == .pingFailed(code: PushChannelEvent.PingFailure.tokenLost.code) { tokenLost(identifier) }
             }
         }
         actions += deliverTokens(at: now)
-        return actions + [.send(HandledMessage(id: frame.version, code: ResultCode.delivered).frame)]
+        let code = if case .other = frame.event { ResultCode.notDelivered } else { ResultCode.delivered }
+        return actions + [.send(HandledMessage(id: frame.version, code: code).frame)]
     }
 
     // MARK: Time

@@ -40,12 +40,14 @@ package struct ChannelEventFrame: Equatable, Sendable {
         case pingFailed(code: Int)
         /// The back end answers again.
         case recovered
+        /// What a newer server tells; it is answered for, and nothing else comes of it.
+        case other(String)
 
         /// Whether the channel has ended with it.
         package var isEnd: Bool {
             switch self {
             case .closed, .error: true
-            case .pingFailed, .recovered: false
+            case .pingFailed, .recovered, .other: false
             }
         }
     }
@@ -75,6 +77,8 @@ package struct ChannelEventFrame: Equatable, Sendable {
             json.add("code", Int64(code))
         case .recovered:
             json.add("event", "recovered")
+        case .other(let name):
+            json.add("event", name)
         }
     }
 }

@@ -187,7 +187,8 @@ extension ServerFrame {
                     case "error": .error(code: try required(code, "code"))
                     case "pingFailed": .pingFailed(code: try required(code, "code"))
                     case "recovered": .recovered
-                    default: throw Fault(reason: "event is unknown")
+                    case .some(let name): .other(name)
+                    case nil: throw Fault(reason: "event is missing")
                     }
                 return .channelEvent(
                     ChannelEventFrame(

@@ -100,6 +100,14 @@ struct TokenDeliveryTests {
         #expect(deliveries(session.started(at: Self.start)) == ["token"])
     }
 
+    @Test func `an event of a newer server is answered for, and nothing comes of it`() throws {
+        var (session, _) = try opened()
+        let before = session.channels
+        let event = ChannelEventFrame(channelID: Base.id.description, version: "1.a", event: .other("future"))
+        #expect(Base.receive(.channelEvent(event), &session) == [.send(.ack([.init(version: "1.a", code: 102)]))])
+        #expect(session.channels == before)
+    }
+
     @Test func `recovery is told, and changes nothing`() throws {
         var (session, _) = try opened()
         let event = ChannelEventFrame(channelID: Base.id.description, version: "1.a", event: .recovered)
