@@ -33,7 +33,8 @@ struct WatchTransaction {
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (channel) DO UPDATE SET revision = revision + 1, ping_address = excluded.ping_address,
                     ping_interval = excluded.ping_interval, ping_peer = excluded.ping_peer, due_at = excluded.due_at,
-                    disconnect_address = excluded.disconnect_address, token = excluded.token, failures = 0,
+                    disconnect_address = excluded.disconnect_address, token = excluded.token,
+                    failures = CASE WHEN ping_address IS excluded.ping_address THEN failures ELSE 0 END,
                     last_at = CASE WHEN ping_address IS excluded.ping_address THEN last_at END,
                     secret = CASE WHEN ? THEN excluded.secret ELSE secret END
                 """,
@@ -132,12 +133,20 @@ struct WatchTransaction {
         let update = try db.cachedStatement(sql: "UPDATE peer SET leased_until = ?, fence = ? WHERE serial = ?")
         return try peers.compactMap { row -> LeasedCall? in
             let lease = CallLease(peer: row["serial"], fence: row["fence"] + 1)
-            guard let work = try work(of: lease.peer, at: now) else {
-                try lookAgain(at: lease.peer)
+            do {
+                guard let work = try work(of: lease.peer, at: now) else {
+                    try lookAgain(at: lease.peer)
+                    return nil
+                }
+                try update.execute(arguments: [end.milliseconds, lease.fence, lease.peer])
+                return LeasedCall(lease: lease, work: work)
+            } catch let error where !(error is DatabaseError) {
+                // A row that cannot be read holds up its own peer, and no other.
+                try db.execute(
+                    sql: "UPDATE peer SET due_at = ? WHERE serial = ?",
+                    arguments: [now.adding(seconds: 3600).milliseconds, lease.peer])
                 return nil
             }
-            try update.execute(arguments: [end.milliseconds, lease.fence, lease.peer])
-            return LeasedCall(lease: lease, work: work)
         }
     }
 

@@ -60,8 +60,9 @@ extension ClientSession {
             return [.send(HandledMessage(id: id, code: ResultCode.notDelivered).frame)]
         }
         var shown = message
-        if let keys = channels[identifier]?.keys, let coding = message.coding {
+        if let keys = channels[identifier]?.keys, !message.body.isEmpty {
             do {
+                let coding = message.coding ?? ContentCoding(.identity)
                 shown.body = try keys.decrypt(message.body, coding)
                 shown.coding = ContentCoding(.identity)
             } catch {

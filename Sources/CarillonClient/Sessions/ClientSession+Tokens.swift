@@ -12,6 +12,8 @@ struct TokenDelivery: Sendable {
         case waiting(until: ContinuousClock.Instant)
     }
 
+    /// Whether there is a hook; without one, an earlier hook may still be under way.
+    var isSet = true
     var state = State.idle
     var schedule: ReconnectSchedule
     /// The backend said that it lost the token while the hook had it: what the hook does may have come too early.
@@ -21,13 +23,9 @@ struct TokenDelivery: Sendable {
 extension ClientSession {
     /// The app set the hook of a channel, or took it away.
     mutating func tokenDeliverySet(_ identifier: String, isSet: Bool, at now: ContinuousClock.Instant) -> [SessionAction] {
-        guard isSet else {
-            tokenDeliveries[identifier] = nil
-            return []
-        }
-        if tokenDeliveries[identifier] == nil {
-            tokenDeliveries[identifier] = TokenDelivery(schedule: ReconnectSchedule(settings.backOff))
-        }
+        var delivery = tokenDeliveries[identifier] ?? TokenDelivery(schedule: ReconnectSchedule(settings.backOff))
+        delivery.isSet = isSet
+        tokenDeliveries[identifier] = delivery
         return deliverTokens(at: now)
     }
 
@@ -82,7 +80,9 @@ extension ClientSession {
     /// When a token is tried again next.
     var nextTokenDelivery: ContinuousClock.Instant? {
         tokenDeliveries.compactMap { identifier, delivery in
-            guard channels[identifier]?.isTokenDue == true, case .waiting(let until) = delivery.state else { return nil }
+            guard delivery.isSet, channels[identifier]?.isTokenDue == true, case .waiting(let until) = delivery.state else {
+                return nil
+            }
             return until
         }.min()
     }
@@ -98,6 +98,7 @@ extension ClientSession {
 extension TokenDelivery {
     fileprivate func isReady(at now: ContinuousClock.Instant) -> Bool {
         switch state {
+        case _ where !isSet: false
         case .idle: true
         case .underWay: false
         case .waiting(let until): until <= now

@@ -38,6 +38,8 @@ enum ClientSchema {
                     ALTER TABLE channel ADD COLUMN private_key BLOB;
                     ALTER TABLE channel ADD COLUMN auth_secret BLOB;
                     ALTER TABLE channel ADD COLUMN token_due INTEGER NOT NULL DEFAULT 0;
+                    -- Nothing is known of what the backend has.
+                    UPDATE channel SET token_due = 1 WHERE state = 'open';
                     PRAGMA user_version = 2;
                     """)
             return .commit

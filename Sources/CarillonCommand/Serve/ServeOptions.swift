@@ -12,10 +12,10 @@ struct ServeOptions {
     let logger: Logger
 
     private static let names = [
-        "listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log", "max-sockets", "hello-seconds",
-        "keep-alive-seconds", "keep-alive-answer-seconds", "window-envelopes", "window-bytes", "inbox-envelopes",
-        "inbox-bytes", "outcome-seconds", "stop-seconds", "allow-private-addresses", "outward-ca",
-        "shortest-ping-seconds", "answer-seconds", "max-calls", "calls-per-second",
+        "listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log", "max-sockets",
+        "max-connections", "hello-seconds", "keep-alive-seconds", "keep-alive-answer-seconds", "window-envelopes",
+        "window-bytes", "inbox-envelopes", "inbox-bytes", "outcome-seconds", "stop-seconds", "allow-private-addresses",
+        "outward-ca", "shortest-ping-seconds", "answer-seconds", "max-calls", "calls-per-second",
     ]
 
     init(flags: [String: String], file: String?) async throws {

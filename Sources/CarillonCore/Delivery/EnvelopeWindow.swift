@@ -149,6 +149,9 @@ package struct EnvelopeWindow: Sendable {
             || envelope.endsWithChannel && withdrawn.contains(.messages(of: envelope.channel))
     }
 
+    /// Whether an envelope that was given is still waited for.
+    package func holds(_ id: MessageID) -> Bool { slots.contains { $0.id == id } }
+
     /// The device answered for an envelope.
     package mutating func settled(_ id: MessageID) -> Load? {
         free { $0.id == id }

@@ -28,6 +28,9 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     private var isReading = true
     private var isTakingHeld = false
     private var wheelSecond = Int.max
+    /// Bytes of answers that were written, without their heads.
+    private var written = 0
+    private var isPatient = false
     var place: ConnectionWheel.Place?
 
     init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop) {
@@ -48,7 +51,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        if !shared.population.admits() { perform(machine.foundServerFull()) }
+        if shared.population.isOverfull { perform(machine.foundServerFull()) }
         context.fireChannelActive()
     }
 
@@ -77,13 +80,17 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        machine.writabilityChanged(context.channel.isWritable, at: now)
+        machine.writabilityChanged(context.channel.isWritable)
+        if context.channel.isWritable { takeHeld() }
         settle()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case let event as ChannelEvent where event == .inputClosed: perform(machine.inputEnded())
+        case let event as ChannelEvent where event == .inputClosed:
+            perform(machine.inputEnded(at: now))
+            // Who waits for news has most likely gone altogether.
+            if isPatient { task?.cancel() }
         case is ChannelShouldQuiesceEvent: perform(machine.stopped(at: now))
         default: break
         }
@@ -91,14 +98,14 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        perform(machine.received(error))
+        perform(machine.received(error, at: now))
         settle()
     }
 
     func wheelTurned(at second: Int) -> Int? {
         guard context != nil else { return nil }
         wheelSecond = .max
-        perform(machine.timePassed(to: second))
+        perform(machine.timePassed(to: second, progress))
         guard context != nil, place == nil, let deadline = machine.nextDeadline else { return nil }
         wheelSecond = max(deadline, second + 1)
         return wheelSecond - second
@@ -120,9 +127,16 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
             end(machine.refused(at: now))
         case .upgrade(let head):
             upgrade(head)
+        case .finish:
+            if progress.waiting == 0 { context?.close(promise: nil) }
         case .close:
             context?.close(promise: nil)
         }
+    }
+
+    private var progress: RequestMachine.Progress {
+        let waiting = context.flatMap { try? $0.channel.syncOptions?.getOption(.bufferedWritableBytes) } ?? 0
+        return .init(sent: written - waiting, waiting: waiting)
     }
 
     /// Reads on or pauses, and is called again in time.
@@ -150,6 +164,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
             return
         }
         guard let channel = context?.channel else { return }
+        isPatient = request.head.method == .GET
         // Ends with the answer; `leave()` cancels it when the connection goes first.
         task = Task(executorPreference: loop.executor) { [shared] in
             await shared.routes.answer(request, on: channel, to: self)
@@ -180,6 +195,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         }
         finish(&head, connection)
         context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
+        written += answer.body.readableBytes
         if answer.body.readableBytes > 0 {
             context.write(Self.wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: nil)
         }
@@ -196,14 +212,17 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         switch end {
         case .open:
             context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
+            machine.wrote(progress, at: now)
             takeHeld()
         case .flushed:
-            let written = eventLoop.makePromise(of: Void.self)
-            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: written)
-            written.futureResult.assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
+            let isOut = eventLoop.makePromise(of: Void.self)
+            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: isOut)
+            isOut.futureResult.assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
+            machine.wrote(progress, at: now)
         case .lingering:
             context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
             context.close(mode: .output, promise: nil)
+            machine.wrote(progress, at: now)
         }
         settle()
     }
@@ -212,7 +231,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         // An answer that is given at once leads here again, from inside the loop.
         if isTakingHeld { return }
         isTakingHeld = true
-        while let action = machine.heldAction(admitsSocket: shared.sockets.population.admits) { perform(action) }
+        while let action = machine.heldAction(at: now, admitsSocket: shared.sockets.population.admits) { perform(action) }
         isTakingHeld = false
     }
 
@@ -224,6 +243,8 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         let channel = context.channel
         let pipeline = channel.pipeline.syncOperations
         do {
+            // It may have been paused for what was held.
+            channel.setOption(.autoRead, value: true).whenFailure { _ in }
             let socket = SocketHandler(shared: shared.sockets, loop: loop, eventLoop: eventLoop)
             try pipeline.addHandler(socket)
             let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
@@ -259,12 +280,15 @@ extension ConnectionHandler {
 
     /// Returns when the peer has taken it.
     func send(_ bytes: ByteBuffer) async throws {
-        let written = eventLoop.makePromise(of: Void.self)
+        let isOut = eventLoop.makePromise(of: Void.self)
         onLoop { handler in
-            guard let context = handler.context else { return written.fail(ChannelError.ioOnClosedChannel) }
-            context.writeAndFlush(Self.wrapOutboundOut(.body(.byteBuffer(bytes))), promise: written)
+            guard let context = handler.context else { return isOut.fail(ChannelError.ioOnClosedChannel) }
+            context.writeAndFlush(Self.wrapOutboundOut(.body(.byteBuffer(bytes))), promise: isOut)
+            handler.written += bytes.readableBytes
+            handler.machine.wrote(handler.progress, at: handler.now)
+            handler.settle()
         }
-        try await written.futureResult.get()
+        try await isOut.futureResult.get()
     }
 
     func ended() {

@@ -31,9 +31,12 @@ struct Listener: Service {
             .bind(host: host, port: port).get()
         await onListening(listener)
         let allClosed = group.any().makePromise(of: Void.self)
+        // Ends when the last connection is closed, or with the patience of whoever runs this.
+        let (end, ending) = AsyncStream.makeStream(of: Void.self)
+        allClosed.futureResult.whenComplete { _ in ending.finish() }
         await withTaskCancellationHandler {
             await withGracefulShutdownHandler {
-                try? await allClosed.futureResult.get()
+                for await _ in end {}
             } onGracefulShutdown: {
                 quiescing.initiateShutdown(promise: allClosed)
             }

@@ -29,6 +29,13 @@ final class Population: Sendable {
         return false
     }
 
+    /// Whether more are in than may be, the last one counted.
+    var isOverfull: Bool {
+        if count.load(ordering: .relaxed) <= limit { return false }
+        refused.increment()
+        return true
+    }
+
     func opened() { gauge.record(count.wrappingAdd(1, ordering: .relaxed).newValue) }
 
     func closed() {

@@ -35,7 +35,21 @@ struct RequestMachine {
         case refuse(Refusal)
         /// Take the handshake, and leave HTTP.
         case upgrade(HTTPRequestHead)
+        /// Close as soon as everything that was answered is out.
+        case finish
         case close
+    }
+
+    /// What the peer does no more, and what it is told behind the answers that it is still owed.
+    private enum Ending {
+        case ended
+        case broke(Refusal)
+    }
+
+    /// How far the writing has come, in bytes.
+    struct Progress: Equatable {
+        var sent = 0
+        var waiting = 0
     }
 
     enum End: Equatable {
@@ -77,6 +91,9 @@ struct RequestMachine {
     /// When the present state is over; nil while the routes answer.
     private(set) var deadline: Int?
     private var stallDeadline: Int?
+    private var sentBeforeStall = 0
+    private var isWritable = true
+    private var ending: Ending?
 
     init(settings: Settings, at second: Int) {
         self.settings = settings
@@ -85,8 +102,11 @@ struct RequestMachine {
 
     /// Whether more may be read from the peer.
     var wantsToRead: Bool {
-        switch state {
-        case .awaiting, .reading, .answering(isWhole: true): held.isEmpty
+        guard isWritable else { return false }
+        return switch state {
+        case .awaiting, .reading: held.isEmpty
+        // Behind a request that ends the connection the parser only hoards.
+        case .answering(isWhole: true): held.isEmpty && !closesAfterAnswer
         case .answering, .closing: false
         }
     }
@@ -137,7 +157,10 @@ struct RequestMachine {
         version = head.version == .http1_0 ? .http1_0 : .http1_1
         closesAfterAnswer = isStopping || !head.isKeepAlive
         // The parser takes what follows such a request for another protocol.
-        if head.headers.contains(name: "upgrade") { closesAfterAnswer = true }
+        if head.method == .CONNECT || head.headers.contains(name: "upgrade") { closesAfterAnswer = true }
+        guard version == .http1_0 || head.headers["host"].count == 1 else {
+            return refuse(Refusal(.requestInvalid, "A request of HTTP/1.1 names one Host."))
+        }
         let limit = PublishDoor.token(of: head.uri) == nil ? Limits.apiBodyBytes : Limits.messageBodyBytes
         if let length = head.headers.first(name: "content-length"), Int(length) ?? .max > limit {
             return answer(head, .tooLarge(limit: limit))
@@ -171,12 +194,15 @@ struct RequestMachine {
         case .awaiting where parts == 0 && !hasBegun:
             hasBegun = true
             deadline = min(deadline ?? .max, second + settings.headSeconds)
-        case .reading where !hasBegun:
-            hasBegun = true
-            deadline = second + (isStopping ? Self.stoppingSeconds : settings.bodySeconds)
         default:
-            break
+            awaitBody(at: second)
         }
+    }
+
+    private mutating func awaitBody(at second: Int) {
+        guard case .reading = state, !hasBegun else { return }
+        hasBegun = true
+        deadline = second + (isStopping ? Self.stoppingSeconds : settings.bodySeconds)
     }
 
     // MARK: The answer
@@ -207,21 +233,29 @@ struct RequestMachine {
     private mutating func close(_ end: End, at second: Int) -> End {
         state = .closing
         held = []
-        deadline = second + (end == .lingering ? 2 : Self.stallSeconds)
+        heldTaken = 0
+        deadline = second + (end == .lingering ? 2 : 1)
         return end
+    }
+
+    private mutating func finish(at second: Int) -> Action {
+        _ = close(.flushed, at: second)
+        return .finish
     }
 
     /// What is to be done about the next part that came while the last request was answered; nil when none is left, or
     /// the next request is being answered.
-    mutating func heldAction(admitsSocket: () -> Bool) -> Action? {
+    mutating func heldAction(at second: Int, admitsSocket: () -> Bool) -> Action? {
         switch state {
         case .awaiting, .reading: break
         case .answering, .closing: return nil
         }
+        guard isWritable else { return nil }
         guard heldTaken < held.count else {
             held = []
             heldTaken = 0
-            return nil
+            awaitBody(at: second)
+            return end(at: second)
         }
         heldTaken += 1
         return received(held[heldTaken - 1], admitsSocket: admitsSocket)
@@ -229,13 +263,22 @@ struct RequestMachine {
 
     // MARK: Time
 
-    mutating func timePassed(to second: Int) -> Action {
-        if let stallDeadline, stallDeadline <= second { return .close }
+    mutating func timePassed(to second: Int, _ progress: Progress) -> Action {
+        if let stallDeadline, stallDeadline <= second {
+            if progress.waiting > 0, progress.sent == sentBeforeStall { return .close }
+            self.stallDeadline = nil
+            wrote(progress, at: second)
+        }
         guard let deadline, deadline <= second else { return .none }
         switch state {
         case .awaiting where hasBegun, .reading:
             return refuse(Refusal(.requestTimeout, "The request did not arrive in time."))
-        case .awaiting, .closing:
+        case .awaiting:
+            return finish(at: second)
+        case .closing where progress.waiting > 0:
+            self.deadline = second + 1
+            return .none
+        case .closing:
             return .close
         case .answering:
             return .none
@@ -250,10 +293,15 @@ struct RequestMachine {
         }
     }
 
-    /// A peer that does not read is let go after a while.
-    mutating func writabilityChanged(_ isWritable: Bool, at second: Int) {
-        stallDeadline = isWritable ? nil : second + (isStopping ? Self.stoppingSeconds : Self.stallSeconds)
+    /// Something was written. A peer that takes nothing of it is let go after a while; one that is slow is not.
+    mutating func wrote(_ progress: Progress, at second: Int) {
+        guard progress.waiting > 0, stallDeadline == nil else { return }
+        sentBeforeStall = progress.sent
+        stallDeadline = second + (isStopping ? Self.stoppingSeconds : Self.stallSeconds)
     }
+
+    /// While answers pile up, no more requests are read.
+    mutating func writabilityChanged(_ isWritable: Bool) { self.isWritable = isWritable }
 
     // MARK: The end
 
@@ -261,10 +309,10 @@ struct RequestMachine {
     mutating func stopped(at second: Int) -> Action {
         isStopping = true
         closesAfterAnswer = true
-        if stallDeadline != nil { stallDeadline = second + Self.stoppingSeconds }
+        if let stallDeadline { self.stallDeadline = min(stallDeadline, second + Self.stoppingSeconds) }
         switch state {
         case .awaiting:
-            return .close
+            return finish(at: second)
         case .reading:
             deadline = min(deadline ?? .max, second + Self.stoppingSeconds)
             return .none
@@ -279,40 +327,37 @@ struct RequestMachine {
     }
 
     /// The peer will send nothing more. What it asked is still answered.
-    mutating func inputEnded() -> Action {
-        switch state {
-        case .awaiting where held.isEmpty, .closing:
-            return .close
-        case .reading:
-            return refuse(Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done."))
-        case .awaiting, .answering:
-            closesAfterAnswer = true
-            return .none
-        }
+    mutating func inputEnded(at second: Int) -> Action {
+        if ending == nil { ending = .ended }
+        return end(at: second) ?? .none
     }
 
-    /// What came is not HTTP.
-    mutating func received(_ fault: any Error) -> Action {
-        switch state {
-        case .closing:
-            return .none
-        case .answering:
-            // It came behind a good request, which gets its answer.
-            closesAfterAnswer = true
-            return .none
-        case .awaiting, .reading:
-            break
-        }
+    /// What came is not HTTP. What came before it is answered first.
+    mutating func received(_ fault: any Error, at second: Int) -> Action {
         switch fault {
         case HTTPParserError.headerOverflow:
-            return refuse(
+            ending = .broke(
                 Refusal(.headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all."))
         case HTTPParserError.invalidEOFState:
-            return inputEnded()
+            return inputEnded(at: second)
         case is HTTPParserError:
-            return refuse(Refusal(.requestInvalid, "What came is not an HTTP/1.1 request."))
+            ending = .broke(Refusal(.requestInvalid, "What came is not an HTTP/1.1 request."))
         default:
             return .close
+        }
+        return end(at: second) ?? .none
+    }
+
+    /// Ends the connection when the peer is owed nothing more.
+    private mutating func end(at second: Int) -> Action? {
+        guard let ending, heldTaken == held.count else { return nil }
+        switch (state, ending) {
+        case (.closing, .ended): return .finish
+        case (.closing, _), (.answering, _): return nil
+        case (_, .broke(let refusal)): return refuse(refusal)
+        case (.reading, .ended):
+            return refuse(Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done."))
+        case (.awaiting, .ended): return finish(at: second)
         }
     }
 }

@@ -23,13 +23,15 @@ struct RouteCall: Sendable {
         } catch {
             response = Response(refusal: Refusal(.requestInvalid, "The request could not be understood."))
         }
-        await give(response, to: connection)
+        await give(response, hasBody: request.head.method != .HEAD, to: connection)
     }
 
-    private func give(_ response: Response, to connection: ConnectionHandler) async {
+    private func give(_ response: Response, hasBody: Bool, to connection: ConnectionHandler) async {
         let head = HTTPResponseHead(response.head)
         do {
-            if response.body.contentLength != nil {
+            if !hasBody {
+                connection.answered(Answer(status: head.status, headers: head.headers))
+            } else if response.body.contentLength != nil {
                 let collected = Collected()
                 try await response.body.write(WholeBody(collected: collected))
                 connection.answered(Answer(status: head.status, headers: head.headers, body: collected.bytes))

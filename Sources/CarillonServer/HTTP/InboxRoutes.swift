@@ -87,7 +87,9 @@ struct InboxRoutes: Sendable {
                 keepAlive.cancel()
                 stream.finish()
             }
-            for await item in stream.items { try await writer.write(ByteBuffer(bytes: Self.event(item))) }
+            for await item in stream.items where stream.isWanted(item) {
+                try await writer.write(ByteBuffer(bytes: Self.event(item)))
+            }
             try await writer.finish(nil)
         }
         return Response(

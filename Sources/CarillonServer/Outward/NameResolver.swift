@@ -15,12 +15,17 @@ import Synchronization
 /// Resolves host names on threads of its own, as the system's way to do it blocks.
 ///
 /// Each name is asked for once a call. A name whose answer takes too long counts as not resolved; one whose turn did
-/// not come, because others hold every thread, was not asked at all, and says nothing of its back end.
+/// not come, because others hold every thread, was not asked at all, and says nothing of its back end. While two look-ups
+/// of a domain are slow, no other of it is begun, so that a domain whose servers do not answer holds up no other.
 final class NameResolver: Sendable {
     private let threads: NIOThreadPool
     private let group: any EventLoopGroup
     private let patience: TimeAmount
     private let lookUp: NameLookUp
+    /// When the look-ups that are under way were begun, by domain.
+    private let begun = Mutex<[String: [NIODeadline]]>([:])
+    private static let slowPerDomain = 2
+    private static let slow = TimeAmount.seconds(1)
 
     init(
         group: any EventLoopGroup, threadCount: Int = 8, patience: TimeAmount = .seconds(5),
@@ -37,6 +42,8 @@ final class NameResolver: Sendable {
     func shutdown() { threads.shutdownGracefully { _ in } }
 
     func addresses(of name: String) async -> NameLookUp.Answer {
+        let domain = name.split(separator: ".").suffix(2).joined(separator: ".")
+        guard let start = begin(domain) else { return .notAsked(reason: "two look-ups of the domain are slow") }
         let loop = group.next()
         let promise = loop.makePromise(of: NameLookUp.Answer.self)
         let phase = Mutex(Phase.waiting)
@@ -48,7 +55,8 @@ final class NameResolver: Sendable {
             promise.succeed(
                 earlier == .waiting ? .notAsked(reason: "every resolver thread is held") : .notFound("it took too long"))
         }
-        threads.submit { [lookUp] state in
+        threads.submit { [self] state in
+            defer { end(domain, start) }
             let isWanted = phase.withLock { phase in
                 guard phase == .waiting, state == .active else { return false }
                 phase = .asked
@@ -64,6 +72,22 @@ final class NameResolver: Sendable {
             return try await promise.futureResult.get()
         } catch {
             return .notAsked(reason: "\(error)")
+        }
+    }
+
+    private func begin(_ domain: String) -> NIODeadline? {
+        let now = NIODeadline.now()
+        return begun.withLock { begun in
+            guard begun[domain, default: []].count(where: { now - $0 > Self.slow }) < Self.slowPerDomain else { return nil }
+            begun[domain, default: []].append(now)
+            return now
+        }
+    }
+
+    private func end(_ domain: String, _ start: NIODeadline) {
+        begun.withLock { begun in
+            if let index = begun[domain]?.firstIndex(of: start) { begun[domain]?.remove(at: index) }
+            if begun[domain]?.isEmpty == true { begun[domain] = nil }
         }
     }
 

@@ -47,6 +47,13 @@ final class InboxStream: LiveSession {
         output.finish()
     }
 
+    /// Whether what was taken out of ``items`` may still be given: it can have been withdrawn, or have expired, meanwhile.
+    func isWanted(_ item: Item) -> Bool {
+        guard case .envelope(let envelope) = item else { return true }
+        if !envelope.isVolatile, envelope.isExpired(at: core.time.now()) { return false }
+        return state.withLock { $0.window.holds(envelope.id) }
+    }
+
     func keepAlive() { output.yield(.keepAlive) }
 
     func offer(_ envelope: Envelope) {

@@ -19,7 +19,9 @@ struct RequestMachineTests {
         _ method: HTTPMethod = .POST, _ uri: String = "/push/x", _ headers: HTTPHeaders = [:],
         _ version: HTTPVersion = .http1_1
     ) -> HTTPRequestHead {
-        HTTPRequestHead(version: version, method: method, uri: uri, headers: headers)
+        var headers = headers
+        headers.add(name: "host", value: "h")
+        return HTTPRequestHead(version: version, method: method, uri: uri, headers: headers)
     }
 
     private mutating func receive(_ part: HTTPServerRequestPart) -> Action {
@@ -113,22 +115,22 @@ struct RequestMachineTests {
         #expect(!machine.wantsToRead)
         var answered: [String] = []
         while machine.answerEnded(at: 0) == .open {
-            while let action = machine.heldAction(admitsSocket: { true }) {
+            while let action = machine.heldAction(at: 0, admitsSocket: { true }) {
                 if case .answer(let request) = action { answered.append(request.head.uri) }
             }
             if answered.count == 2 { break }
         }
         #expect(answered == ["/2", "/3"])
         _ = machine.answerEnded(at: 0)
-        _ = machine.heldAction(admitsSocket: { true })
+        _ = machine.heldAction(at: 0, admitsSocket: { true })
         #expect(machine.wantsToRead)
     }
 
-    @Test mutating func `nonsense behind a good request leaves it its answer, and ends the connection`() {
+    @Test mutating func `nonsense behind a good request leaves it its answer, and is refused then`() {
         _ = receiveWhole(head(.GET, "/1"))
-        #expect(machine.received(HTTPParserError.invalidMethod) == .none)
-        #expect(machine.answerBegan(hasLength: true) == "close")
-        #expect(machine.answerEnded(at: 0) == .flushed)
+        #expect(machine.received(HTTPParserError.invalidMethod, at: 0) == .none)
+        #expect(machine.answerEnded(at: 0) == .open)
+        #expect(code(machine.heldAction(at: 0, admitsSocket: { true }) ?? .none) == .requestInvalid)
     }
 
     // MARK: Sockets
@@ -165,8 +167,8 @@ struct RequestMachineTests {
 
     @Test mutating func `a head that does not come in time is refused`() {
         machine.readCompleted(at: 2)
-        #expect(machine.timePassed(to: 9) == .none)
-        #expect(code(machine.timePassed(to: 10)) == .requestTimeout)
+        #expect(machine.timePassed(to: 9, .init()) == .none)
+        #expect(code(machine.timePassed(to: 10, .init())) == .requestTimeout)
     }
 
     @Test mutating func `a body that does not come in time is refused`() {
@@ -174,33 +176,79 @@ struct RequestMachineTests {
         machine.readCompleted(at: 5)
         _ = receive(.body(ByteBuffer(string: "x")))
         machine.readCompleted(at: 20)
-        #expect(machine.timePassed(to: 34) == .none)
-        #expect(code(machine.timePassed(to: 35)) == .requestTimeout)
+        #expect(machine.timePassed(to: 34, .init()) == .none)
+        #expect(code(machine.timePassed(to: 35, .init())) == .requestTimeout)
     }
 
     @Test mutating func `an idle connection is closed, and one on which a head began is refused`() {
         _ = receiveWhole(head())
         _ = machine.answerEnded(at: 100)
         var other = machine
-        #expect(machine.timePassed(to: 174) == .none)
-        #expect(machine.timePassed(to: 175) == .close)
+        #expect(machine.timePassed(to: 174, .init()) == .none)
+        #expect(machine.timePassed(to: 175, .init()) == .finish)
         other.readCompleted(at: 150)
-        #expect(code(other.timePassed(to: 160)) == .requestTimeout)
+        #expect(code(other.timePassed(to: 160, .init())) == .requestTimeout)
     }
 
-    @Test mutating func `the routes may take their time, and a peer that does not read may not`() {
+    @Test mutating func `the routes may take their time, and a peer that takes nothing may not`() {
         _ = receiveWhole(head())
         #expect(machine.nextDeadline == nil)
-        machine.writabilityChanged(false, at: 100)
-        #expect(machine.timePassed(to: 129) == .none)
-        #expect(machine.timePassed(to: 130) == .close)
+        machine.wrote(.init(sent: 10, waiting: 5), at: 100)
+        #expect(machine.timePassed(to: 129, .init(sent: 10, waiting: 5)) == .none)
+        #expect(machine.timePassed(to: 130, .init(sent: 10, waiting: 5)) == .close)
+    }
+
+    @Test mutating func `a peer that is slow and takes something is waited for`() {
+        _ = receiveWhole(head())
+        machine.wrote(.init(sent: 0, waiting: 100), at: 0)
+        for second in stride(from: 30, through: 300, by: 30) {
+            #expect(machine.timePassed(to: second, .init(sent: second, waiting: 400 - second)) == .none)
+        }
+        #expect(machine.timePassed(to: 330, .init(sent: 400, waiting: 0)) == .none)
+        #expect(machine.nextDeadline == nil)
+    }
+
+    @Test mutating func `while answers pile up, nothing more is read or answered`() {
+        _ = receiveWhole(head(.GET, "/1"))
+        _ = receive(.head(head(.GET, "/2")))
+        _ = receive(.end(nil))
+        machine.writabilityChanged(false)
+        _ = machine.answerEnded(at: 0)
+        #expect(machine.heldAction(at: 0, admitsSocket: { true }) == nil)
+        #expect(!machine.wantsToRead)
+        machine.writabilityChanged(true)
+        #expect(machine.heldAction(at: 0, admitsSocket: { true }) != nil)
+    }
+
+    @Test(arguments: [(.CONNECT, [:]), (.GET, ["upgrade": "x"])] as [(HTTPMethod, HTTPHeaders)])
+    mutating func `behind a request that ends the parsing nothing is read`(method: HTTPMethod, headers: HTTPHeaders) {
+        _ = receiveWhole(head(method, "/", headers))
+        #expect(!machine.wantsToRead)
+        #expect(machine.answerBegan(hasLength: true) == "close")
+    }
+
+    @Test mutating func `a request that was begun behind another has its time, too`() {
+        _ = receiveWhole(head(.GET, "/1"))
+        _ = receive(.head(head()))
+        _ = machine.answerEnded(at: 5)
+        while machine.heldAction(at: 5, admitsSocket: { true }) != nil {}
+        #expect(code(machine.timePassed(to: 35, .init())) == .requestTimeout)
+    }
+
+    @Test func `a request of HTTP 1_1 names one host`() {
+        var machine = machine
+        let nameless = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/")
+        #expect(code(machine.received(.head(nameless), admitsSocket: { true })) == .requestInvalid)
+        var old = self.machine
+        let head = HTTPRequestHead(version: .http1_0, method: .GET, uri: "/")
+        #expect(old.received(.head(head), admitsSocket: { true }) == .none)
     }
 
     // MARK: The end
 
     @Test mutating func `a stop closes what waits, and lets an answer finish`() {
         var waiting = machine
-        #expect(waiting.stopped(at: 3) == .close)
+        #expect(waiting.stopped(at: 3) == .finish)
         _ = receiveWhole(head())
         #expect(machine.stopped(at: 3) == .none)
         #expect(machine.answerBegan(hasLength: true) == "close")
@@ -211,24 +259,39 @@ struct RequestMachineTests {
         _ = receive(.head(head()))
         machine.readCompleted(at: 0)
         #expect(machine.stopped(at: 3) == .none)
-        #expect(code(machine.timePassed(to: 5)) == .requestTimeout)
+        #expect(code(machine.timePassed(to: 5, .init())) == .requestTimeout)
     }
 
-    @Test mutating func `a peer that ended its side gets the answer, and half a request is none`() {
+    @Test mutating func `a peer that ended its side gets every answer that it asked for, and half a request is none`() {
         var half = self
         _ = half.receive(.head(head()))
-        #expect(half.code(half.machine.inputEnded()) == .bodyIncomplete)
-        _ = receiveWhole(head())
-        #expect(machine.inputEnded() == .none)
-        #expect(machine.answerEnded(at: 0) == .flushed)
+        #expect(half.code(half.machine.inputEnded(at: 0)) == .bodyIncomplete)
+        _ = receiveWhole(head(.GET, "/1"))
+        _ = receive(.head(head(.GET, "/2")))
+        _ = receive(.end(nil))
+        #expect(machine.inputEnded(at: 0) == .none)
+        #expect(machine.answerEnded(at: 0) == .open)
+        #expect(machine.heldAction(at: 0, admitsSocket: { true }) == Action.none)
+        guard case .answer? = machine.heldAction(at: 0, admitsSocket: { true }) else {
+            Issue.record("the second request was dropped")
+            return
+        }
+        #expect(machine.answerEnded(at: 0) == .open)
+        #expect(machine.heldAction(at: 0, admitsSocket: { true }) == .finish)
+    }
+
+    @Test mutating func `what was answered is out before the connection goes`() {
+        #expect(machine.inputEnded(at: 0) == .finish)
+        #expect(machine.timePassed(to: 1, .init(sent: 1, waiting: 9)) == .none)
+        #expect(machine.timePassed(to: 2, .init(sent: 10, waiting: 0)) == .close)
     }
 
     @Test mutating func `what is not HTTP is refused with its code, once`() {
         var long = machine
-        #expect(code(long.received(HTTPParserError.headerOverflow)) == .headersTooLarge)
-        #expect(code(machine.received(HTTPParserError.invalidMethod)) == .requestInvalid)
-        #expect(machine.received(HTTPParserError.invalidMethod) == .none)
+        #expect(code(long.received(HTTPParserError.headerOverflow, at: 0)) == .headersTooLarge)
+        #expect(code(machine.received(HTTPParserError.invalidMethod, at: 0)) == .requestInvalid)
+        #expect(machine.received(HTTPParserError.invalidMethod, at: 0) == .none)
         #expect(machine.refused(at: 1) == .lingering)
-        #expect(machine.timePassed(to: 3) == .close)
+        #expect(machine.timePassed(to: 3, .init()) == .close)
     }
 }
