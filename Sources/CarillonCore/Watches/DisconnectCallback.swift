@@ -60,8 +60,7 @@ package struct CallbackMachine: Equatable, Sendable {
         case .answered(200..<300), .answered(410):
             return .delivered
         case .notMade:
-            let next = now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.firstDelay)))
-            return next < endedAt.adding(seconds: Self.patienceSeconds) ? .retry(at: next) : .givenUp
+            return .retry(at: now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.firstDelay))))
         case .answered, .failed:
             let delay = min(Self.longestDelay, Self.firstDelay << Int64(min(attempts, 12)))
             attempts += 1
