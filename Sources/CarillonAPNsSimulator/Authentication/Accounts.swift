@@ -1,0 +1,34 @@
+import Crypto
+
+/// The keys and apps of all teams.
+struct Accounts: Sendable {
+    struct Key: Sendable {
+        var key: SigningKey
+        var verifier: P256.Signing.PublicKey
+        /// A revoked key is known, and refused.
+        var isRevoked = false
+    }
+
+    private(set) var keys: [String: Key] = [:]
+    private(set) var apps: [String: (app: App, revision: Int)] = [:]
+    /// Grows with each app, so that a connection can tell which ones came after its first push.
+    private(set) var revision = 0
+
+    mutating func add(_ key: SigningKey) throws(SimulatorError) {
+        guard let verifier = try? P256.Signing.PublicKey(pemRepresentation: key.publicKey) else {
+            throw SimulatorError(.keyInvalid, "The public key of \(key.id) is not a P-256 key in PEM.")
+        }
+        keys[key.id] = Key(key: key, verifier: verifier)
+    }
+
+    mutating func revoke(_ id: String) -> Bool {
+        guard keys[id] != nil else { return false }
+        keys[id]?.isRevoked = true
+        return true
+    }
+
+    mutating func add(_ app: App) {
+        revision += 1
+        apps[app.bundleID] = (app, revision)
+    }
+}

@@ -1,0 +1,20 @@
+extension APNsSimulator {
+    /// An app, as it is registered in a developer account.
+    public struct App: Hashable, Sendable {
+        /// The bundle identifier.
+        public var bundleID: String
+        /// The team that owns it.
+        public var teamID: String
+        /// Whether it has the broadcast capability.
+        public var hasBroadcast: Bool
+
+        /// Makes an app for ``APNsSimulator/add(_:)-(App)``.
+        public init(bundleID: String, teamID: String, hasBroadcast: Bool = true) {
+            self.bundleID = bundleID
+            self.teamID = teamID
+            self.hasBroadcast = hasBroadcast
+        }
+    }
+}
+
+typealias App = APNsSimulator.App

@@ -1,0 +1,94 @@
+import Crypto
+import Foundation
+
+extension APNsSimulator {
+    /// A team's key for provider tokens, as it is kept in an Apple developer account.
+    public struct SigningKey: Sendable {
+        /// Ten characters; `kid` in the header of a token.
+        public var id: String
+        /// Ten characters; `iss` in the claims of a token.
+        public var teamID: String
+        /// The public key in PEM, which is all that the service knows.
+        public var publicKey: String
+        /// The private key as the `.p8` file that a developer downloads; nil for a key that was made elsewhere.
+        public var privateKey: String?
+        /// Where the key is valid.
+        public var environments: Set<Environment>
+        /// The topics of a topic-specific key; nil for a key of the whole team.
+        public var topics: Set<String>?
+        /// For a topic-specific key, the one other key that may be used on the same connection.
+        public var relatedKeyID: String?
+
+        /// Makes a new key pair.
+        /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/identifierInvalid`` unless both identifiers have ten
+        ///   characters.
+        public init(
+            id: String = "SIMULATED1", teamID: String = "SIMTEAM001",
+            environments: Set<Environment> = [.sandbox, .production],
+            topics: Set<String>? = nil, relatedKeyID: String? = nil
+        ) throws(SimulatorError) {
+            let key = P256.Signing.PrivateKey()
+            try self.init(
+                id: id, teamID: teamID, privateKey: key.pemRepresentation + "\n", environments: environments, topics: topics,
+                relatedKeyID: relatedKeyID)
+        }
+
+        /// Takes a key that exists: a `.p8` file, or the PEM of its public key, for instance from
+        /// `openssl pkey -in AuthKey.p8 -pubout`.
+        /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` when neither holds a P-256 key, and with
+        ///   ``SimulatorError/Code/identifierInvalid`` unless both identifiers have ten characters.
+        public init(
+            id: String, teamID: String, privateKey: String? = nil, publicKey: String? = nil,
+            environments: Set<Environment> = [.sandbox, .production], topics: Set<String>? = nil,
+            relatedKeyID: String? = nil
+        ) throws(SimulatorError) {
+            guard id.utf8.count == 10, teamID.utf8.count == 10 else {
+                throw SimulatorError(
+                    .identifierInvalid, "Key and team identifiers have ten characters, not \"\(id)\" and \"\(teamID)\".")
+            }
+            if let privateKey {
+                guard let key = try? P256.Signing.PrivateKey(pemRepresentation: privateKey) else {
+                    throw SimulatorError(.keyInvalid, "The private key of \(id) is not a P-256 key in PEM (PKCS #8).")
+                }
+                self.publicKey = key.publicKey.pemRepresentation
+            } else {
+                guard let publicKey, (try? P256.Signing.PublicKey(pemRepresentation: publicKey)) != nil else {
+                    throw SimulatorError(.keyInvalid, "The public key of \(id) is not a P-256 key in PEM.")
+                }
+                self.publicKey = publicKey
+            }
+            self.id = id
+            self.teamID = teamID
+            self.privateKey = privateKey
+            self.environments = environments
+            self.topics = topics
+            self.relatedKeyID = relatedKeyID
+        }
+
+        /// Makes a provider token, for clients that cannot sign one, and for tests of tokens that should be refused.
+        /// - Parameter issuedAt: the `iat` claim, in seconds since 1970.
+        /// - Throws: ``SimulatorError`` with ``SimulatorError/Code/keyInvalid`` when there is no private key.
+        public func makeProviderToken(issuedAt: Int64) throws(SimulatorError) -> String {
+            guard let pem = privateKey, let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
+                throw SimulatorError(.keyInvalid, "The private key of \(id) is not here.")
+            }
+            let header = ProviderToken.encoded(Data(#"{"alg":"ES256","kid":"\#(id)"}"#.utf8))
+            let claims = ProviderToken.encoded(Data(#"{"iss":"\#(teamID)","iat":\#(issuedAt)}"#.utf8))
+            do {
+                let signature = try key.signature(for: Data("\(header).\(claims)".utf8))
+                return "\(header).\(claims).\(ProviderToken.encoded(signature.rawRepresentation))"
+            } catch {
+                throw SimulatorError(.keyInvalid, "The key \(id) cannot sign.", cause: error)
+            }
+        }
+
+        func isRelated(to other: SigningKey) -> Bool {
+            if id == other.id { return true }
+            guard teamID == other.teamID else { return false }
+            if topics == nil, other.topics == nil { return true }
+            return relatedKeyID == other.id || other.relatedKeyID == id
+        }
+    }
+}
+
+typealias SigningKey = APNsSimulator.SigningKey

@@ -1,0 +1,175 @@
+import Crypto
+import Foundation
+import NIOSSL
+import SwiftASN1
+import X509
+
+/// Signs the simulator's certificates, and the client certificates that it gives out.
+struct CertificateAuthority: Sendable {
+    private let key: Certificate.PrivateKey
+    private let keyPEM: String
+    private let certificate: Certificate
+    /// What clients must trust.
+    let pem: String
+
+    /// Makes a new authority.
+    init(now: Date) throws {
+        let key = P256.Signing.PrivateKey()
+        keyPEM = key.pemRepresentation
+        let signer = Certificate.PrivateKey(key)
+        self.key = signer
+        let name = try DistinguishedName { CommonName("Carillon APNs Simulator") }
+        certificate = try Certificate(
+            version: .v3, serialNumber: .init(), publicKey: signer.publicKey, notValidBefore: now - 86_400,
+            notValidAfter: now + 3650 * 86_400, issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: try .init {
+                Critical(BasicConstraints.isCertificateAuthority(maxPathLength: 0))
+                Critical(KeyUsage(keyCertSign: true))
+                SubjectKeyIdentifier(hash: signer.publicKey)
+            }, issuerPrivateKey: signer)
+        pem = try certificate.serializeAsPEM().pemString + "\n"
+    }
+
+    private init(certificatePEM: String, keyPEM: String) throws {
+        self.keyPEM = keyPEM
+        key = Certificate.PrivateKey(try P256.Signing.PrivateKey(pemRepresentation: keyPEM))
+        certificate = try Certificate(pemEncoded: certificatePEM)
+        pem = certificatePEM
+    }
+
+    /// The authority in a directory; made, and written there, when there is none. With no directory it is kept nowhere.
+    static func kept(in directory: String?, now: Date) throws(SimulatorError) -> CertificateAuthority {
+        do {
+            guard let directory else { return try CertificateAuthority(now: now) }
+            let place = URL(fileURLWithPath: directory, isDirectory: true)
+            let files = (place.appendingPathComponent("authority.pem"), place.appendingPathComponent("authority-key.pem"))
+            if FileManager.default.fileExists(atPath: files.1.path) {
+                return try CertificateAuthority(
+                    certificatePEM: String(contentsOf: files.0, encoding: .utf8),
+                    keyPEM: String(contentsOf: files.1, encoding: .utf8))
+            }
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            let authority = try CertificateAuthority(now: now)
+            try Data(authority.pem.utf8).write(to: files.0)
+            try SecretFile.write(authority.keyPEM, to: files.1)
+            return authority
+        } catch {
+            throw SimulatorError(
+                .storageUnavailable, "The authority in \(directory ?? "memory") cannot be made or read: \(error)",
+                cause: error)
+        }
+    }
+
+    // MARK: Servers
+
+    /// What the service shows when TLS begins.
+    func serverContext(_ kind: Conditions.Certificate, hosts: [String], now: Date) throws -> NIOSSLContext {
+        let own = P256.Signing.PrivateKey()
+        let names = kind == .wrongHost ? ["other.example"] : hosts
+        let subject = try DistinguishedName { CommonName(names.first ?? "localhost") }
+        let issuerKey = kind == .untrusted ? Certificate.PrivateKey(own) : key
+        let begins = kind == .notYetValid ? now + 86_400 : now - (kind == .expired ? 30 : 1) * 86_400
+        let certificate = try Certificate(
+            version: .v3, serialNumber: .init(), publicKey: Certificate.PublicKey(own.publicKey), notValidBefore: begins,
+            notValidAfter: kind == .expired ? now - 86_400 : now + 390 * 86_400,
+            issuer: kind == .untrusted ? subject : certificate.subject, subject: subject,
+            signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: try .init {
+                BasicConstraints.notCertificateAuthority
+                try ExtendedKeyUsage([.serverAuth])
+                SubjectAlternativeNames(names.map(Self.name))
+            }, issuerPrivateKey: issuerKey)
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: [.certificate(try NIOSSLCertificate(bytes: Self.encoded(certificate), format: .der))],
+            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(own.derRepresentation), format: .der)))
+        configuration.applicationProtocols = ["h2"]
+        configuration.minimumTLSVersion = .tlsv12
+        // Whoever shows a certificate is let in: it is the answer to a request that says what is wrong with it.
+        configuration.certificateVerification = .optionalVerification
+        return try NIOSSLContext(configuration: configuration)
+    }
+
+    private static func name(_ host: String) -> GeneralName {
+        let bytes = host.split(separator: ".").compactMap { UInt8($0) }
+        if bytes.count == 4 { return .ipAddress(ASN1OctetString(contentBytes: bytes[...])) }
+        if host == "::1" { return .ipAddress(ASN1OctetString(contentBytes: ([UInt8](repeating: 0, count: 15) + [1])[...])) }
+        return .dnsName(host)
+    }
+
+    // MARK: Clients
+
+    /// A certificate as Apple gives out for pushes, and its key.
+    func makeClientIdentity(
+        topics: [String], environments: Set<Environment>, from start: Date, until end: Date
+    ) throws -> APNsSimulator.ClientIdentity {
+        let own = P256.Signing.PrivateKey()
+        let subject = DistinguishedName([
+            RelativeDistinguishedName([
+                .init(type: ApplePushExtensions.userIdentifier, utf8String: topics.first ?? "")
+            ]),
+            RelativeDistinguishedName([
+                .init(type: [2, 5, 4, 3], utf8String: "Apple Push Services: \(topics.first ?? "")")
+            ]),
+        ])
+        var extensions = try Certificate.Extensions {
+            BasicConstraints.notCertificateAuthority
+            try ExtendedKeyUsage([.clientAuth])
+        }
+        if environments.contains(.sandbox) {
+            try extensions.append(
+                .init(oid: ApplePushExtensions.development, critical: false, value: ApplePushExtensions.null))
+        }
+        if environments.contains(.production) {
+            try extensions.append(
+                .init(oid: ApplePushExtensions.production, critical: false, value: ApplePushExtensions.null))
+        }
+        try extensions.append(
+            .init(oid: ApplePushExtensions.topics, critical: false, value: try ApplePushExtensions.encoded(topics)))
+        let certificate = try Certificate(
+            version: .v3, serialNumber: .init(), publicKey: Certificate.PublicKey(own.publicKey), notValidBefore: start,
+            notValidAfter: end, issuer: certificate.subject, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: extensions, issuerPrivateKey: key)
+        return APNsSimulator.ClientIdentity(
+            certificate: try certificate.serializeAsPEM().pemString + "\n", privateKey: own.pemRepresentation + "\n")
+    }
+
+    /// Reads what a client showed.
+    func clientCertificate(der: [UInt8]) -> ClientCertificate {
+        guard let shown = try? Certificate(derEncoded: der) else { return .unreadable }
+        var environments: Set<Environment> = []
+        if shown.extensions[oid: ApplePushExtensions.development] != nil { environments.insert(.sandbox) }
+        if shown.extensions[oid: ApplePushExtensions.production] != nil { environments.insert(.production) }
+        var topics: [String] = []
+        if let extended = shown.extensions[oid: ApplePushExtensions.topics] {
+            topics = (try? ApplePushExtensions.decodedTopics(extended.value)) ?? []
+        } else if let attribute = shown.subject.lazy.flatMap({ $0 }).first(where: {
+            $0.type == ApplePushExtensions.userIdentifier
+        }) {
+            topics = [String(describing: attribute.value)]
+        }
+        return ClientCertificate(
+            topics: topics, environments: environments, validFrom: Timestamp(shown.notValidBefore),
+            validUntil: Timestamp(shown.notValidAfter),
+            isTrusted: certificate.publicKey.isValidSignature(shown.signature, for: shown))
+    }
+
+    private static func encoded(_ certificate: Certificate) throws -> [UInt8] {
+        var serializer = DER.Serializer()
+        try serializer.serialize(certificate)
+        return serializer.serializedBytes
+    }
+}
+
+extension APNsSimulator {
+    /// A client certificate and its key, both in PEM.
+    public struct ClientIdentity: Hashable, Sendable {
+        /// The certificate.
+        public var certificate: String
+        /// Its private key.
+        public var privateKey: String
+    }
+}
+
+extension Timestamp {
+    init(_ date: Date) { self.init(milliseconds: Int64((date.timeIntervalSince1970 * 1000).rounded())) }
+}

@@ -1,0 +1,44 @@
+import Foundation
+
+/// What a request to the JSON API may hold: an object with known names.
+protocol ControlDocument: Decodable {
+    associatedtype Names: CodingKey, CaseIterable
+}
+
+extension ControlDocument {
+    /// Reads a body; a name that means nothing is refused, because it was meant to mean something.
+    static func read(_ body: [UInt8]) throws(ControlRefusal) -> Self {
+        let data = Data(body)
+        guard let object = (try? JSONSerialization.jsonObject(with: data)) as? [String: Any] else {
+            throw ControlRefusal(400, "The body is not a JSON object.")
+        }
+        let names = Set(Names.allCases.map(\.stringValue))
+        if let unknown = object.keys.sorted().first(where: { !names.contains($0) }) {
+            throw ControlRefusal(
+                400, "\"\(unknown)\" means nothing here; there is \(names.sorted().joined(separator: ", ")).")
+        }
+        do {
+            return try JSONDecoder().decode(Self.self, from: data)
+        } catch let DecodingError.keyNotFound(key, _) {
+            throw ControlRefusal(400, "\"\(key.stringValue)\" is missing.")
+        } catch let DecodingError.typeMismatch(_, context), let DecodingError.valueNotFound(_, context),
+            let DecodingError.dataCorrupted(context)
+        {
+            let name = context.codingPath.map(\.stringValue).joined(separator: ".")
+            throw ControlRefusal(400, "\"\(name)\" has a value that it cannot have: \(context.debugDescription)")
+        } catch {
+            throw ControlRefusal(400, "The body cannot be read: \(error)")
+        }
+    }
+}
+
+/// Reads the value of an enumeration by its name.
+func named<Value: RawRepresentable & CaseIterable>(
+    _ text: String, _ name: String, _: Value.Type = Value.self
+) throws(ControlRefusal) -> Value where Value.RawValue == String {
+    guard let value = Value(rawValue: text) else {
+        throw ControlRefusal(
+            400, "\"\(name)\" is not \"\(text)\" but one of \(Value.allCases.map(\.rawValue).joined(separator: ", ")).")
+    }
+    return value
+}

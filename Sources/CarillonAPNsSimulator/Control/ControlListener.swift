@@ -1,0 +1,33 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// Offers the page and the JSON API, over plain HTTP/1.1.
+enum ControlListener {
+    static func listen(
+        on address: APNsSimulator.ControlAddress, simulator: APNsSimulator, group: any EventLoopGroup
+    ) async throws(SimulatorError) -> any Channel {
+        do {
+            // The simulator holds the socket; the socket must not hold the simulator.
+            let simulator = WeakSimulator(simulator)
+            return try await ServerBootstrap(group: group)
+                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.configureHTTPServerPipeline(withErrorHandling: true)
+                        try channel.pipeline.syncOperations.addHandler(ControlHandler(simulator: simulator))
+                    }
+                }
+                .bind(host: address.host, port: address.port).get()
+        } catch {
+            throw SimulatorError(
+                .addressUnavailable, "\(address.host):\(address.port) cannot be listened on: \(error)", cause: error)
+        }
+    }
+}
+
+struct WeakSimulator: Sendable {
+    private(set) weak var value: APNsSimulator?
+
+    init(_ value: APNsSimulator) { self.value = value }
+}

@@ -1,0 +1,478 @@
+import NIOCore
+import NIOHPACK
+
+/// The server's end of one HTTP/2 connection (RFC 9113), without a socket: bytes go in by ``received(_:)``, what they
+/// mean comes out of ``nextEvent()``, and what shall be sent gathers in ``output``.
+///
+/// It keeps the protocol strictly as long as nobody tells it otherwise; what a misbehaving server does (going away,
+/// resetting, moving its limits) are functions here. Windows are given back as the body of a request is read, up to a
+/// target that may be smaller than the protocol's 65,535 bytes, so that a sender meets a narrow or a closed window.
+///
+/// A stream lives from its HEADERS until both ends have ended it or one has reset it. A connection that broke the
+/// protocol has `isFailed` set and reads nothing more. A connection that is going away serves the streams up to
+/// `acceptedUpTo` and forgets all others without a word, as the real one does.
+struct HTTP2Connection {
+    typealias ErrorCode = APNsSimulator.HTTP2ErrorCode
+
+    enum Event {
+        /// A request began. What is known of it is in the head; its body may follow.
+        case headersArrived(UInt32, RequestHead)
+        /// All of it is here. `bodyBytes` counts what was sent, `body` holds no more than the limit.
+        case requestCompleted(UInt32, RequestHead, body: ByteBuffer, bodyBytes: Int)
+        case streamReset(UInt32)
+        /// A stream came that is more than was offered; the peer may not know that yet.
+        case streamRefused(UInt32)
+        case pingArrived
+        case priorityArrived
+        /// A stream came although the peer had confirmed that it may not have so many.
+        case streamLimitViolated(UInt32)
+        /// The peer broke the protocol, and was told with a GOAWAY; the connection is to be closed.
+        case failed(ErrorCode)
+    }
+
+    private struct Stream {
+        var head: RequestHead
+        var body = ByteBuffer()
+        var bodyBytes = 0
+        var receiveWindow: Int
+        var sendWindow: Int
+        var isRemoteOpen: Bool
+        var isLocalOpen = true
+        var unsent: ByteBuffer?
+    }
+
+    private struct OfferedSettings {
+        var streams: Int?
+        var initialWindow: Int?
+    }
+
+    private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
+    private static let protocolWindow = 65_535
+    private static let largestWindow = Int(Int32.max)
+    /// Nobody needs more for a request to APNs, which itself advertises 8000 bytes.
+    private static let largestHeaderBlock = 32_768
+
+    /// What shall be sent, in order.
+    var output = ByteBuffer()
+    private(set) var isFailed = false
+    private(set) var acceptedUpTo = UInt32(Int32.max)
+    private(set) var highestStream: UInt32 = 0
+    var answersPings = true
+
+    private var input = ByteBuffer()
+    private var hasPreface = false
+    private var streams: [UInt32: Stream] = [:]
+    private var decoder: HPACKDecoder
+    private var encoder: HPACKEncoder
+    private var headerBlock: (stream: UInt32, ends: Bool, bytes: ByteBuffer)?
+
+    private var offered: [OfferedSettings] = []
+    private var acknowledgedStreams = Int.max
+    private var offeredStreams = Int.max
+    private var initialReceiveWindow = HTTP2Connection.protocolWindow
+    private var connectionReceiveWindow = HTTP2Connection.protocolWindow
+    private let connectionTarget: Int
+    private let bodyLimit: Int
+
+    private var initialSendWindow = HTTP2Connection.protocolWindow
+    private var connectionSendWindow = HTTP2Connection.protocolWindow
+
+    init(connectionTarget: Int = HTTP2Connection.protocolWindow, bodyLimit: Int = 8192) {
+        self.connectionTarget = connectionTarget
+        self.bodyLimit = bodyLimit
+        let allocator = ByteBufferAllocator()
+        decoder = HPACKDecoder(allocator: allocator, maxDynamicTableSize: 4096, maxHeaderListSize: 16_384)
+        encoder = HPACKEncoder(allocator: allocator)
+    }
+
+    /// The streams that count against the limit.
+    var openStreams: Int { streams.count }
+    /// Whether it is going away and has served all that it promised to.
+    var isDrained: Bool { acceptedUpTo < UInt32(Int32.max) && streams.isEmpty }
+
+    // MARK: Reading
+
+    mutating func received(_ bytes: ByteBuffer) {
+        guard !isFailed else { return }
+        if input.readableBytes == 0 {
+            input = bytes
+        } else {
+            var bytes = bytes
+            input.writeBuffer(&bytes)
+        }
+    }
+
+    /// The next thing that happened; nil until more bytes arrive.
+    mutating func nextEvent() -> Event? {
+        while !isFailed {
+            guard hasPreface else {
+                guard readPreface() else { return isFailed ? .failed(.protocolError) : nil }
+                continue
+            }
+            guard let header = input.peekFrameHeader() else { return nil }
+            guard header.payloadLength <= FrameHeader.maximumPayload else { return fail(.frameSizeError) }
+            guard input.readableBytes >= FrameHeader.length + header.payloadLength else { return nil }
+            input.moveReaderIndex(forwardBy: FrameHeader.length)
+            guard let payload = input.readSlice(length: header.payloadLength) else { return nil }
+            if let event = receivedFrame(header, payload) { return event }
+        }
+        return nil
+    }
+
+    private mutating func readPreface() -> Bool {
+        let available = min(input.readableBytes, Self.preface.count)
+        guard input.readableBytesView.prefix(available).elementsEqual(Self.preface.prefix(available)) else {
+            _ = fail(.protocolError)
+            return false
+        }
+        guard available == Self.preface.count else { return false }
+        input.moveReaderIndex(forwardBy: available)
+        hasPreface = true
+        return true
+    }
+
+    private mutating func receivedFrame(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        if let headerBlock, header.kind != FrameHeader.Kind.continuation || header.stream != headerBlock.stream {
+            return fail(.protocolError)
+        }
+        switch header.kind {
+        case FrameHeader.Kind.data: return receivedData(header, payload)
+        case FrameHeader.Kind.headers: return receivedHeaders(header, payload)
+        case FrameHeader.Kind.continuation: return receivedContinuation(header, payload)
+        case FrameHeader.Kind.priority:
+            guard header.stream != 0 else { return fail(.protocolError) }
+            return header.payloadLength == 5 ? .priorityArrived : fail(.frameSizeError)
+        case FrameHeader.Kind.reset: return receivedReset(header, payload)
+        case FrameHeader.Kind.settings: return receivedSettings(header, payload)
+        case FrameHeader.Kind.ping: return receivedPing(header, payload)
+        case FrameHeader.Kind.windowUpdate: return receivedWindowUpdate(header, payload)
+        case FrameHeader.Kind.pushPromise: return fail(.protocolError)
+        default: return nil
+        }
+    }
+
+    private mutating func receivedHeaders(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        guard header.stream % 2 == 1 else { return fail(.protocolError) }
+        guard var block = Self.unpadded(header, payload) else { return fail(.protocolError) }
+        let hasPriority = header.has(FrameHeader.Flag.priority)
+        if hasPriority, block.readSlice(length: 5) == nil { return fail(.frameSizeError) }
+        let ends = header.has(FrameHeader.Flag.endStream)
+        guard header.has(FrameHeader.Flag.endHeaders) else {
+            headerBlock = (header.stream, ends, block)
+            return nil
+        }
+        return completedBlock(header.stream, ends, block)
+    }
+
+    private mutating func receivedContinuation(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        guard var block = headerBlock else { return fail(.protocolError) }
+        var payload = payload
+        block.bytes.writeBuffer(&payload)
+        guard block.bytes.readableBytes <= Self.largestHeaderBlock else { return fail(.enhanceYourCalm) }
+        headerBlock = block
+        guard header.has(FrameHeader.Flag.endHeaders) else { return nil }
+        headerBlock = nil
+        return completedBlock(block.stream, block.ends, block.bytes)
+    }
+
+    private mutating func completedBlock(_ number: UInt32, _ ends: Bool, _ block: ByteBuffer) -> Event? {
+        let length = block.readableBytes
+        var block = block
+        guard let headers = try? decoder.decodeHeaders(from: &block) else { return fail(.compressionError) }
+        if streams[number] != nil { return receivedTrailers(number, ends) }
+        guard number > highestStream else { return fail(.streamClosed) }
+        highestStream = number
+        guard number <= acceptedUpTo else { return nil }
+        if openStreams >= acknowledgedStreams { return .streamLimitViolated(number) }
+        if openStreams >= offeredStreams {
+            writeReset(number, .refusedStream)
+            return .streamRefused(number)
+        }
+        guard var head = RequestHead(headers) else {
+            writeReset(number, .protocolError)
+            return .streamReset(number)
+        }
+        head.blockBytes = length
+        streams[number] = Stream(
+            head: head, receiveWindow: initialReceiveWindow, sendWindow: initialSendWindow, isRemoteOpen: !ends)
+        return .headersArrived(number, head)
+    }
+
+    private mutating func receivedTrailers(_ number: UInt32, _ ends: Bool) -> Event? {
+        guard ends, streams[number]?.isRemoteOpen == true else { return fail(.streamClosed) }
+        return endedRemotely(number)
+    }
+
+    /// Is asked after ``Event/headersArrived(_:_:)``: a request without a body is complete with its headers.
+    mutating func completionAfterHeaders(_ number: UInt32) -> Event? {
+        guard let stream = streams[number], !stream.isRemoteOpen else { return nil }
+        return .requestCompleted(number, stream.head, body: stream.body, bodyBytes: 0)
+    }
+
+    private mutating func receivedData(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        let number = header.stream
+        guard number % 2 == 1, number <= highestStream else { return fail(.protocolError) }
+        connectionReceiveWindow -= header.payloadLength
+        guard connectionReceiveWindow >= 0 else { return fail(.flowControlError) }
+        guard var data = Self.unpadded(header, payload) else { return fail(.protocolError) }
+        restoreConnectionWindow()
+        let ends = header.has(FrameHeader.Flag.endStream)
+        guard let index = streams.index(forKey: number) else { return nil }
+        guard streams.values[index].isRemoteOpen else { return fail(.streamClosed) }
+        streams.values[index].receiveWindow -= header.payloadLength
+        guard streams.values[index].receiveWindow >= 0 else {
+            reset(number, .flowControlError)
+            return .streamReset(number)
+        }
+        streams.values[index].bodyBytes += data.readableBytes
+        if streams.values[index].bodyBytes <= bodyLimit, streams.values[index].isLocalOpen {
+            if streams.values[index].body.readableBytes == 0 {
+                streams.values[index].body = data
+            } else {
+                streams.values[index].body.writeBuffer(&data)
+            }
+        }
+        guard ends else {
+            let window = streams.values[index].receiveWindow
+            if window <= initialReceiveWindow / 2, window < initialReceiveWindow {
+                streams.values[index].receiveWindow = initialReceiveWindow
+                writeWindowUpdate(number, initialReceiveWindow - window)
+            }
+            return nil
+        }
+        return endedRemotely(number)
+    }
+
+    private mutating func endedRemotely(_ number: UInt32) -> Event? {
+        streams[number]?.isRemoteOpen = false
+        guard let stream = streams[number] else { return nil }
+        guard stream.isLocalOpen else {
+            streams[number] = nil
+            return nil
+        }
+        return .requestCompleted(number, stream.head, body: stream.body, bodyBytes: stream.bodyBytes)
+    }
+
+    private mutating func restoreConnectionWindow() {
+        guard connectionReceiveWindow <= connectionTarget / 2, connectionReceiveWindow < connectionTarget else { return }
+        writeWindowUpdate(0, connectionTarget - connectionReceiveWindow)
+        connectionReceiveWindow = connectionTarget
+    }
+
+    private mutating func receivedReset(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        guard payload.readableBytes == 4 else { return fail(.frameSizeError) }
+        guard header.stream != 0, header.stream <= highestStream else { return fail(.protocolError) }
+        return streams.removeValue(forKey: header.stream) == nil ? nil : .streamReset(header.stream)
+    }
+
+    private mutating func receivedPing(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        guard header.payloadLength == 8 else { return fail(.frameSizeError) }
+        guard header.stream == 0 else { return fail(.protocolError) }
+        if header.has(FrameHeader.Flag.acknowledgement) { return nil }
+        if answersPings {
+            var payload = payload
+            output.writeFrameHeader(
+                FrameHeader(
+                    payloadLength: 8, kind: FrameHeader.Kind.ping, flags: FrameHeader.Flag.acknowledgement, stream: 0))
+            output.writeBuffer(&payload)
+        }
+        return .pingArrived
+    }
+
+    private mutating func receivedSettings(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        guard header.stream == 0 else { return fail(.protocolError) }
+        if header.has(FrameHeader.Flag.acknowledgement) {
+            guard payload.readableBytes == 0 else { return fail(.frameSizeError) }
+            guard !offered.isEmpty else { return fail(.protocolError) }
+            confirmed(offered.removeFirst())
+            return nil
+        }
+        guard payload.readableBytes % 6 == 0 else { return fail(.frameSizeError) }
+        var payload = payload
+        while let name = payload.readInteger(as: UInt16.self), let value = payload.readInteger(as: UInt32.self) {
+            switch name {
+            case 0x1: try? encoder.setDynamicTableSize(min(Int(value), 4096))
+            case 0x4:
+                guard value <= Self.largestWindow else { return fail(.flowControlError) }
+                let change = Int(value) - initialSendWindow
+                initialSendWindow = Int(value)
+                for number in streams.keys { streams[number]?.sendWindow += change }
+                sendWhatFits()
+            default: break
+            }
+        }
+        output.writeFrameHeader(
+            FrameHeader(
+                payloadLength: 0, kind: FrameHeader.Kind.settings, flags: FrameHeader.Flag.acknowledgement, stream: 0))
+        return nil
+    }
+
+    private mutating func confirmed(_ settings: OfferedSettings) {
+        if let limit = settings.streams { acknowledgedStreams = limit }
+        if let window = settings.initialWindow {
+            let change = window - initialReceiveWindow
+            initialReceiveWindow = window
+            for number in streams.keys { streams[number]?.receiveWindow += change }
+        }
+    }
+
+    private mutating func receivedWindowUpdate(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+        guard let word = payload.getInteger(at: payload.readerIndex, as: UInt32.self), payload.readableBytes == 4 else {
+            return fail(.frameSizeError)
+        }
+        let increment = Int(word & 0x7FFF_FFFF)
+        if header.stream == 0 {
+            guard increment > 0 else { return fail(.protocolError) }
+            connectionSendWindow += increment
+            guard connectionSendWindow <= Self.largestWindow else { return fail(.flowControlError) }
+        } else if let window = streams[header.stream]?.sendWindow {
+            guard increment > 0, window + increment <= Self.largestWindow else {
+                reset(header.stream, increment > 0 ? .flowControlError : .protocolError)
+                return .streamReset(header.stream)
+            }
+            streams[header.stream]?.sendWindow += increment
+        } else if header.stream > highestStream {
+            return fail(.protocolError)
+        }
+        sendWhatFits()
+        return nil
+    }
+
+    /// The payload without its padding; nil when the padding is longer than the payload.
+    private static func unpadded(_ header: FrameHeader, _ payload: ByteBuffer) -> ByteBuffer? {
+        guard header.has(FrameHeader.Flag.padded) else { return payload }
+        var payload = payload
+        guard let padding = payload.readInteger(as: UInt8.self), padding <= payload.readableBytes else { return nil }
+        return payload.readSlice(length: payload.readableBytes - Int(padding))
+    }
+
+    private mutating func fail(_ code: ErrorCode) -> Event {
+        writeGoAway(lastStream: min(highestStream, acceptedUpTo), code, debug: "")
+        isFailed = true
+        streams = [:]
+        return .failed(code)
+    }
+
+    // MARK: Writing
+
+    /// The first frame of a server. Later calls change what was said.
+    mutating func offer(streams limit: Int?, streamWindow: Int? = nil, headerListBytes: Int? = nil) {
+        var values: [(UInt16, Int)] = []
+        if let limit { values.append((0x3, limit)) }
+        if let streamWindow { values.append((0x4, streamWindow)) }
+        if let headerListBytes { values.append((0x6, headerListBytes)) }
+        output.writeFrameHeader(
+            FrameHeader(payloadLength: values.count * 6, kind: FrameHeader.Kind.settings, flags: 0, stream: 0))
+        for (name, value) in values {
+            output.writeInteger(name)
+            output.writeInteger(UInt32(clamping: value))
+        }
+        if let limit { offeredStreams = limit }
+        // A larger limit holds at once: the peer may use it before its confirmation is read.
+        if let limit, acknowledgedStreams != Int.max { acknowledgedStreams = max(acknowledgedStreams, limit) }
+        if let streamWindow, streamWindow > initialReceiveWindow, offered.isEmpty {
+            confirmed(OfferedSettings(initialWindow: streamWindow))
+        }
+        offered.append(OfferedSettings(streams: limit, initialWindow: streamWindow))
+    }
+
+    /// Answers a request; false when its stream is gone. An answer before the end of the body leaves the peer to end it.
+    @discardableResult
+    mutating func answer(_ number: UInt32, _ headers: HPACKHeaders, body: ByteBuffer) -> Bool {
+        guard let index = streams.index(forKey: number), streams.values[index].isLocalOpen else { return false }
+        let hasBody = body.readableBytes > 0
+        let start = output.writerIndex
+        output.writeRepeatingByte(0, count: FrameHeader.length)
+        do {
+            try encoder.encode(headers: headers, to: &output)
+        } catch {
+            output.moveWriterIndex(to: start)
+            reset(number, .internalError)
+            return false
+        }
+        let end = output.writerIndex
+        output.moveWriterIndex(to: start)
+        output.writeFrameHeader(
+            FrameHeader(
+                payloadLength: end - start - FrameHeader.length, kind: FrameHeader.Kind.headers,
+                flags: FrameHeader.Flag.endHeaders | (hasBody ? 0 : FrameHeader.Flag.endStream), stream: number))
+        output.moveWriterIndex(to: end)
+        guard hasBody else {
+            endLocally(number)
+            return true
+        }
+        streams.values[index].unsent = body
+        sendBody(number)
+        return true
+    }
+
+    private mutating func sendWhatFits() {
+        for number in streams.keys.sorted() where streams[number]?.unsent != nil { sendBody(number) }
+    }
+
+    private mutating func sendBody(_ number: UInt32) {
+        while let stream = streams[number], var unsent = stream.unsent {
+            let room = min(stream.sendWindow, connectionSendWindow, FrameHeader.maximumPayload, unsent.readableBytes)
+            guard room > 0, var part = unsent.readSlice(length: room) else { return }
+            let isLast = unsent.readableBytes == 0
+            output.writeFrameHeader(
+                FrameHeader(
+                    payloadLength: room, kind: FrameHeader.Kind.data, flags: isLast ? FrameHeader.Flag.endStream : 0,
+                    stream: number))
+            output.writeBuffer(&part)
+            connectionSendWindow -= room
+            streams[number]?.sendWindow -= room
+            streams[number]?.unsent = isLast ? nil : unsent
+            if isLast { endLocally(number) }
+        }
+    }
+
+    private mutating func endLocally(_ number: UInt32) {
+        guard let index = streams.index(forKey: number) else { return }
+        if streams.values[index].isRemoteOpen {
+            streams.values[index].isLocalOpen = false
+        } else {
+            streams.remove(at: index)
+        }
+    }
+
+    mutating func reset(_ number: UInt32, _ code: ErrorCode) {
+        streams[number] = nil
+        writeReset(number, code)
+    }
+
+    /// Resets every stream except some, and says which they were.
+    mutating func resetAll(except kept: Set<UInt32>, _ code: ErrorCode) -> [UInt32] {
+        let others = streams.keys.filter { !kept.contains($0) }.sorted()
+        for number in others { reset(number, code) }
+        return others
+    }
+
+    /// Says that streams after `lastStream` are not served, and forgets those; gives their numbers.
+    mutating func goAway(lastStream: UInt32, _ code: ErrorCode, debug: String) -> [UInt32] {
+        acceptedUpTo = min(acceptedUpTo, lastStream)
+        writeGoAway(lastStream: acceptedUpTo, code, debug: debug)
+        let dropped = streams.keys.filter { $0 > acceptedUpTo }
+        for number in dropped { streams[number] = nil }
+        return dropped
+    }
+
+    mutating func writeReset(_ number: UInt32, _ code: ErrorCode) {
+        output.writeFrameHeader(FrameHeader(payloadLength: 4, kind: FrameHeader.Kind.reset, flags: 0, stream: number))
+        output.writeInteger(code.rawValue)
+    }
+
+    private mutating func writeGoAway(lastStream: UInt32, _ code: ErrorCode, debug: String) {
+        output.writeFrameHeader(
+            FrameHeader(payloadLength: 8 + debug.utf8.count, kind: FrameHeader.Kind.goAway, flags: 0, stream: 0))
+        output.writeInteger(lastStream)
+        output.writeInteger(code.rawValue)
+        output.writeString(debug)
+    }
+
+    private mutating func writeWindowUpdate(_ number: UInt32, _ increment: Int) {
+        output.writeFrameHeader(
+            FrameHeader(payloadLength: 4, kind: FrameHeader.Kind.windowUpdate, flags: 0, stream: number))
+        output.writeInteger(UInt32(increment))
+    }
+}

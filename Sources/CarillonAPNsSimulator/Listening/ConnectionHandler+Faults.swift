@@ -1,0 +1,96 @@
+import NIOCore
+import NIOHPACK
+
+extension ConnectionHandler {
+    /// Lets a fault happen to a request; false when nothing else shall be done with it.
+    /// - Parameter processed: what the service said, when it was asked already.
+    func goesOn(after fault: Fault, _ stream: UInt32, _ head: RequestHead, processed: Answer?) -> Bool {
+        switch fault {
+        case .reject(let reason):
+            var answer = Answer(reason, timestamp: reason.status == 410 ? hub.withState { hub.now($0).milliseconds } : nil)
+            answer.id = processed?.id ?? head.fields.id
+            send(answer, on: stream)
+            return false
+        case .answer(let status, let body):
+            var answer = Answer(status: status)
+            answer.id = processed?.id ?? head.fields.id
+            answer.uniqueID = processed?.uniqueID
+            var headers = headers(of: answer)
+            if let type = body.contentType { headers.add(name: "content-type", value: type) }
+            http.answer(stream, headers, body: ByteBuffer(string: body.text))
+            if answer.isAccepted { accepted() }
+            return false
+        case .delay: return true
+        case .silence:
+            if processed != nil { self.processed.insert(stream) }
+            return false
+        case .reset(let code, let isRepeated):
+            http.reset(stream, code)
+            if isRepeated { http.writeReset(stream, code) }
+            return false
+        case .goAway(let reason, let last, let code, let closes):
+            return goAway(reason: reason, last: last, code: code, closes: closes, stream)
+        case .close:
+            transport.cut()
+            return false
+        case .streamLimit(let limit):
+            http.offer(streams: limit)
+            return true
+        case .streamWindow(let bytes):
+            http.offer(streams: nil, streamWindow: bytes)
+            return true
+        case .refuseOthers:
+            refuseOthers(than: stream)
+            return true
+        case .wedge:
+            isWedged = true
+            return false
+        }
+    }
+
+    private func goAway(
+        reason: String?, last: Fault.LastStream, code: APNsSimulator.HTTP2ErrorCode, closes: Bool, _ stream: UInt32
+    ) -> Bool {
+        let debug = reason.map { Reason(rawValue: $0).map { Answer($0).body } ?? $0 } ?? ""
+        let number: UInt32 =
+            switch last {
+            case .this: stream
+            case .before: stream > 2 ? stream - 2 : 0
+            case .none: 0
+            case .all: UInt32(Int32.max)
+            }
+        for dropped in http.goAway(lastStream: number, code, debug: debug) {
+            faults[dropped] = nil
+            processed.remove(dropped)
+        }
+        closesWhenDrained = closesWhenDrained || closes
+        return number >= stream
+    }
+
+    /// Refuses the other streams that are open, unless their request was processed: refusing says that it was not.
+    func refuseOthers(than stream: UInt32) {
+        let refused = http.resetAll(except: processed.union([stream]), .refusedStream)
+        for number in refused { faults[number] = nil }
+        report.refusedStreams += refused.count
+    }
+}
+
+extension Fault.Body {
+    var text: String {
+        switch self {
+        case .empty: ""
+        case .html: "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
+        case .huge(let bytes): String(repeating: "x", count: bytes)
+        case .text(let text): text
+        }
+    }
+
+    var contentType: String? {
+        switch self {
+        case .empty: nil
+        case .html: "text/html"
+        case .huge: "text/plain"
+        case .text: "application/json"
+        }
+    }
+}

@@ -1,0 +1,116 @@
+import NIOCore
+
+extension PushService {
+    /// What the headers of a push to a device said, once they were found good.
+    private struct Push {
+        var topic: String
+        var type: PushType?
+        var priority: Int
+        var expiration: Int64?
+    }
+
+    /// `POST /3/device/TOKEN`.
+    mutating func pushed(
+        to token: Substring, _ request: Submission, _ binding: inout ConnectionBinding, _ now: Timestamp
+    ) -> Answer {
+        if let reason = commonRefusal(request, methods: ["POST"], &binding, now) { return Answer(reason) }
+        guard !token.isEmpty else { return Answer(.missingDeviceToken) }
+        let push: Push
+        switch checked(request, binding) {
+        case .failure(let refusal): return Answer(refusal.reason)
+        case .success(let checked): push = checked
+        }
+        guard request.payloadBytes > 0 else { return Answer(.payloadEmpty) }
+        guard request.payloadBytes <= push.type?.payloadLimit ?? Self.limit(of: push.topic) else {
+            return Answer(.payloadTooLarge)
+        }
+        guard Identifiers.isDeviceToken(token) else { return Answer(.badDeviceToken) }
+        if rules.unknownDevices == .accept, devices.isEmpty { return Answer(status: 200) }
+        let key = DeviceBook.Key(token: token.lowercased(), environment: request.environment)
+        if let refusal = refusal(key, push.topic, now) { return refusal }
+        return Answer(status: 200)
+    }
+
+    private static func limit(of topic: String) -> Int { PushType.suffix(of: topic) == ".voip" ? 5120 : 4096 }
+
+    private struct Refusal: Error {
+        var reason: Reason
+    }
+
+    private func checked(_ request: Submission, _ binding: ConnectionBinding) -> Result<Push, Refusal> {
+        let fields = request.fields
+        if let id = fields.id, !Identifiers.isUUID(id) { return .failure(Refusal(reason: .badMessageID)) }
+        var type: PushType?
+        if let name = fields.pushType {
+            type = PushType(rawValue: name)
+            guard type != nil else { return .failure(Refusal(reason: .invalidPushType)) }
+        }
+        var until: Int64?
+        if let text = fields.expiration {
+            until = expiration(text)
+            guard until != nil else { return .failure(Refusal(reason: .badExpirationDate)) }
+        }
+        var importance = 10
+        if let text = fields.priority {
+            guard let number = priority(text), type?.allows(priority: number) ?? true else {
+                return .failure(Refusal(reason: .badPriority))
+            }
+            importance = number
+        }
+        if let id = fields.collapseID, id.utf8.count > 64 { return .failure(Refusal(reason: .badCollapseID)) }
+        let onlyTopic = binding.certificate.flatMap { $0.topics.count == 1 ? $0.topics.first : nil }
+        guard let topic = fields.topic ?? onlyTopic, !topic.isEmpty else { return .failure(Refusal(reason: .missingTopic)) }
+        guard Identifiers.isTopic(topic),
+            let bundleID = type.map({ $0.bundleID(of: topic) }) ?? PushType.bundleID(of: topic)
+        else { return .failure(Refusal(reason: .badTopic)) }
+        if type == .location, binding.certificate != nil { return .failure(Refusal(reason: .forbidden)) }
+        guard
+            binding.allows(topic, of: bundleID, accounts: accounts, acceptsUnknownApps: rules.acceptsUnknownApps)
+        else { return .failure(Refusal(reason: .topicDisallowed)) }
+        return .success(Push(topic: topic, type: type, priority: importance, expiration: until))
+    }
+
+    private mutating func refusal(_ key: DeviceBook.Key, _ topic: String, _ now: Timestamp) -> Answer? {
+        guard let device = devices[key] else {
+            switch rules.unknownDevices {
+            case .refuse: return Answer(.badDeviceToken)
+            case .accept: return nil
+            case .register:
+                devices.put(Device(token: key.token, topic: topic, environment: key.environment), at: now)
+                return nil
+            }
+        }
+        guard device.topic == topic else { return Answer(.deviceTokenNotForTopic) }
+        switch device.state {
+        case .unregistered(let since): return Answer(.unregistered, timestamp: since)
+        case .expired(let since): return Answer(.expiredToken, timestamp: since)
+        case .active: break
+        }
+        if let limit = rules.requestsPerDeviceAndMinute, !devices.counted(key, limit: limit, at: now) {
+            return Answer(.tooManyRequests)
+        }
+        return nil
+    }
+
+    /// Hands an accepted push to its device.
+    mutating func deliver(_ request: Submission, _ answer: Answer, _ binding: ConnectionBinding, at now: Timestamp) {
+        guard !devices.isEmpty, let id = answer.id,
+            case .device(let token) = Target(path: request.path, services: request.services)
+        else { return }
+        let fields = request.fields
+        devices.accepted(
+            APNsSimulator.DeliveredNotification(
+                id: id, topic: fields.topic ?? binding.certificate?.topics.first ?? "", pushType: fields.pushType,
+                priority: fields.priority.flatMap { Int($0) } ?? 10, collapseID: fields.collapseID,
+                payload: Array(request.payload.readableBytesView), acceptedAt: now.milliseconds,
+                expiresAt: expiry(fields.expiration, now)),
+            for: DeviceBook.Key(token: token.lowercased(), environment: request.environment))
+    }
+
+    /// Until when a notification may wait. Without the header the service decides, and takes the longest it can.
+    private func expiry(_ text: String?, _ now: Timestamp) -> Int64? {
+        let longest = now + DeviceBook.longestStorage
+        guard let seconds = text.flatMap(expiration) else { return longest.milliseconds }
+        return seconds == 0 ? nil : min(Timestamp.seconds(seconds), longest).milliseconds
+    }
+}

@@ -1,0 +1,75 @@
+import NIOCore
+
+/// All that APNs knows and decides, as a value: whole requests go in, answers come out.
+///
+/// A request is judged in this order, and the first thing that is wrong is the answer: path and method, repeated
+/// headers, credentials, headers one by one, topic, body, and at last the device or channel itself.
+struct PushService: Sendable {
+    var rules = Rules()
+    var accounts = Accounts()
+    var devices = DeviceBook()
+    var channels = ChannelBook()
+    var identifiers: IdentifierSource
+    /// Every new request is answered with 503 Shutdown.
+    var isShuttingDown = false
+
+    init(seed: UInt64) { identifiers = IdentifierSource(seed: seed) }
+
+    /// Judges a request, and does what it asks for when nothing is wrong with it.
+    mutating func received(_ request: Submission, on binding: inout ConnectionBinding, at now: Timestamp) -> Answer {
+        guard let target = Target(path: request.path, services: request.services) else {
+            return identified(Answer(.badPath), request)
+        }
+        var answer: Answer
+        switch target {
+        case .device(let token): answer = pushed(to: token, request, &binding, now)
+        case .broadcast(let bundleID): answer = broadcast(to: bundleID, request, &binding, now)
+        case .channels(let bundleID): answer = managed(channelsOf: bundleID, request, &binding, now)
+        case .allChannels(let bundleID): answer = listed(channelsOf: bundleID, request, &binding, now)
+        }
+        if case .device = target {
+            answer.id = validID(request.fields.id) ?? identifiers.makeUUID()
+            if answer.isAccepted { deliver(request, answer, binding, at: now) }
+            if request.environment == .sandbox { answer.uniqueID = identifiers.makeUUID().lowercased() }
+            return answer
+        }
+        return identified(answer, request)
+    }
+
+    private mutating func identified(_ answer: Answer, _ request: Submission) -> Answer {
+        var answer = answer
+        answer.requestID = validID(request.fields.requestID) ?? identifiers.makeUUID().lowercased()
+        return answer
+    }
+
+    private func validID(_ text: String?) -> String? { text.flatMap { Identifiers.isUUID($0) ? $0 : nil } }
+
+    /// What every request must have, whatever it asks for.
+    func commonRefusal(
+        _ request: Submission, methods: [String], _ binding: inout ConnectionBinding, _ now: Timestamp
+    ) -> Reason? {
+        guard methods.contains(request.method) else { return .methodNotAllowed }
+        if isShuttingDown { return .shutdown }
+        if request.fields.duplicate != nil { return .duplicateHeaders }
+        return binding.refusal(
+            request.fields.authorization, in: request.environment, accounts: accounts, isSticky: rules.tokenTroubleStays,
+            at: now)
+    }
+
+    /// A number of seconds since 1970; nil when it is none.
+    func expiration(_ text: String) -> Int64? {
+        guard let seconds = Int64(text), seconds >= 0, seconds < 1 << 40, text.utf8.first != UInt8(ascii: "+") else {
+            return nil
+        }
+        return seconds
+    }
+
+    func priority(_ text: String) -> Int? {
+        switch text {
+        case "10": 10
+        case "5": 5
+        case "1": 1
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,203 @@
+import NIOCore
+import NIOHPACK
+import Testing
+
+@testable import CarillonAPNsSimulator
+
+struct HTTP2ConnectionTests {
+    private func connection(streams: Int = 100, window: Int = 65_535, target: Int = 65_535) -> HTTP2Connection {
+        var connection = HTTP2Connection(connectionTarget: target)
+        connection.offer(streams: streams, streamWindow: window)
+        _ = connection.takeFrames()
+        return connection
+    }
+
+    @Test func `a request arrives, however its bytes are split`() throws {
+        var client = FrameClient()
+        let block = try client.block(FrameClient.push)
+        client.frame(0x1, 0x8 | 0x20, 1, [2, 0, 0, 0, 0, 15] + block.prefix(10) + [0, 0])
+        client.frame(0x9, 0x4, 1, Array(block.dropFirst(10)))
+        client.frame(0x0, 0x8, 1, [3, 1, 2, 3, 0, 0, 0])
+        client.frame(0x0, 0x1, 1, [4])
+        client.frame(0x6, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8])
+        client.frame(0x2, 0, 3, [0, 0, 0, 0, 1])
+        client.frame(0xF0, 0, 0, [9])
+        let whole = client.take()
+        var generator = IdentifierSource(seed: 3)
+        for _ in 0..<50 {
+            var connection = connection()
+            var rest = whole
+            var events: [String] = []
+            while rest.readableBytes > 0,
+                let part = rest.readSlice(length: min(rest.readableBytes, Int.random(in: 1...40, using: &generator)))
+            {
+                connection.received(part)
+                events += connection.events()
+            }
+            #expect(events == ["headers 1", "request 1 4/4", "ping", "priority"])
+            #expect(connection.takeFrames().map(\.kind) == [0x4, 0x6])
+        }
+    }
+
+    @Test func `random bytes end the connection, and nothing else`() throws {
+        var generator = IdentifierSource(seed: 9)
+        for _ in 0..<500 {
+            var client = FrameClient()
+            try client.request(1)
+            for _ in 0..<Int.random(in: 1...20, using: &generator) {
+                let payload = (0..<Int.random(in: 0...20, using: &generator)).map { _ in
+                    UInt8.random(in: 0...255, using: &generator)
+                }
+                client.frame(
+                    UInt8.random(in: 0...10, using: &generator), UInt8.random(in: 0...255, using: &generator),
+                    UInt32.random(in: 0...6, using: &generator), payload)
+            }
+            var connection = connection()
+            connection.received(client.take())
+            let events = connection.events()
+            #expect(connection.isFailed == events.contains { $0.hasPrefix("failed") })
+            if connection.isFailed { #expect(connection.takeFrames().last?.kind == 0x7) }
+        }
+    }
+
+    static let violations: [(String, @Sendable (inout FrameClient) throws -> Void)] = [
+        ("PROTOCOL_ERROR", { $0.bytes.setInteger(UInt8(ascii: "G"), at: 0) }),
+        ("PROTOCOL_ERROR", { $0.frame(0x0, 0, 0, [1]) }),
+        ("PROTOCOL_ERROR", { $0.frame(0x0, 0, 5, [1]) }),
+        ("PROTOCOL_ERROR", { $0.frame(0x1, 0x4, 2, []) }),
+        ("PROTOCOL_ERROR", { $0.frame(0x5, 0, 1, []) }),
+        ("PROTOCOL_ERROR", { $0.frame(0x9, 0, 1, []) }),
+        ("PROTOCOL_ERROR", { $0.frame(0x3, 0, 0, [0, 0, 0, 8]) }),
+        ("PROTOCOL_ERROR", { $0.frame(0x8, 0, 0, [0, 0, 0, 0]) }),
+        ("FRAME_SIZE_ERROR", { $0.frame(0x6, 0, 0, [1]) }),
+        ("FRAME_SIZE_ERROR", { $0.frame(0x4, 0, 0, [1]) }),
+        ("FRAME_SIZE_ERROR", { $0.frame(0x0, 0, 1, Array(repeating: 0, count: 16_385)) }),
+        ("COMPRESSION_ERROR", { $0.frame(0x1, 0x4, 1, [0xFF, 0xFF, 0xFF, 0xFF]) }),
+        ("FLOW_CONTROL_ERROR", { $0.frame(0x8, 0, 0, [0x7F, 0xFF, 0xFF, 0xFF]) }),
+        (
+            "STREAM_CLOSED",
+            { client in
+                try client.request(3)
+                client.frame(0x1, 0x5, 1, try client.block(FrameClient.push))
+            }
+        ),
+    ]
+
+    @Test(arguments: violations.indices) func `what breaks the protocol ends the connection with its code`(index: Int) throws
+    {
+        var client = FrameClient()
+        try Self.violations[index].1(&client)
+        var connection = connection()
+        connection.received(client.take())
+        #expect(connection.events().last == "failed \(Self.violations[index].0)")
+    }
+
+    @Test func `a malformed request costs its stream only`() throws {
+        var client = FrameClient()
+        client.frame(0x1, 0x5, 1, try client.block([":method": "POST", ":scheme": "https"]))
+        client.frame(
+            0x1, 0x5, 3, try client.block([":method": "POST", ":scheme": "https", ":path": "/", "connection": "close"]))
+        try client.request(5)
+        var connection = connection()
+        connection.received(client.take())
+        #expect(connection.events() == ["reset 1", "reset 3", "headers 5", "request 5 3/3"])
+        #expect(connection.takeFrames().filter { $0.kind == 0x3 }.map(\.number) == [1, 1])
+    }
+
+    @Test func `streams beyond the offer are refused, and beyond the confirmed limit are a violation`() throws {
+        var client = FrameClient()
+        for stream in [1, 3] as [UInt32] { try client.request(stream) }
+        client.frame(0x4, 0x1, 0, [])
+        try client.request(5)
+        var connection = connection(streams: 1)
+        connection.received(client.take())
+        #expect(connection.events() == ["headers 1", "request 1 3/3", "refused 3", "violated 5"])
+        connection.answer(1, [":status": "200"], body: ByteBuffer())
+        connection.offer(streams: 2)
+        for stream in [7, 9, 11] as [UInt32] { try client.request(stream) }
+        connection.received(client.take())
+        #expect(connection.events().filter { !$0.hasPrefix("request") } == ["headers 7", "headers 9", "violated 11"])
+    }
+
+    @Test func `windows are given back as bodies are read, up to the target`() throws {
+        var client = FrameClient()
+        client.frame(0x4, 0x1, 0, [])
+        try client.request(1, body: Array(repeating: 0, count: 10), ends: false)
+        try client.request(3, body: Array(repeating: 0, count: 16))
+        var connection = connection(window: 16)
+        connection.received(client.take())
+        #expect(connection.events() == ["headers 1", "headers 3", "request 3 16/16"])
+        #expect(connection.takeFrames().filter { $0.kind == 0x8 }.map { [$0.stream, $0.number] } == [[1, 10]])
+        client.frame(0x0, 0, 1, Array(repeating: 0, count: 17))
+        connection.received(client.take())
+        #expect(connection.events() == ["reset 1"])
+    }
+
+    @Test func `a connection window of nothing is never opened again`() throws {
+        var client = FrameClient()
+        var connection = connection(window: 1_000_000, target: 0)
+        client.frame(0x4, 0x1, 0, [])
+        try client.request(1, body: [], ends: false)
+        for _ in 0..<3 { client.frame(0x0, 0, 1, Array(repeating: 0, count: 16_384)) }
+        client.frame(0x0, 0, 1, Array(repeating: 0, count: 16_383))
+        connection.received(client.take())
+        #expect(connection.events() == ["headers 1"])
+        let frames = connection.takeFrames()
+        #expect(frames.allSatisfy { $0.kind != 0x8 })
+        client.frame(0x0, 0, 1, [0])
+        connection.received(client.take())
+        #expect(connection.events() == ["failed FLOW_CONTROL_ERROR"])
+    }
+
+    @Test func `a large answer waits for the client's windows`() throws {
+        var client = FrameClient(settings: [0, 4, 0, 0, 0, 10])
+        try client.request(1)
+        var connection = connection()
+        connection.received(client.take())
+        _ = connection.events()
+        connection.answer(1, [":status": "200"], body: ByteBuffer(repeating: 7, count: 25))
+        #expect(connection.takeFrames().filter { $0.kind == 0 }.map(\.payload.count) == [10])
+        client.frame(0x8, 0, 1, [0, 0, 0, 100])
+        connection.received(client.take())
+        #expect(connection.events() == [])
+        let last = connection.takeFrames()
+        #expect(last.map(\.payload.count) == [15])
+        #expect(last.map(\.flags) == [1])
+        #expect(connection.openStreams == 0)
+    }
+
+    @Test func `an early answer leaves the stream to the client until its body ends`() throws {
+        var client = FrameClient()
+        try client.request(1, ends: false)
+        var connection = connection()
+        connection.received(client.take())
+        _ = connection.events()
+        let isAnswered = connection.answer(1, [":status": "403"], body: ByteBuffer())
+        #expect(isAnswered)
+        #expect(connection.openStreams == 1)
+        client.frame(0x0, 0x1, 1, [4])
+        connection.received(client.take())
+        #expect(connection.events() == [])
+        #expect(connection.openStreams == 0)
+        #expect(!connection.isFailed)
+    }
+
+    @Test func `a connection that goes away serves what it promised and forgets the rest`() throws {
+        var client = FrameClient()
+        for stream in [1, 3, 5] as [UInt32] { try client.request(stream) }
+        var connection = connection()
+        connection.received(client.take())
+        _ = connection.events()
+        #expect(connection.goAway(lastStream: 3, .noError, debug: "{}").sorted() == [5])
+        let frames = connection.takeFrames()
+        let frame = try #require(frames.last)
+        #expect(frame.number == 3)
+        #expect(frame.payload.suffix(2).elementsEqual("{}".utf8))
+        try client.request(7)
+        connection.received(client.take())
+        #expect(connection.events() == [])
+        #expect(!connection.isDrained)
+        for stream in [1, 3] as [UInt32] { connection.answer(stream, [":status": "200"], body: ByteBuffer()) }
+        #expect(connection.isDrained)
+    }
+}
