@@ -15,5 +15,6 @@ struct Carillon: AsyncParsableCommand {
             """,
         subcommands: [
             ServeCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, ListenCommand.self, SendCommand.self,
+            APNsCommand.self,
         ])
 }

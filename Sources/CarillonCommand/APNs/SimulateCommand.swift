@@ -1,0 +1,157 @@
+import ArgumentParser
+import CarillonAPNsSimulator
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+struct SimulateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "simulate", abstract: "Run an Apple push service of your own, for tests.",
+        discussion: """
+            It listens for pushes on 127.0.0.1:2197 and for channel management on 127.0.0.1:2195, over HTTP/2 and TLS, \
+            as strict as the real service. The data directory holds authority.pem, which clients must trust, and the \
+            signing key, which they sign with. The page on 127.0.0.1:2180 shows what happens; its JSON API keeps the \
+            device book and provokes faults: see docs/apns-simulator.md.
+            """)
+
+    @Option(help: "The address for pushes and broadcasts.") var listen = "127.0.0.1:2197"
+    @Option(help: "The address for broadcast channels; \"none\" for nowhere.") var manage = "127.0.0.1:2195"
+    @Option(help: "The address of the page and the JSON API, which nothing protects; \"none\" for nowhere.")
+    var http = "127.0.0.1:2180"
+    @Option(help: "Where the authority and the signing key are kept; made when it is missing.") var data: String?
+    @Option(help: "sandbox or production.") var environment = "sandbox"
+    @Option(help: "What device tokens are taken that are not in the book: refuse, register or accept.")
+    var unknownDevices = "refuse"
+    @Option(help: "What chance begins with: the same requests meet the same faults again.") var seed: UInt64 = 1
+    @Option(help: "A further name or address for the certificate.") var host: [String] = []
+    @Option(help: "Threads that serve connections.") var threads = 1
+    @Option(help: "A device of the book, as TOKEN:TOPIC.") var device: [String] = []
+    @Flag(help: "Plain HTTP/2 with prior knowledge, without TLS.") var plain = false
+    @Flag(help: "For benchmarks: accept every device token, record nothing, allow many streams from the first.")
+    var acceptAll = false
+    @Flag(help: "One JSON object a line.") var json = false
+
+    func run() async throws {
+        try await reportingFaults {
+            let simulator: APNsSimulator
+            do {
+                simulator = try APNsSimulator(try configuration())
+                for device in device { try simulator.add(try Self.device(device, environment)) }
+            } catch {
+                throw Self.fault(error)
+            }
+            var group = ServiceGroupConfiguration(
+                services: [
+                    .init(
+                        service: SimulatorService(simulator: simulator, announce: announce),
+                        successTerminationBehavior: .gracefullyShutdownGroup)
+                ],
+                gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
+            group.maximumGracefulShutdownDuration = .seconds(10)
+            do {
+                try await ServiceGroup(configuration: group).run()
+            } catch let error as APNsSimulator.SimulatorError {
+                throw Self.fault(error)
+            }
+        }
+    }
+
+    private func configuration() throws -> APNsSimulator.Configuration {
+        guard let environment = APNsSimulator.Environment(rawValue: environment) else {
+            throw CommandFault(.validationFailure, "--environment is sandbox or production, not \"\(environment)\"")
+        }
+        guard let unknown = APNsSimulator.UnknownDevices(rawValue: unknownDevices) else {
+            throw CommandFault(
+                .validationFailure, "--unknown-devices is refuse, register or accept, not \"\(unknownDevices)\"")
+        }
+        guard (1...64).contains(threads) else { throw CommandFault(.validationFailure, "--threads is from 1 to 64") }
+        guard let push = try Self.address(listen, "--listen") else {
+            throw CommandFault(.validationFailure, "--listen cannot be none")
+        }
+        var ports = [
+            APNsSimulator.Port(.push, environment, host: push.host, port: push.port, isSecure: !plain)
+        ]
+        if let place = try Self.address(manage, "--manage") {
+            ports.append(.init(.management, environment, host: place.host, port: place.port, isSecure: !plain))
+        }
+        var configuration =
+            acceptAll ? APNsSimulator.Configuration.acceptingAll(ports: ports) : APNsSimulator.Configuration(ports: ports)
+        if !acceptAll { configuration.rules.unknownDevices = unknown }
+        configuration.control = try Self.address(http, "--http").map { .init(host: $0.host, port: $0.port) }
+        configuration.dataDirectory = data
+        configuration.seed = seed
+        configuration.extraHosts = host
+        configuration.eventLoops = threads
+        return configuration
+    }
+
+    /// `HOST:PORT`, `[v6]:PORT`, or `none`; port 0 is any that is free.
+    private static func address(_ text: String, _ option: String) throws -> (host: String, port: Int)? {
+        if text == "none" { return nil }
+        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
+            (0...65_535).contains(port), colon != text.startIndex
+        else {
+            throw CommandFault(.validationFailure, "\(option) must be HOST:PORT, such as 127.0.0.1:2197, not \"\(text)\"")
+        }
+        let host = text[..<colon]
+        return (host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : String(host), port)
+    }
+
+    private static func device(_ text: String, _ environment: String) throws -> APNsSimulator.Device {
+        guard let colon = text.firstIndex(of: ":") else {
+            throw CommandFault(.validationFailure, "--device must be TOKEN:TOPIC, not \"\(text)\"")
+        }
+        return APNsSimulator.Device(
+            token: String(text[..<colon]), topic: String(text[text.index(after: colon)...]),
+            environment: APNsSimulator.Environment(rawValue: environment) ?? .sandbox)
+    }
+
+    private static func fault(_ error: any Error) -> any Error {
+        guard let error = error as? APNsSimulator.SimulatorError else { return error }
+        switch error.code {
+        case .addressUnavailable: return CommandFault(ExitStatus.unreachable, error.message)
+        case .storageUnavailable: return CommandFault(ExitStatus.dataDirectory, error.message)
+        case .identifierInvalid, .settingInvalid: return CommandFault(.validationFailure, error.message)
+        default: return CommandFault(.failure, error.message)
+        }
+    }
+
+    @Sendable private func announce(_ simulator: APNsSimulator) {
+        let printer = Printer(isJSON: json)
+        for port in simulator.ports {
+            let scheme = port.isSecure ? "https" : "http"
+            printer.print(
+                [
+                    "event": "listening", "service": .text(port.service.rawValue), "host": .text(port.host),
+                    "port": .number(Int64(port.port)), "environment": .text(port.environment.rawValue),
+                    "tls": .flag(port.isSecure),
+                ],
+                otherwise: "\(port.service.rawValue) (\(port.environment.rawValue)): \(scheme)://\(port.host):\(port.port)")
+        }
+        if let port = simulator.controlPort, let host = simulator.controlHost {
+            printer.print(
+                ["event": "listening", "service": "control", "host": .text(host), "port": .number(Int64(port))],
+                otherwise: "page and JSON API: http://\(host):\(port)/")
+        }
+        let key = simulator.signingKey
+        printer.print(
+            ["event": "ready", "keyID": .text(key.id), "teamID": .text(key.teamID)],
+            otherwise: data.map { "trust \($0)/authority.pem; sign with \($0)/AuthKey_\(key.id).p8 of team \(key.teamID)" }
+                ?? "ready; sign with key \(key.id) of team \(key.teamID)")
+    }
+}
+
+/// The simulator, from the start of a service group to its end.
+private struct SimulatorService: Service {
+    let simulator: APNsSimulator
+    let announce: @Sendable (APNsSimulator) -> Void
+
+    func run() async throws {
+        try await simulator.start()
+        announce(simulator)
+        try? await gracefulShutdown()
+        await simulator.stop()
+    }
+}
