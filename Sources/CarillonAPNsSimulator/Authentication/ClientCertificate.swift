@@ -1,6 +1,6 @@
 /// What the service reads in a client certificate.
 struct ClientCertificate: Hashable, Sendable {
-    /// From the extension for topics, or the subject's user identifier where that is missing.
+    /// From the extension for topics; a certificate without one is not for pushes.
     var topics: [String]
     var environments: Set<Environment>
     /// Signed by the authority, a push certificate, and neither early nor late.

@@ -139,14 +139,8 @@ struct CertificateAuthority: Sendable {
         var environments: Set<Environment> = []
         if shown.extensions[oid: ApplePushExtensions.development] != nil { environments.insert(.sandbox) }
         if shown.extensions[oid: ApplePushExtensions.production] != nil { environments.insert(.production) }
-        var topics: [String] = []
-        if let extended = shown.extensions[oid: ApplePushExtensions.topics] {
-            topics = (try? ApplePushExtensions.decodedTopics(extended.value)) ?? []
-        } else if let attribute = shown.subject.lazy.flatMap({ $0 }).first(where: {
-            $0.type == ApplePushExtensions.userIdentifier
-        }) {
-            topics = [String(describing: attribute.value)]
-        }
+        let extended = shown.extensions[oid: ApplePushExtensions.topics]
+        let topics = extended.flatMap { try? ApplePushExtensions.decodedTopics($0.value) } ?? []
         return ClientCertificate(
             topics: topics, environments: environments, validFrom: Timestamp(shown.notValidBefore),
             validUntil: Timestamp(shown.notValidAfter),

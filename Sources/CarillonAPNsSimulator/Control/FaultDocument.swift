@@ -2,12 +2,13 @@
 struct FaultDocument: ControlDocument, Codable {
     enum Names: String, CodingKey, CaseIterable {
         case fault, at, skip, times, rate, pathSuffix, connection, reason, status, body, bytes, text, milliseconds, code
-        case repeated, last, closes, streams, happened
+        case stopsBody, repeated, last, closes, streams, happened
     }
     typealias CodingKeys = Names
 
     var fault: String
     var at: String?
+    var stopsBody: Bool?
     var skip: Int?
     var times: Int?
     var rate: Double?
@@ -31,7 +32,8 @@ struct FaultDocument: ControlDocument, Codable {
 
     func rule() throws(ControlRefusal) -> FaultRule {
         var rule = FaultRule(
-            try kind(), skip: skip ?? 0, times: times, rate: rate ?? 1, pathSuffix: pathSuffix, connection: connection)
+            try kind(), stopsBody: stopsBody ?? false, skip: skip ?? 0, times: times, rate: rate ?? 1,
+            pathSuffix: pathSuffix, connection: connection)
         if let at { rule.moment = try named(at, "at") }
         return rule
     }
@@ -100,6 +102,7 @@ struct FaultDocument: ControlDocument, Codable {
     init(_ rule: FaultRule, happened: Int) {
         fault = ""
         at = rule.moment.rawValue
+        stopsBody = rule.stopsBody
         skip = rule.skip
         times = rule.times
         rate = rule.rate

@@ -66,6 +66,9 @@ extension APNsSimulator {
         public var fault: Fault
         /// How far the request has come when it does.
         public var moment: Moment
+        /// Whether an answer that came before the end of the body is followed by RST_STREAM NO_ERROR, as RFC 9113 section
+        /// 8.1 lets a server say that it needs no more of it.
+        public var stopsBody: Bool
         /// How many matching requests pass before the first.
         public var skip: Int
         /// How often it happens; nil for ever.
@@ -80,11 +83,13 @@ extension APNsSimulator {
 
         /// Makes a rule; without more, the fault happens to every request.
         public init(
-            _ fault: Fault, at moment: Moment = .request, skip: Int = 0, times: Int? = nil, rate: Double = 1,
+            _ fault: Fault, at moment: Moment = .request, stopsBody: Bool = false, skip: Int = 0, times: Int? = nil,
+            rate: Double = 1,
             pathSuffix: String? = nil, connection: Int? = nil
         ) {
             self.fault = fault
             self.moment = moment
+            self.stopsBody = stopsBody
             self.skip = skip
             self.times = times
             self.rate = rate

@@ -441,6 +441,11 @@ struct HTTP2Connection {
         writeReset(number, code)
     }
 
+    /// Says that the rest of a body is not needed, after its request was answered.
+    mutating func stopBody(_ number: UInt32) {
+        if streams[number]?.isLocalOpen == false { reset(number, .noError) }
+    }
+
     /// Resets every stream except some, and says which they were.
     mutating func resetAll(except kept: Set<UInt32>, _ code: ErrorCode) -> [UInt32] {
         let others = streams.keys.filter { !kept.contains($0) }.sorted()

@@ -4,12 +4,13 @@ import NIOHPACK
 extension ConnectionHandler {
     /// Lets a fault happen to a request; false when nothing else shall be done with it.
     /// - Parameter processed: what the service said, when it was asked already.
-    func goesOn(after fault: Fault, _ stream: UInt32, _ head: RequestHead, processed: Answer?) -> Bool {
-        switch fault {
+    func goesOn(after rule: FaultRule, _ stream: UInt32, _ head: RequestHead, processed: Answer?) -> Bool {
+        switch rule.fault {
         case .reject(let reason):
             var answer = Answer(reason, timestamp: reason.status == 410 ? hub.withState { hub.now($0).milliseconds } : nil)
             answer.id = processed?.id ?? head.fields.id
             send(answer, on: stream)
+            if rule.stopsBody { http.stopBody(stream) }
             return false
         case .answer(let status, let body):
             var answer = Answer(status: status)
@@ -18,6 +19,7 @@ extension ConnectionHandler {
             var headers = headers(of: answer)
             if let type = body.contentType { headers.add(name: "content-type", value: type) }
             http.answer(stream, headers, body: ByteBuffer(string: body.text))
+            if rule.stopsBody { http.stopBody(stream) }
             if answer.isAccepted { accepted() }
             return false
         case .delay: return true

@@ -211,7 +211,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
                 faults[stream] = rule
             } else if case .delay = rule.fault {
                 faults[stream] = rule
-            } else if !goesOn(after: rule.fault, stream, head, processed: nil) {
+            } else if !goesOn(after: rule, stream, head, processed: nil) {
                 return
             }
         }
@@ -220,14 +220,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func completed(_ stream: UInt32, _ head: RequestHead, _ body: ByteBuffer, _ bodyBytes: Int) {
         let rule = faults.isEmpty ? nil : faults.removeValue(forKey: stream)
-        if let rule, rule.moment != .processed, !goesOn(after: rule.fault, stream, head, processed: nil) { return }
+        if let rule, rule.moment != .processed, !goesOn(after: rule, stream, head, processed: nil) { return }
         let answer = hub.answer(
             Submission(
                 environment: environment, services: services, method: head.method, path: head.path, fields: head.fields,
                 payload: body, payloadBytes: bodyBytes), connection: report.number, stream: stream, binding: &binding)
         if let rule {
             if case .delay(let duration) = rule.fault { return sendLater(answer, on: stream, after: duration) }
-            if rule.moment == .processed, !goesOn(after: rule.fault, stream, head, processed: answer) { return }
+            if rule.moment == .processed, !goesOn(after: rule, stream, head, processed: answer) { return }
         }
         send(answer, on: stream)
     }
@@ -246,7 +246,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     /// Sends an answer of the service, and does what it means for the connection.
     func send(_ answer: Answer, on stream: UInt32) {
-        http.answer(stream, headers(of: answer), body: ByteBuffer(string: answer.body))
+        let body = answer.body
+        http.answer(stream, headers(of: answer), body: body.isEmpty ? ByteBuffer() : ByteBuffer(string: body))
         if answer.isAccepted {
             accepted()
         } else {
@@ -300,8 +301,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
             hub.update(report)
         }
         if http.output.readableBytes > 0 {
+            let size = http.output.readableBytes
             context.writeAndFlush(wrapOutboundOut(http.output), promise: nil)
-            http.output = context.channel.allocator.buffer(capacity: 4096)
+            // The next batch is likely to be as large.
+            http.output = context.channel.allocator.buffer(capacity: min(max(size, 512), 65_536))
         }
         if closesWhenDrained, http.isDrained { context.close(promise: nil) }
     }

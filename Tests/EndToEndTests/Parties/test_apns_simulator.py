@@ -357,6 +357,14 @@ def test_an_early_answer_comes_before_the_body(simulator, connection):
     assert connection.push().status == 200
 
 
+def test_an_early_answer_can_stop_the_body(simulator, connection):
+    simulator.fault("reject", reason="ServiceUnavailable", at="headers", stopsBody=True, times=1)
+    stream = connection.begin(body=BODY, ends=False)
+    assert connection.answer(stream).reason == "ServiceUnavailable"
+    connection.await_that(lambda: connection.resets == [(stream, NO_ERROR)], "the reset")
+    assert connection.push().status == 200
+
+
 def test_a_slow_answer_is_overtaken(simulator, connection):
     simulator.fault("delay", milliseconds=300, times=1)
     began = time.monotonic()
