@@ -8,7 +8,7 @@ extension APNsSimulator {
         /// Whether it has the broadcast capability.
         public var hasBroadcast: Bool
 
-        /// Makes an app for ``APNsSimulator/add(_:)-(App)``.
+        /// Makes an app that can be added to a simulator.
         public init(bundleID: String, teamID: String, hasBroadcast: Bool = true) {
             self.bundleID = bundleID
             self.teamID = teamID

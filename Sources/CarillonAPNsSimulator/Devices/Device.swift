@@ -22,7 +22,7 @@ extension APNsSimulator {
         /// Whether pushes are shown at once; otherwise one of each app waits.
         public var isOnline: Bool
 
-        /// Makes a device for ``APNsSimulator/add(_:)-(Device)``.
+        /// Makes a device that can be added to a simulator.
         public init(
             token: String, topic: String, environment: Environment = .sandbox, state: State = .active, isOnline: Bool = true
         ) {

@@ -162,6 +162,7 @@ public final class APNsSimulator: Sendable {
     /// Makes a client certificate of the simulator's authority, as Apple gives out for pushes.
     /// - Parameters:
     ///   - topics: what it is for, suffixes included; the first is the app's bundle identifier.
+    ///   - environments: where it is valid.
     ///   - days: when it ends, counted from now; a negative number for one that has ended.
     public func makeClientIdentity(
         topics: [String], environments: Set<Environment> = [.sandbox, .production], days: Int = 365

@@ -1,6 +1,7 @@
 """The simulator of Apple's push service, met by a client and a token library that nobody here wrote."""
 
 import json
+import os
 import shutil
 import socket as sockets
 import ssl
@@ -295,6 +296,38 @@ def test_a_limit_falls_with_a_rejection_and_rises_again(simulator):
     assert connection.push(apns_priority="3").status == 400
     assert connection.push().status == 200
     connection.await_that(lambda: connection.limits == [1, 1000, 1, 1000], "the restored limit")
+
+
+def test_a_rejection_can_refuse_what_is_in_flight(simulator):
+    simulator.conditions(rejection="lowersLimitAndRefuses")
+    connection = simulator.connect()
+    assert connection.push().status == 200
+    waiting = connection.begin(ends=False)
+    assert connection.push(apns_priority="3").status == 400
+    assert connection.answer(waiting).reset == REFUSED_STREAM
+    assert connection.push().status == 200
+
+
+def test_token_trouble_can_stay_on_its_connection(simulator, connection):
+    simulator.api("PATCH", "rules", {"tokenTroubleStays": True})
+    connection.authorization = "bearer " + simulator.token(age=4000)
+    assert connection.push().reason == "ExpiredProviderToken"
+    connection.authorization = "bearer " + simulator.token()
+    assert connection.push().reason == "ExpiredProviderToken"
+    assert simulator.connect().push().status == 200
+
+
+def test_a_client_that_sends_nonsense_is_told_and_hurts_nobody(simulator, connection):
+    for nonsense in (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", os.urandom(4096), b"\x00" * 100):
+        with sockets.create_connection(("127.0.0.1", simulator.ports["push"])) as plain:
+            with simulator.trust().wrap_socket(plain, server_hostname="localhost") as stranger:
+                stranger.settimeout(PATIENCE)
+                stranger.sendall(nonsense)
+                heard = b""
+                while part := stranger.recv(4096):
+                    heard += part
+                assert heard[3] == 4 and b"\x07" in heard  # SETTINGS, then GOAWAY
+    assert connection.push().status == 200
 
 
 def test_too_many_bad_tokens_end_the_connection(simulator):
