@@ -166,6 +166,25 @@ struct HTTP2ConnectionTests {
         #expect(connection.openStreams == 0)
     }
 
+    @Test func `answers together keep within the window of the connection`() throws {
+        var client = FrameClient(settings: [0, 4, 0, 1, 0xFF, 0xFF])
+        for stream in [1, 3] as [UInt32] { try client.request(stream) }
+        var connection = connection()
+        connection.received(client.take())
+        _ = connection.events()
+        for stream in [1, 3] as [UInt32] {
+            connection.answer(stream, [":status": "200"], body: ByteBuffer(repeating: 7, count: 40_000))
+        }
+        let frames = connection.takeFrames()
+        #expect(frames.filter { $0.kind == 0 }.map(\.payload.count).reduce(0, +) == 65_535)
+        client.frame(0x8, 0, 0, [0, 0, 0xFF, 0xFF])
+        connection.received(client.take())
+        _ = connection.events()
+        let rest = connection.takeFrames()
+        #expect(rest.filter { $0.kind == 0 }.map(\.payload.count).reduce(0, +) == 80_000 - 65_535)
+        #expect(connection.openStreams == 0)
+    }
+
     @Test func `an early answer leaves the stream to the client until its body ends`() throws {
         var client = FrameClient()
         try client.request(1, ends: false)
