@@ -327,6 +327,21 @@ struct ClientSessionTests {
         }
         #expect(Self.receive(.notification(Self.message("more")), &session).contains(.closeSocket(code: 1008)))
     }
+
+    @Test(arguments: [nil, ContentCoding(.identity)])
+    func `an encrypted channel shows nothing that came as plain bytes, however it is labelled`(coding: ContentCoding?) {
+        var stored = Self.stored()
+        stored.channels[Self.name] = ChannelMachine(
+            state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
+            keys: SubscriptionKeys())
+        var session = Self.live(stored)
+        let frame = NotificationFrame(channelID: Self.id.description, version: "v", body: [1], coding: coding)
+        let actions = Self.receive(.notification(frame), &session)
+        #expect(
+            actions == [
+                .send(.ack([.init(version: "v", code: 101)])), .noteUndecryptable(id: "v", Self.name, .notEncrypted),
+            ])
+    }
 }
 
 extension SessionAction {
