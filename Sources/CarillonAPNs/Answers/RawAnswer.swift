@@ -1,0 +1,61 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What came back for one request, before it is read.
+struct RawAnswer: Equatable, Sendable {
+    var status: Int
+    var id: String?
+    var uniqueID: String?
+    var requestID: String?
+    var channelID: String?
+    var retryAfter: String?
+    var body: [UInt8] = []
+}
+
+/// Reads answers; nothing that a server can say makes an answer unreadable.
+extension APNsResponse {
+    init(_ answer: RawAnswer) {
+        self.init(
+            outcome: (200...299).contains(answer.status) ? .accepted : .rejected(APNsRejection(answer)),
+            status: answer.status, id: answer.id, uniqueID: answer.uniqueID, requestID: answer.requestID)
+    }
+}
+
+extension APNsRejection {
+    /// What the service writes into the body of a refusal, and into a GOAWAY.
+    private struct Body: Decodable {
+        var reason: String?
+        var timestamp: Double?
+    }
+
+    init(_ answer: RawAnswer) {
+        let body = Self.decode(answer.body)
+        let reason = body?.reason.map(APNsReason.init(rawValue:))
+        self.init(
+            status: answer.status, reason: reason,
+            text: reason == nil && !answer.body.isEmpty ? String(decoding: answer.body.prefix(512), as: UTF8.self) : nil,
+            invalidSince: answer.status == 410
+                ? body?.timestamp.map { Date(timeIntervalSince1970: $0 / 1000) } : nil,
+            retryAfter: answer.retryAfter.flatMap(Self.seconds))
+    }
+
+    static func reason(in body: [UInt8]) -> APNsReason? { decode(body)?.reason.map(APNsReason.init(rawValue:)) }
+
+    private static func decode(_ body: [UInt8]) -> Body? {
+        guard body.first == UInt8(ascii: "{") else { return nil }
+        do {
+            return try JSONDecoder().decode(Body.self, from: Data(body))
+        } catch {
+            // Another program than the service answered; its text is kept.
+            return nil
+        }
+    }
+
+    private static func seconds(_ text: String) -> Duration? {
+        guard let seconds = Int64(text), seconds >= 0 else { return nil }
+        return .seconds(min(seconds, 86_400))
+    }
+}

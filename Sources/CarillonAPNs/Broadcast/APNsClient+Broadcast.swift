@@ -1,0 +1,35 @@
+extension APNsClient {
+    /// The broadcast channels of an app.
+    /// - Parameters:
+    ///   - bundleID: the app; the client's own when nil.
+    ///   - environment: the client's default when nil.
+    public func channels(
+        of bundleID: String? = nil, in environment: APNsEnvironment? = nil
+    ) throws(APNsError) -> APNsChannels {
+        APNsChannels(
+            client: self, bundleID: try BroadcastPath.bundleID(bundleID ?? configuration.bundleID),
+            address: (environment ?? configuration.environment).management)
+    }
+
+    /// Sends an update, or the end, of a Live Activity to all who listen to a channel.
+    ///
+    /// Without an expiration the service stores nothing. A channel that stores nothing takes no other.
+    /// - Parameters:
+    ///   - storage: how the channel was created, when it is known: an expiration that it does not take is refused here.
+    /// - Throws: ``APNsError`` as for a push to a device.
+    public func broadcast(
+        _ notification: APNsNotification, to channelID: String, storing storage: APNsChannels.Storage? = nil,
+        in environment: APNsEnvironment? = nil
+    ) async throws(APNsError) -> APNsResponse {
+        if storage == .nothing, let expiration = notification.expiration, expiration != .immediately {
+            throw APNsError(
+                .notificationInvalid, "A channel that stores nothing takes only broadcasts that expire immediately.")
+        }
+        let bundleID = try BroadcastPath.bundleID(notification.bundleID ?? configuration.bundleID)
+        let prepared = try prepare(notification, channelID: try BroadcastPath.checked(channelID))
+        let answer = try await request(
+            prepared.head, path: "/4/broadcasts/apps/\(bundleID)", body: prepared.payload,
+            at: (environment ?? configuration.environment).push)
+        return APNsResponse(answer)
+    }
+}

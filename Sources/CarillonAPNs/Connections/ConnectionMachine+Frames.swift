@@ -1,0 +1,253 @@
+import NIOCore
+import NIOHPACK
+
+/// The frames that the peer sends.
+extension ConnectionMachine {
+    mutating func received(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        if phase == .awaitingSettings, head.kind != .settings && head.kind != .goAway { throw .notHTTP2 }
+        if let headerBlock, head.kind != .continuation || head.stream != headerBlock.stream {
+            throw ProtocolFault(.protocolError, "A header block was interrupted by another frame.")
+        }
+        switch head.kind {
+        case .headers: try receivedHeaders(head, &payload)
+        case .continuation: try receivedContinuation(head, &payload)
+        case .data: try receivedData(head, &payload)
+        case .resetStream: try receivedReset(head, &payload)
+        case .settings: try receivedSettings(head, &payload)
+        case .ping: try receivedPing(head, &payload)
+        case .goAway: try receivedGoAway(head, &payload)
+        case .windowUpdate: try receivedWindowUpdate(head, &payload)
+        case .pushPromise: throw ProtocolFault(.protocolError, "The service pushed, which was switched off.")
+        case .priority, nil: break
+        }
+    }
+
+    // MARK: Answers
+
+    private mutating func receivedHeaders(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        try checkStream(head.stream)
+        try removePadding(head, &payload)
+        if head.flags.contains(.priority) {
+            guard payload.readableBytes >= 5 else { throw ProtocolFault(.frameSizeError, "HEADERS are too short.") }
+            payload.moveReaderIndex(forwardBy: 5)
+        }
+        let endsStream = head.flags.contains(.endStream)
+        guard head.flags.contains(.endHeaders) else {
+            headerBlock = (head.stream, endsStream, payload)
+            return
+        }
+        try receivedBlock(head.stream, endsStream: endsStream, &payload)
+    }
+
+    private mutating func receivedContinuation(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard var block = headerBlock else {
+            throw ProtocolFault(.protocolError, "CONTINUATION came without HEADERS.")
+        }
+        block.bytes.writeBuffer(&payload)
+        guard block.bytes.readableBytes <= 65_536 else {
+            throw ProtocolFault(.enhanceYourCalm, "A header block is larger than 65536 bytes.")
+        }
+        headerBlock = block
+        guard head.flags.contains(.endHeaders) else { return }
+        headerBlock = nil
+        try receivedBlock(block.stream, endsStream: block.endsStream, &block.bytes)
+    }
+
+    private mutating func receivedBlock(
+        _ id: UInt32, endsStream: Bool, _ block: inout ByteBuffer
+    ) throws(ProtocolFault) {
+        let headers: HPACKHeaders
+        do {
+            // Also for a stream that is over: the peer's table has changed.
+            headers = try decoder.decodeHeaders(from: &block)
+        } catch {
+            throw ProtocolFault(.compressionError, "A header block cannot be read: \(error)")
+        }
+        guard var stream = streams[id] else { return }
+        if stream.answer == nil {
+            guard let answer = RawAnswer(headers) else {
+                streams[id] = nil
+                blocked.removeAll { $0 == id }
+                writeReset(id, .protocolError)
+                events.append(
+                    .lost(stream.push, mayHaveBeenProcessed: true, detail: "The service's answer has no status."))
+                return endIfDrained()
+            }
+            guard answer.status >= 200 else { return }
+            if endsStream { return complete(id, stream, answer, endsCleanly: true) }
+            stream.answer = answer
+            streams[id] = stream
+        } else if endsStream, let answer = stream.answer {
+            complete(id, stream, answer, endsCleanly: true)
+        }
+    }
+
+    private mutating func receivedData(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        try checkStream(head.stream)
+        unacknowledgedBytes += head.length
+        if unacknowledgedBytes >= 32_768 {
+            writeWindowUpdate(0, unacknowledgedBytes)
+            unacknowledgedBytes = 0
+        }
+        try removePadding(head, &payload)
+        guard var stream = streams[head.stream] else { return }
+        guard var answer = stream.answer else {
+            throw ProtocolFault(.protocolError, "The service sent a body before its status.")
+        }
+        answer.body.append(contentsOf: payload.readableBytesView.prefix(stream.answerLimit - answer.body.count))
+        if head.flags.contains(.endStream) {
+            return complete(head.stream, stream, answer, endsCleanly: true)
+        }
+        // What a refusal says fits into the limit by far.
+        guard answer.body.count < stream.answerLimit else {
+            return complete(head.stream, stream, answer, endsCleanly: false)
+        }
+        stream.answer = answer
+        stream.unacknowledgedBytes += head.length
+        if stream.unacknowledgedBytes >= 32_768 {
+            writeWindowUpdate(head.stream, stream.unacknowledgedBytes)
+            stream.unacknowledgedBytes = 0
+        }
+        streams[head.stream] = stream
+    }
+
+    private mutating func receivedReset(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        try checkStream(head.stream)
+        guard head.length == 4, let number = payload.readInteger(as: UInt32.self) else {
+            throw ProtocolFault(.frameSizeError, "RST_STREAM has \(head.length) bytes instead of 4.")
+        }
+        guard let stream = streams.removeValue(forKey: head.stream) else { return }
+        if !stream.isWhole { blocked.removeAll { $0 == head.stream } }
+        let code = HTTP2Code(rawValue: number)
+        if code == .refusedStream || code == .enhanceYourCalm { slowDown() }
+        if code == .refusedStream {
+            events.append(.returned(stream.push))
+        } else if let answer = stream.answer {
+            events.append(.answered(stream.push, answer))
+        } else {
+            events.append(
+                .lost(
+                    stream.push, mayHaveBeenProcessed: stream.isWhole,
+                    detail: "The service reset the request with HTTP/2 code \(number)."))
+        }
+        endIfDrained()
+    }
+
+    // MARK: The connection
+
+    private mutating func receivedSettings(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard head.stream == 0 else { throw ProtocolFault(.protocolError, "SETTINGS came on a stream.") }
+        if head.flags.contains(.acknowledgement) {
+            guard phase != .awaitingSettings else { throw .notHTTP2 }
+            return
+        }
+        guard head.length % 6 == 0 else { throw ProtocolFault(.frameSizeError, "SETTINGS have \(head.length) bytes.") }
+        while let (name, value) = payload.readMultipleIntegers(as: (UInt16, UInt32).self) {
+            switch name {
+            case PeerSettings.headerTableSize: encoder.peerLimitsTable(to: Int(value))
+            case PeerSettings.maxConcurrentStreams: peer.maxConcurrentStreams = Int(value)
+            case PeerSettings.initialWindowSize: try windowsBegin(at: Int(value))
+            case PeerSettings.maxFrameSize:
+                guard (16_384...16_777_215).contains(value) else {
+                    throw ProtocolFault(.protocolError, "A frame size of \(value) is not allowed.")
+                }
+                // Nothing that is sent needs larger frames.
+                peer.maxFrameSize = 16_384
+            default: break
+            }
+        }
+        FrameHead(length: 0, kind: .settings, flags: .acknowledgement).write(into: &output)
+        if phase == .awaitingSettings {
+            phase = .open
+            events.append(.opened)
+        }
+        writeBlockedBodies()
+    }
+
+    private mutating func windowsBegin(at size: Int) throws(ProtocolFault) {
+        guard size <= 0x7FFF_FFFF else { throw ProtocolFault(.flowControlError, "A window of \(size) is too large.") }
+        let change = size - peer.initialWindow
+        peer.initialWindow = size
+        for id in streams.keys { streams[id]?.window += change }
+    }
+
+    private mutating func receivedPing(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard head.length == 8, head.stream == 0, let value = payload.readInteger(as: UInt64.self) else {
+            throw ProtocolFault(.frameSizeError, "PING is malformed.")
+        }
+        if head.flags.contains(.acknowledgement) { return pingAnswered() }
+        FrameHead(length: 8, kind: .ping, flags: .acknowledgement).write(into: &output)
+        output.writeInteger(value)
+    }
+
+    private mutating func receivedGoAway(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard head.stream == 0, let (last, code) = payload.readMultipleIntegers(as: (UInt32, UInt32).self) else {
+            throw ProtocolFault(.frameSizeError, "GOAWAY is malformed.")
+        }
+        let text = Array(payload.readableBytesView.prefix(512))
+        let reason = APNsRejection.reason(in: text)
+        lastPeerStream = min(lastPeerStream, last & 0x7FFF_FFFF)
+        drain(
+            ConnectionFault(
+                .goneAway,
+                "The service asked to leave (HTTP/2 code \(code)\(reason.map { ", \($0.rawValue)" } ?? ""))."), reason)
+        // Returned in the order in which they were sent.
+        for id in streams.keys.filter({ $0 > lastPeerStream }).sorted() {
+            guard let stream = streams.removeValue(forKey: id) else { continue }
+            if !stream.isWhole { blocked.removeAll { $0 == id } }
+            events.append(.returned(stream.push))
+        }
+        endIfDrained()
+    }
+
+    private mutating func receivedWindowUpdate(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard head.length == 4, let word = payload.readInteger(as: UInt32.self) else {
+            throw ProtocolFault(.frameSizeError, "WINDOW_UPDATE has \(head.length) bytes instead of 4.")
+        }
+        let bytes = Int(word & 0x7FFF_FFFF)
+        guard bytes > 0 else { throw ProtocolFault(.protocolError, "WINDOW_UPDATE opens a window by nothing.") }
+        if head.stream == 0 {
+            sendWindow += bytes
+            guard sendWindow <= 0x7FFF_FFFF else { throw ProtocolFault(.flowControlError, "A window overflows.") }
+        } else {
+            try checkStream(head.stream)
+            guard let window = streams[head.stream]?.window else { return }
+            guard window + bytes <= 0x7FFF_FFFF else { throw ProtocolFault(.flowControlError, "A window overflows.") }
+            streams[head.stream]?.window = window + bytes
+        }
+        writeBlockedBodies()
+    }
+
+    /// A frame can only be about a stream that was opened, or is over.
+    private func checkStream(_ id: UInt32) throws(ProtocolFault) {
+        guard id % 2 == 1, id < nextStream else {
+            throw ProtocolFault(.protocolError, "A frame came for stream \(id), which was never opened.")
+        }
+    }
+
+    private func removePadding(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard head.flags.contains(.padded) else { return }
+        guard let padding = payload.readInteger(as: UInt8.self), Int(padding) <= payload.readableBytes else {
+            throw ProtocolFault(.protocolError, "A frame has more padding than bytes.")
+        }
+        payload.moveWriterIndex(to: payload.writerIndex - Int(padding))
+    }
+}
+
+extension RawAnswer {
+    /// Nil when there is no status.
+    init?(_ headers: HPACKHeaders) {
+        self.init(status: 0)
+        for (name, value, _) in headers {
+            switch name {
+            case ":status": status = Int(value) ?? 0
+            case "apns-id": id = value
+            case "apns-unique-id": uniqueID = value
+            case "apns-request-id": requestID = value
+            case "apns-channel-id": channelID = value
+            default: if name.lowercased() == "retry-after" { retryAfter = value }
+            }
+        }
+        guard (100...999).contains(status) else { return nil }
+    }
+}

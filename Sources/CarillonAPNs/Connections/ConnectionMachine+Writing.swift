@@ -1,0 +1,77 @@
+import NIOCore
+
+/// The frames that the connection writes.
+extension ConnectionMachine {
+    mutating func writeHeaders(
+        _ id: UInt32, _ head: RequestHead, _ authorization: ProviderToken?, path: String, endsStream: Bool
+    ) {
+        let start = output.writerIndex
+        // The head is written again when the block's length is known.
+        FrameHead(length: 0, kind: .headers, stream: id).write(into: &output)
+        encoder.encode(head, authorization, path: path, into: &output)
+        let length = output.writerIndex - start - FrameHead.bytes
+        let end = endsStream ? FrameHead.Flags.endStream : []
+        guard length > peer.maxFrameSize else {
+            return rewrite(FrameHead(length: length, kind: .headers, flags: end.union(.endHeaders), stream: id), at: start)
+        }
+        // A path longer than a frame: a token may have any length.
+        var block = output.getSlice(at: start + FrameHead.bytes, length: length) ?? ByteBuffer()
+        output.moveWriterIndex(to: start)
+        var kind = FrameHead.Kind.headers
+        while var part = block.readSlice(length: min(peer.maxFrameSize, block.readableBytes)), part.readableBytes > 0 {
+            var flags = kind == .headers ? end : []
+            if block.readableBytes == 0 { flags.insert(.endHeaders) }
+            FrameHead(length: part.readableBytes, kind: kind, flags: flags, stream: id).write(into: &output)
+            output.writeBuffer(&part)
+            kind = .continuation
+        }
+    }
+
+    private mutating func rewrite(_ head: FrameHead, at start: Int) {
+        let end = output.writerIndex
+        output.moveWriterIndex(to: start)
+        head.write(into: &output)
+        output.moveWriterIndex(to: end)
+    }
+
+    /// Writes as much of a stream's body as the windows allow.
+    mutating func writeBody(of id: UInt32, _ stream: inout Stream) {
+        while !stream.isWhole {
+            let length = min(stream.body.readableBytes, peer.maxFrameSize, sendWindow, stream.window)
+            guard length > 0 else { return }
+            let isLast = length == stream.body.readableBytes
+            FrameHead(length: length, kind: .data, flags: isLast ? .endStream : [], stream: id).write(into: &output)
+            output.writeBytes(stream.body.readableBytesView.prefix(length))
+            stream.body.moveReaderIndex(forwardBy: length)
+            sendWindow -= length
+            stream.window -= length
+        }
+    }
+
+    /// A window opened: the oldest body goes on first.
+    mutating func writeBlockedBodies() {
+        guard !blocked.isEmpty else { return }
+        var still: [UInt32] = []
+        for (index, id) in blocked.enumerated() {
+            guard sendWindow > 0 else {
+                still.append(contentsOf: blocked[index...])
+                break
+            }
+            guard var stream = streams[id] else { continue }
+            writeBody(of: id, &stream)
+            streams[id] = stream
+            if !stream.isWhole { still.append(id) }
+        }
+        blocked = still
+    }
+
+    mutating func writeReset(_ id: UInt32, _ code: HTTP2Code) {
+        FrameHead(length: 4, kind: .resetStream, stream: id).write(into: &output)
+        output.writeInteger(code.rawValue)
+    }
+
+    mutating func writeWindowUpdate(_ id: UInt32, _ bytes: Int) {
+        FrameHead(length: 4, kind: .windowUpdate, stream: id).write(into: &output)
+        output.writeInteger(UInt32(bytes))
+    }
+}

@@ -1,0 +1,305 @@
+import NIOCore
+import NIOHPACK
+
+/// One HTTP/2 connection to the service, as a machine: bytes and pushes go in, bytes and events come out.
+///
+/// It is a client of RFC 9113 that knows only what pushing needs: it opens streams with a request, takes one answer on
+/// each, keeps to the peer's settings and windows, and says of every push that it was given exactly one thing:
+///
+/// - `answered`: the service said what it decided;
+/// - `returned`: the service has certainly not processed it (refused, above the last stream of a GOAWAY, or its body never
+///   left whole): it can be sent on another connection;
+/// - `lost`: nobody knows.
+///
+/// A push that the caller cancels is reset and not spoken of again.
+///
+/// Phases: `awaitingSettings` until the peer's first SETTINGS; `open` while it takes pushes; `draining` while answers are
+/// awaited but no push is taken (a GOAWAY, a retirement, no stream numbers left); `ended` when nothing is to come: what
+/// `output` holds is to be written and the socket closed. From every phase a fault or the socket's end leads to `ended`.
+///
+/// The bytes to write are in ``output``, the events in ``takeEvents()``.
+struct ConnectionMachine {
+    enum Phase: Equatable {
+        case awaitingSettings
+        case open
+        case draining
+        case ended
+    }
+
+    enum Event: Equatable {
+        case opened
+        case answered(PushID, RawAnswer)
+        case returned(PushID)
+        case lost(PushID, mayHaveBeenProcessed: Bool, detail: String)
+        /// No push is taken any more; the answers to those under way are awaited.
+        case draining(ConnectionFault, APNsReason?)
+        case ended(ConnectionFault)
+    }
+
+    struct Options: Sendable {
+        /// The most streams at once, whatever the peer allows.
+        var maximumStreams = 1000
+        /// One stream until the first accepted push, which the service demands of those with a token key.
+        var startsWithOneStream = true
+        /// A ping after so long without a byte.
+        var pingsAfterIdle: Duration = .seconds(600)
+        /// A ping when an answer is awaited and nothing came for so long.
+        var suspectsAfter: Duration = .seconds(5)
+        /// How long the answer to a ping, or the first SETTINGS, may take.
+        var answersPingWithin: Duration = .seconds(5)
+        /// So many unanswered pushes in a row end the connection's use.
+        var toleratedTimeouts = 3
+        var authority = "api.push.apple.com"
+        var isSecure = true
+        var indexesAuthorization = true
+        var firstStream: UInt32 = 1
+    }
+
+    struct Stream {
+        var push: PushID
+        var body: ByteBuffer
+        var window: Int
+        var answer: RawAnswer?
+        var answerLimit: Int
+        var unacknowledgedBytes = 0
+        var isWhole: Bool { body.readableBytes == 0 }
+    }
+
+    let options: Options
+    var phase = Phase.awaitingSettings
+    var output = ByteBuffer()
+    var events: [Event] = []
+    var peer = PeerSettings()
+    var streams: [UInt32: Stream] = [:]
+    /// Streams whose body waits for a window, oldest first.
+    var blocked: [UInt32] = []
+    var sendWindow = 65_535
+    var unacknowledgedBytes = 0
+    var nextStream: UInt32
+    var lastPeerStream: UInt32 = .max
+    var encoder: HeaderEncoder
+    var decoder: HPACKDecoder
+    var inbound = ByteBuffer()
+    /// A header block that is not whole yet.
+    var headerBlock: (stream: UInt32, endsStream: Bool, bytes: ByteBuffer)?
+
+    /// Whether the service accepted a push on this connection.
+    private(set) var isProven = false
+    /// Our own limit, which falls when streams are refused or the service has trouble, and rises with each acceptance.
+    private(set) var ownLimit: Int
+    private(set) var timeoutsInARow = 0
+    private var heardAt: Moment
+    private var pingedAt: Moment?
+
+    init(options: Options, now: Moment) {
+        self.options = options
+        nextStream = options.firstStream
+        ownLimit = options.maximumStreams
+        heardAt = now
+        encoder = HeaderEncoder(
+            authority: options.authority, isSecure: options.isSecure, indexesAuthorization: options.indexesAuthorization)
+        decoder = HPACKDecoder(allocator: ByteBufferAllocator(), maxDynamicTableSize: 4096, maxHeaderListSize: 16_384)
+        output.writeString("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        FrameHead(length: 18, kind: .settings).write(into: &output)
+        output.writeMultipleIntegers(PeerSettings.enablePush, 0 as UInt32)
+        output.writeMultipleIntegers(PeerSettings.maxConcurrentStreams, 0 as UInt32)
+        output.writeMultipleIntegers(PeerSettings.maxHeaderListSize, 16_384 as UInt32)
+    }
+
+    /// How many pushes can be given now.
+    var freeStreams: Int {
+        guard phase == .open, sendWindow > 0, blocked.isEmpty || !isBlockedByWindow else { return 0 }
+        return max(0, streamLimit - streams.count)
+    }
+
+    /// How many pushes the connection can hold at once, as things stand.
+    var streamLimit: Int {
+        min(peer.maxConcurrentStreams, ownLimit, options.startsWithOneStream && !isProven ? 1 : .max)
+    }
+
+    /// Whether bytes wait for the connection's window.
+    var isBlockedByWindow: Bool { sendWindow <= 0 }
+
+    var isIdle: Bool { streams.isEmpty }
+
+    mutating func takeEvents() -> [Event] {
+        guard !events.isEmpty else { return [] }
+        defer { events.removeAll(keepingCapacity: true) }
+        return events
+    }
+
+    /// What is to be written now.
+    mutating func takeOutput() -> ByteBuffer? {
+        guard output.readableBytes > 0 else { return nil }
+        defer { output = ByteBuffer() }
+        return output
+    }
+
+    // MARK: Pushes
+
+    /// Sends a request on a stream of its own. Call it only while ``freeStreams`` is above 0.
+    mutating func send(
+        _ push: PushID, _ head: RequestHead, _ authorization: ProviderToken?, path: String, body: RequestBody
+    ) -> UInt32 {
+        precondition(freeStreams > 0, "a push is only given to a connection that can take it")
+        let id = nextStream
+        nextStream += 2
+        writeHeaders(id, head, authorization, path: path, endsStream: body.count == 0)
+        var stream = Stream(
+            push: push, body: body.buffer, window: peer.initialWindow, answerLimit: head.method == .get ? 4 << 20 : 16_384)
+        writeBody(of: id, &stream)
+        if !stream.isWhole { blocked.append(id) }
+        streams[id] = stream
+        if nextStream > 0x7FFF_FFFF { drain(ConnectionFault(.exhausted, "All stream numbers are used."), nil) }
+        return id
+    }
+
+    /// Gives a push up. Nothing more is said of it.
+    mutating func cancelled(_ id: UInt32) {
+        guard streams.removeValue(forKey: id) != nil else { return }
+        if !blocked.isEmpty { blocked.removeAll { $0 == id } }
+        writeReset(id, .cancel)
+        endIfDrained()
+    }
+
+    /// Gives a push up because its time is over, which speaks against the connection.
+    /// - Returns: whether the push may have been processed.
+    mutating func timedOut(_ id: UInt32) -> Bool {
+        guard let stream = streams[id] else { return false }
+        timeoutsInARow += 1
+        cancelled(id)
+        if timeoutsInARow >= options.toleratedTimeouts, phase == .open {
+            drain(ConnectionFault(.unanswering, "\(timeoutsInARow) pushes in a row were not answered."), nil)
+        }
+        return stream.isWhole
+    }
+
+    /// Takes no more pushes; ends when the answers to those under way are there.
+    mutating func retire(_ detail: String) {
+        guard phase == .open || phase == .awaitingSettings else { return }
+        drain(ConnectionFault(.retired, detail), nil)
+    }
+
+    // MARK: Time and the socket
+
+    mutating func timePassed(_ now: Moment) {
+        guard phase != .ended else { return }
+        if let pingedAt {
+            if now - pingedAt > options.answersPingWithin {
+                end(ConnectionFault(.silent, "The service did not answer a ping within \(options.answersPingWithin)."))
+            }
+        } else if phase == .awaitingSettings {
+            if now - heardAt > options.answersPingWithin {
+                end(ConnectionFault(.silent, "The host sent no HTTP/2 SETTINGS within \(options.answersPingWithin)."))
+            }
+        } else if now - heardAt > (streams.isEmpty ? options.pingsAfterIdle : options.suspectsAfter) {
+            pingedAt = now
+            FrameHead(length: 8, kind: .ping).write(into: &output)
+            output.writeInteger(0x4361_7269_6C6C_6F6E as UInt64)
+        }
+    }
+
+    /// The socket is closed, by whomever.
+    mutating func closed(_ detail: String) {
+        guard phase != .ended else { return }
+        end(ConnectionFault(.closed, detail))
+    }
+
+    /// Bytes came. When a fault ends the connection the rest of them is not looked at.
+    mutating func received(_ bytes: inout ByteBuffer, now: Moment) {
+        guard phase != .ended else { return }
+        heardAt = now
+        if inbound.readableBytes > 0 {
+            inbound.writeBuffer(&bytes)
+            swap(&inbound, &bytes)
+            inbound = ByteBuffer()
+        }
+        do throws(ProtocolFault) {
+            while phase != .ended, let head = FrameHead(peekingAt: bytes) {
+                guard head.length <= 16_384 else {
+                    throw phase == .awaitingSettings
+                        ? .notHTTP2 : ProtocolFault(.frameSizeError, "A frame has \(head.length) bytes; 16384 are allowed.")
+                }
+                guard bytes.readableBytes >= FrameHead.bytes + head.length else { break }
+                bytes.moveReaderIndex(forwardBy: FrameHead.bytes)
+                guard var payload = bytes.readSlice(length: head.length) else { break }
+                try received(head, &payload)
+            }
+            if phase != .ended, bytes.readableBytes > 0 { inbound = bytes.slice() }
+        } catch {
+            FrameHead(length: 8, kind: .goAway).write(into: &output)
+            output.writeMultipleIntegers(0 as UInt32, error.code.rawValue)
+            end(ConnectionFault(.protocolViolated, error.detail))
+        }
+    }
+
+    // MARK: For the frames
+
+    mutating func pingAnswered() { pingedAt = nil }
+
+    /// The answer to a push is whole.
+    mutating func complete(_ id: UInt32, _ stream: Stream, _ answer: RawAnswer, endsCleanly: Bool) {
+        streams.removeValue(forKey: id)
+        if !stream.isWhole { blocked.removeAll { $0 == id } }
+        // The service has decided before it had everything, or says more than is wanted.
+        if !stream.isWhole || !endsCleanly { writeReset(id, .cancel) }
+        timeoutsInARow = 0
+        switch answer.status {
+        case 200...299:
+            isProven = true
+            if ownLimit < options.maximumStreams { ownLimit += 1 }
+        case 500...599: slowDown()
+        default: break
+        }
+        events.append(.answered(stream.push, answer))
+        endIfDrained()
+    }
+
+    mutating func slowDown() { ownLimit = max(1, min(ownLimit, streams.count + 1) / 2) }
+
+    mutating func drain(_ fault: ConnectionFault, _ reason: APNsReason?) {
+        guard phase != .ended, phase != .draining else { return }
+        phase = .draining
+        events.append(.draining(fault, reason))
+        endIfDrained()
+    }
+
+    mutating func endIfDrained() {
+        guard phase == .draining, streams.isEmpty else { return }
+        FrameHead(length: 8, kind: .goAway).write(into: &output)
+        output.writeMultipleIntegers(0 as UInt32, HTTP2Code.noError.rawValue)
+        phase = .ended
+        events.append(.ended(ConnectionFault(.retired, "The connection is not used any more.")))
+    }
+
+    mutating func end(_ fault: ConnectionFault) {
+        guard phase != .ended else { return }
+        phase = .ended
+        blocked = []
+        for id in streams.keys.sorted() {
+            guard let stream = streams[id] else { continue }
+            if let answer = stream.answer {
+                events.append(.answered(stream.push, answer))
+            } else if !stream.isWhole || id > lastPeerStream {
+                events.append(.returned(stream.push))
+            } else {
+                events.append(.lost(stream.push, mayHaveBeenProcessed: true, detail: fault.detail))
+            }
+        }
+        streams = [:]
+        events.append(.ended(fault))
+    }
+}
+
+/// What a peer did that ends the connection.
+struct ProtocolFault: Error {
+    var code: HTTP2Code
+    var detail: String
+
+    init(_ code: HTTP2Code, _ detail: String) {
+        self.code = code
+        self.detail = detail
+    }
+
+    static let notHTTP2 = ProtocolFault(.protocolError, "The host does not speak HTTP/2.")
+}

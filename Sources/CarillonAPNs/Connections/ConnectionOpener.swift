@@ -1,0 +1,85 @@
+import NIOCore
+import NIOExtras
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+/// Opens sockets to one host: through a proxy if there is one, with TLS, speaking HTTP/2.
+struct ConnectionOpener: Sendable {
+    let address: APNsEnvironment.Address
+    /// Nil without TLS.
+    let tls: NIOSSLContext?
+    let proxy: APNsClient.Proxy?
+    let timeout: Duration
+
+    func open(on loop: any EventLoop, handler: ConnectionHandler) -> EventLoopFuture<any NIOCore.Channel> {
+        let target = proxy.map { (host: $0.host, port: $0.port) } ?? (host: address.host, port: address.port)
+        let limit = TimeAmount(timeout)
+        // The handler is only touched on the loop that the channel runs on.
+        let bound = NIOLoopBound(handler, eventLoop: loop)
+        return ClientBootstrap(group: loop)
+            .connectTimeout(limit)
+            .resolver(AddressSpreader(loop: loop))
+            .channelOption(.socketOption(.tcp_nodelay), value: 1)
+            .channelOption(
+                .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 2048, initial: 16_384, maximum: 65_536)
+            )
+            .connect(host: target.host, port: target.port)
+            .flatMap { channel in
+                do {
+                    let pipeline = channel.pipeline.syncOperations
+                    guard let proxy else {
+                        try addProtocols(to: pipeline, bound.value)
+                        return loop.makeSucceededFuture(channel)
+                    }
+                    return try connect(through: proxy, channel, bound)
+                } catch {
+                    channel.close(promise: nil)
+                    return loop.makeFailedFuture(error)
+                }
+            }
+    }
+
+    private func addProtocols(
+        to pipeline: ChannelPipeline.SynchronousOperations, _ handler: ConnectionHandler
+    ) throws {
+        if let tls {
+            try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: serverName))
+        }
+        try pipeline.addHandler(handler)
+    }
+
+    /// Without a name, the certificate must be made out to the address itself.
+    private var serverName: String? {
+        let isIPAddress = (try? SocketAddress(ipAddress: address.host, port: address.port)) != nil
+        return isIPAddress ? nil : address.host
+    }
+
+    private func connect(
+        through proxy: APNsClient.Proxy, _ channel: any NIOCore.Channel, _ handler: NIOLoopBound<ConnectionHandler>
+    ) throws -> EventLoopFuture<any NIOCore.Channel> {
+        let answered = channel.eventLoop.makePromise(of: Void.self)
+        var headers = HTTPHeaders()
+        if let authorization = proxy.authorization { headers.add(name: "Proxy-Authorization", value: authorization) }
+        let pipeline = channel.pipeline.syncOperations
+        let encoder = HTTPRequestEncoder()
+        let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes))
+        let connect = NIOHTTP1ProxyConnectHandler(
+            targetHost: address.host, targetPort: address.port, headers: headers,
+            deadline: .now() + TimeAmount(timeout), promise: answered)
+        try pipeline.addHandlers([encoder, decoder, connect])
+        let bound = NIOLoopBound((encoder, decoder), eventLoop: channel.eventLoop)
+        return answered.futureResult.flatMap {
+            let pipeline = channel.pipeline.syncOperations
+            return pipeline.removeHandler(bound.value.0).flatMap {
+                channel.pipeline.syncOperations.removeHandler(bound.value.1)
+            }
+        }.flatMapThrowing {
+            try addProtocols(to: channel.pipeline.syncOperations, handler.value)
+            return channel
+        }.flatMapErrorThrowing { error in
+            channel.close(promise: nil)
+            throw error
+        }
+    }
+}

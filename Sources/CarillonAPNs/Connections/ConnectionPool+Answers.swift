@@ -1,0 +1,117 @@
+import Logging
+
+/// What becomes of pushes.
+extension ConnectionPool {
+    /// Reads what a connection's machine has to say.
+    func digest(_ link: Link, _ now: Moment) {
+        for event in link.machine.takeEvents() {
+            switch event {
+            case .opened:
+                machine.opened(link.id)
+                logger.debug("connected", metadata: ["connection": "\(link.id.number)", "host": "\(opener.address.host)"])
+            case .answered(let push, let answer):
+                link.hasAnswered = true
+                answered(push, answer, link, now)
+            case .returned(let push): returned(push, now)
+            case .lost(let push, let mayHaveBeenProcessed, let detail):
+                lost(push, mayHaveBeenProcessed: mayHaveBeenProcessed, detail)
+            case .draining(let fault, let reason):
+                machine.draining(link.id, isRetired: fault.kind == .retired)
+                metrics.connectionRetired(fault)
+                logger.info(
+                    "connection takes no more pushes",
+                    metadata: [
+                        "connection": "\(link.id.number)", "why": "\(fault.detail)", "reason": "\(reason?.rawValue ?? "-")",
+                    ])
+            case .ended(let fault):
+                logger.debug("connection ended", metadata: ["connection": "\(link.id.number)", "why": "\(fault.detail)"])
+                machine.draining(link.id, isRetired: fault.kind == .retired)
+                if !link.hasAnswered, fault.kind != .retired {
+                    connectFault = APNsError(.connectionFailed, "\(opener.address.host): \(fault.detail)")
+                    isConnectFaultLasting = fault.kind == .protocolViolated
+                }
+            }
+        }
+        report(link, now)
+    }
+
+    private func answered(_ push: PushID, _ answer: RawAnswer, _ link: Link, _ now: Moment) {
+        guard !(200...299).contains(answer.status) else { return finish(push, .success(answer)) }
+        let slot = Int(push.slot)
+        guard pending(push) != nil else { return }
+        slots[slot]?.answers += 1
+        guard let pending = slots[slot] else { return }
+        let rejection = APNsRejection(answer)
+        switch rejection.reason {
+        case .expiredProviderToken:
+            // The service keeps to its opinion of a token for a while on such a connection.
+            retire(link, "The provider token expired on it.")
+            if let token = pending.token, let tokens, pending.renewals == 0, tokens.reportedExpired(token, now) {
+                slots[slot]?.renewals += 1
+                return again(push)
+            }
+        case .tooManyProviderTokenUpdates:
+            retire(link, "The service refuses its provider tokens.")
+        case .unrelatedKeyIDInToken, .topicDisallowed:
+            // A connection knows only the topics and keys there were at its first push. The answer of a fresh one counts.
+            if pending.moves == 0, link.machine.isProven || link.machine.phase == .draining, mayReplace(link, now) {
+                slots[slot]?.moves += 1
+                return again(push)
+            }
+        default: break
+        }
+        let attempt = APNsRetryPolicy.Attempt(number: pending.answers, rejection: rejection)
+        if let delay = options.policy.delay(attempt), pending.waited + delay <= options.policy.patience {
+            let jittered = delay + delay / 10 * Double.random(in: 0...1)
+            slots[slot]?.place = .delayed(until: now + jittered)
+            slots[slot]?.waited += delay
+            metrics.retried()
+            return
+        }
+        finish(push, .success(answer))
+    }
+
+    /// Connections are replaced for such an answer at most once a minute.
+    private func mayReplace(_ link: Link, _ now: Moment) -> Bool {
+        if link.machine.phase == .draining { return true }
+        if let lastReplacement, now - lastReplacement < .seconds(60) { return false }
+        lastReplacement = now
+        for link in links where link.channel != nil { retire(link, "It may not know a topic or a key that is newer.") }
+        return true
+    }
+
+    private func returned(_ push: PushID, _ now: Moment) {
+        guard pending(push) != nil else { return }
+        let slot = Int(push.slot)
+        slots[slot]?.returns += 1
+        metrics.returned()
+        let returns = slots[slot]?.returns ?? 0
+        // A server that refuses without end is not asked without end.
+        guard returns <= 8 else {
+            slots[slot]?.place = .delayed(until: now + .milliseconds(25 << min(returns - 8, 7)))
+            return
+        }
+        slots[slot]?.place = .queued
+        returned.append(push)
+    }
+
+    private func lost(_ push: PushID, mayHaveBeenProcessed: Bool, _ detail: String) {
+        guard let pending = pending(push) else { return }
+        if pending.lostCount < options.policy.resendsOfUnknownFate || (!mayHaveBeenProcessed && pending.lostCount < 3) {
+            if mayHaveBeenProcessed { slots[Int(push.slot)]?.lostCount += 1 }
+            slots[Int(push.slot)]?.returns += 1
+            return again(push)
+        }
+        finish(
+            push,
+            .failure(
+                APNsError(
+                    .connectionLost, detail, mayHaveBeenProcessed: mayHaveBeenProcessed || pending.lostCount > 0)))
+    }
+
+    private func again(_ push: PushID) {
+        slots[Int(push.slot)]?.place = .queued
+        returned.append(push)
+        metrics.retried()
+    }
+}

@@ -1,0 +1,145 @@
+import Logging
+import NIOCore
+import NIOSSL
+
+/// What becomes of connections.
+extension ConnectionPool {
+    func perform(_ action: PoolMachine.Action, _ now: Moment) {
+        switch action {
+        case .open(let id): open(id, now)
+        case .retire(let id):
+            guard let link = links.first(where: { $0.id == id }) else { return }
+            retire(link, "It is not needed any more.")
+        }
+    }
+
+    func retire(_ link: Link, _ why: String) {
+        guard link.channel != nil else { return fail(link, ConnectionFault(.retired, why), nil) }
+        link.machine.retire(why)
+        machine.draining(link.id)
+        touch(link)
+    }
+
+    private func open(_ id: ConnectionID, _ now: Moment) {
+        let link = Link(id, ConnectionMachine(options: options.connection, now: now))
+        link.beganAt = now
+        links.append(link)
+        let handler = ConnectionHandler(id: id, pool: self, isSecure: opener.tls != nil)
+        opener.open(on: loop, handler: handler).assumeIsolated().whenComplete { result in
+            switch result {
+            case .success(let channel):
+                guard let link = self.links.first(where: { $0.id == id }) else { return channel.close(promise: nil) }
+                link.socket = channel
+            case .failure(let error): self.closed(id, error)
+            }
+        }
+    }
+
+    /// TLS stands, and HTTP/2 can begin.
+    func connected(_ id: ConnectionID, _ channel: any NIOCore.Channel) {
+        guard let link = links.first(where: { $0.id == id }) else { return channel.close(promise: nil) }
+        link.channel = channel
+        link.machine = ConnectionMachine(options: options.connection, now: time.now())
+        metrics.connectionOpened()
+        touch(link)
+        endTurn()
+    }
+
+    func received(_ bytes: inout ByteBuffer, _ id: ConnectionID) {
+        guard let link = links.first(where: { $0.id == id }) else { return }
+        link.machine.received(&bytes, now: time.now())
+        touch(link)
+    }
+
+    func becameWritable(_ id: ConnectionID) {
+        guard let link = links.first(where: { $0.id == id }) else { return }
+        touch(link)
+        report(link, time.now())
+        endTurn()
+    }
+
+    /// A socket closed, or could not be opened.
+    func closed(_ id: ConnectionID, _ error: (any Error)?) {
+        guard let link = links.first(where: { $0.id == id }) else { return }
+        if link.channel == nil {
+            fail(link, ConnectionFault(.closed, "The connection could not be opened."), error)
+        } else {
+            link.machine.closed(error.map { "The connection broke: \($0)" } ?? "The service closed the connection.")
+            touch(link)
+        }
+        endTurn()
+    }
+
+    /// An attempt to connect came to nothing.
+    func fail(_ link: Link, _ fault: ConnectionFault, _ error: (any Error)?) {
+        links.removeAll { $0 === link }
+        link.socket?.close(promise: nil)
+        machine.ended(link.id, time.now(), random: .random(in: 0...1))
+        guard fault.kind != .retired else { return }
+        let description = ConnectFailure.describe(error ?? fault, address: opener.address)
+        connectFault = description.error
+        isConnectFaultLasting = description.isLasting
+        metrics.connectFailed()
+        logger.warning("cannot connect", metadata: ["host": "\(opener.address.host)", "error": "\(description.error)"])
+    }
+
+    /// Gives up attempts that take too long.
+    func expireAttempts(_ now: Moment) {
+        for link in links where link.channel == nil && now - link.beganAt > opener.timeout + .seconds(1) {
+            fail(link, ConnectionFault(.silent, "The host did not finish connecting within \(opener.timeout)."), nil)
+        }
+    }
+
+    /// While every attempt meets what will not change by itself, nothing is kept waiting for it.
+    func failWhatCannotBeSent(_ now: Moment) {
+        guard isConnectFaultLasting, let connectFault, machine.queued > 0 else { return }
+        guard !links.contains(where: { $0.channel != nil }) else { return }
+        guard !machine.schedule.allows(now) || isConnectFaultNew else { return }
+        for push in machine.takeQueue() { finish(push, .failure(connectFault)) }
+    }
+
+    private var isConnectFaultNew: Bool { links.isEmpty && machine.connections.isEmpty }
+
+    func timeoutError(of pending: Pending) -> APNsError {
+        if case .queued = pending.place {
+            if let connectFault { return connectFault }
+            return APNsError(
+                .timedOut, "The push found no free connection within \(pending.submission.timeout); it was not sent.")
+        }
+        return APNsError(.timedOut, "The service did not answer within \(pending.submission.timeout).")
+    }
+}
+
+/// Says in plain words why a host cannot be talked to.
+enum ConnectFailure {
+    static func describe(
+        _ cause: any Error, address: APNsEnvironment.Address
+    ) -> (error: APNsError, isLasting: Bool) {
+        let host = "\(address.host):\(address.port)"
+        if let fault = cause as? ConnectFault, fault == .notHTTP2 {
+            return (APNsError(.connectionFailed, "\(host) does not speak HTTP/2 (ALPN h2); is it the right host?"), true)
+        }
+        if let error = cause as? NIOSSLError, case .handshakeFailed = error {
+            let detail = String(describing: error)
+            let sentence =
+                detail.contains("CERTIFICATE_VERIFY_FAILED")
+                ? "the certificate of \(host) is not trusted; set the client's trustRoots to its authority, if it is yours."
+                : "TLS with \(host) failed."
+            return (
+                APNsError(.connectionFailed, sentence.prefix(1).uppercased() + sentence.dropFirst(), cause: cause),
+                detail.contains("CERTIFICATE")
+            )
+        }
+        if cause is NIOSSLExtraError {
+            return (
+                APNsError(.connectionFailed, "The certificate of \(host) is made out to another name.", cause: cause), true
+            )
+        }
+        if let fault = cause as? ConnectionFault {
+            return (APNsError(.connectionFailed, "\(host): \(fault.detail)"), false)
+        }
+        return (APNsError(.connectionFailed, "\(host) cannot be reached.", cause: cause), false)
+    }
+}
+
+extension ConnectionFault: Error {}

@@ -1,0 +1,474 @@
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// Runs the machines of one host's connections on one event loop.
+///
+/// Tasks put requests into the inbox, from any thread; the loop is woken once for all that come together. Everything else
+/// is touched on the loop alone. One turn (bytes read, inbox emptied, a tick) feeds the machines, and at its end assigns
+/// waiting pushes, writes once for each connection and wakes those whose answers came.
+///
+/// `@unchecked Sendable`: every stored variable but the inbox, which is a mutex, is read and written on `loop` only.
+final class ConnectionPool: @unchecked Sendable {
+    struct Options: Sendable {
+        var pool: PoolMachine.Options
+        var connection: ConnectionMachine.Options
+        var queueLimit: Int
+        var policy: APNsRetryPolicy
+    }
+
+    private struct Inbox {
+        var submissions: [Submission] = []
+        var cancellations: [UInt64] = []
+        var commands: [Command] = []
+        var lastNumber: UInt64 = 0
+        var outstanding = 0
+        var isWakePending = false
+        var isShutDown = false
+    }
+
+    enum Command: Sendable {
+        case warmUp(UnsafeContinuation<SubmissionOfWarmUp, Never>)
+        case credentials(ConnectionOpener, ProviderTokenSource?)
+        case shutDown(drains: Bool, UnsafeContinuation<Void, Never>?)
+        case withdraw(BatchBox)
+    }
+
+    typealias SubmissionOfWarmUp = Result<Void, APNsError>
+
+    /// A request that the pool holds.
+    struct Pending {
+        enum Place {
+            case queued
+            case delayed(until: Moment)
+            case stream(Link, UInt32)
+        }
+
+        let submission: Submission
+        let beganAt: Moment
+        var deadline: Moment
+        var place = Place.queued
+        var answers = 0
+        var returns = 0
+        var lostCount = 0
+        var renewals = 0
+        var moves = 0
+        var waited = Duration.zero
+        var token: ProviderToken?
+    }
+
+    /// One connection.
+    final class Link {
+        let id: ConnectionID
+        var machine: ConnectionMachine
+        /// Set when TLS stands; before, there is at most a socket.
+        var channel: (any NIOCore.Channel)?
+        var socket: (any NIOCore.Channel)?
+        var beganAt = Moment(nanoseconds: 0)
+        var hasAnswered = false
+        var isTouched = false
+
+        init(_ id: ConnectionID, _ machine: ConnectionMachine) {
+            self.id = id
+            self.machine = machine
+        }
+    }
+
+    let loop: any EventLoop
+    let options: Options
+    let time: APNsTimeSource
+    let metrics: PoolMetrics
+    let logger: Logger
+    var opener: ConnectionOpener
+    var tokens: ProviderTokenSource?
+
+    private let inbox = Mutex(Inbox())
+    var machine: PoolMachine
+    var links: [Link] = []
+    var slots: [Pending?] = []
+    var generations: [UInt32] = []
+    var freeSlots: [UInt32] = []
+    var pendingCount = 0
+    var returned: [PushID] = []
+    private var finished: [(Completion, SubmissionResult)] = []
+    private var warmUps: [UnsafeContinuation<SubmissionOfWarmUp, Never>] = []
+    private var closings: [UnsafeContinuation<Void, Never>] = []
+    private var tick: Scheduled<Void>?
+    private var ticksFast = false
+    var connectFault: APNsError?
+    /// Whether the fault is one that another attempt will meet too.
+    var isConnectFaultLasting = false
+    var lastReplacement: Moment?
+    private var isShutDown = false
+    private var isInTurn = false
+
+    init(
+        loop: any EventLoop, options: Options, time: APNsTimeSource, opener: ConnectionOpener,
+        tokens: ProviderTokenSource?, metrics: PoolMetrics, logger: Logger
+    ) {
+        self.loop = loop
+        self.options = options
+        self.time = time
+        self.opener = opener
+        self.tokens = tokens
+        self.metrics = metrics
+        self.logger = logger
+        machine = PoolMachine(options: options.pool)
+    }
+
+    // MARK: From any thread
+
+    /// Takes a request.
+    /// - Parameter bounded: whether the bound of the queue holds for it; a batch bounds itself.
+    /// - Returns: its number; nil when it was refused, and the completion was told.
+    func submit(_ submission: Submission, bounded: Bool) -> UInt64? {
+        enum Verdict {
+            case taken(UInt64, wakes: Bool)
+            case full
+            case shutDown
+        }
+        let verdict = inbox.withLock { inbox -> Verdict in
+            guard !inbox.isShutDown else { return .shutDown }
+            guard !bounded || inbox.outstanding < options.queueLimit else { return .full }
+            inbox.outstanding += 1
+            inbox.lastNumber += 1
+            inbox.submissions.append(submission)
+            inbox.submissions[inbox.submissions.count - 1].number = inbox.lastNumber
+            defer { inbox.isWakePending = true }
+            return .taken(inbox.lastNumber, wakes: !inbox.isWakePending)
+        }
+        switch verdict {
+        case .taken(let number, let wakes):
+            if wakes { wake() }
+            return number
+        case .full:
+            Self.finish(
+                submission.completion,
+                .failure(
+                    APNsError(
+                        .queueFull,
+                        "\(options.queueLimit) pushes wait already; send slower, or send many tokens in one call.")))
+        case .shutDown:
+            Self.finish(submission.completion, .failure(Self.shutDownError))
+        }
+        return nil
+    }
+
+    /// Takes many requests of one batch.
+    func submit(_ submissions: [Submission]) {
+        let (isTaken, wakes) = inbox.withLock { inbox -> (Bool, Bool) in
+            guard !inbox.isShutDown else { return (false, false) }
+            inbox.outstanding += submissions.count
+            inbox.submissions.append(contentsOf: submissions)
+            defer { inbox.isWakePending = true }
+            return (true, !inbox.isWakePending)
+        }
+        guard isTaken else {
+            for submission in submissions { Self.finish(submission.completion, .failure(Self.shutDownError)) }
+            return
+        }
+        if wakes { wake() }
+    }
+
+    /// Takes a request back; its completion is told.
+    func cancel(_ number: UInt64) {
+        let wakes = inbox.withLock { inbox -> Bool in
+            inbox.cancellations.append(number)
+            defer { inbox.isWakePending = true }
+            return !inbox.isWakePending
+        }
+        if wakes { wake() }
+    }
+
+    func command(_ command: Command) {
+        let wakes = inbox.withLock { inbox -> Bool in
+            if case .shutDown = command { inbox.isShutDown = true }
+            inbox.commands.append(command)
+            defer { inbox.isWakePending = true }
+            return !inbox.isWakePending
+        }
+        if wakes { wake() }
+    }
+
+    private func wake() { loop.execute { self.emptyInbox() } }
+
+    static func finish(_ completion: Completion, _ result: SubmissionResult) {
+        switch completion {
+        case .single(let continuation): continuation.resume(returning: result)
+        case .batch(let box, let index): box.finished([(index, result)])
+        }
+    }
+
+    static let shutDownError = APNsError(.shutDown, "The client was shut down; the push was not sent.")
+
+    // MARK: A turn
+
+    private func emptyInbox() {
+        let (submissions, cancellations, commands) = inbox.withLock { inbox in
+            defer {
+                inbox.submissions = []
+                inbox.cancellations = []
+                inbox.commands = []
+                inbox.isWakePending = false
+            }
+            return (inbox.submissions, inbox.cancellations, inbox.commands)
+        }
+        if !submissions.isEmpty {
+            let now = time.now()
+            for submission in submissions { take(submission, now) }
+        }
+        for number in cancellations { withdraw(number) }
+        for command in commands { obey(command) }
+        endTurn()
+        if !ticksFast, pendingCount > 0 || !links.isEmpty { scheduleTick() }
+    }
+
+    private func take(_ submission: Submission, _ now: Moment) {
+        let slot: UInt32
+        if let free = freeSlots.popLast() {
+            slot = free
+        } else {
+            slot = UInt32(slots.count)
+            slots.append(nil)
+            generations.append(0)
+        }
+        slots[Int(slot)] = Pending(submission: submission, beganAt: now, deadline: now + submission.timeout)
+        pendingCount += 1
+        machine.enqueued(PushID(slot: slot, generation: generations[Int(slot)]))
+    }
+
+    private func withdraw(_ number: UInt64) {
+        guard let slot = slots.firstIndex(where: { $0?.submission.number == number }) else { return }
+        withdraw(slot)
+    }
+
+    private func withdraw(_ slot: Int) {
+        giveUp(
+            PushID(slot: UInt32(slot), generation: generations[slot]),
+            APNsError(.cancelled, "The task that sent was cancelled."))
+    }
+
+    /// Takes a push from wherever it is, and answers with the error.
+    func giveUp(_ push: PushID, _ error: APNsError, countsAsTimeout: Bool = false) {
+        guard let pending = pending(push) else { return }
+        var error = error
+        switch pending.place {
+        case .queued: machine.removed(push)
+        case .delayed: break
+        case .stream(let link, let stream):
+            if countsAsTimeout {
+                error.mayHaveBeenProcessed = link.machine.timedOut(stream)
+            } else {
+                error.mayHaveBeenProcessed = link.machine.streams[stream]?.isWhole ?? false
+                link.machine.cancelled(stream)
+            }
+            touch(link)
+        }
+        if pending.lostCount > 0 { error.mayHaveBeenProcessed = true }
+        finish(push, .failure(error))
+    }
+
+    private func obey(_ command: Command) {
+        switch command {
+        case .warmUp(let continuation):
+            machine.warmUp()
+            warmUps.append(continuation)
+        case .credentials(let opener, let tokens):
+            self.opener = opener
+            self.tokens = tokens
+            connectFault = nil
+            machine.credentialsChanged()
+        case .withdraw(let box):
+            for slot in slots.indices {
+                guard case .batch(let own, _)? = slots[slot]?.submission.completion, own === box else { continue }
+                withdraw(slot)
+            }
+        case .shutDown(let drains, let continuation):
+            isShutDown = true
+            if let continuation { closings.append(continuation) }
+            if !drains { abandonAll() }
+        }
+    }
+
+    private func abandonAll() {
+        for slot in slots.indices where slots[slot] != nil {
+            giveUp(PushID(slot: UInt32(slot), generation: generations[slot]), Self.shutDownError)
+        }
+        machine.shutDown()
+        for link in links { link.machine.retire("The client is shut down.") }
+    }
+
+    func pending(_ push: PushID) -> Pending? {
+        guard generations[Int(push.slot)] == push.generation else { return nil }
+        return slots[Int(push.slot)]
+    }
+
+    func finish(_ push: PushID, _ result: SubmissionResult) {
+        guard let pending = pending(push) else { return }
+        slots[Int(push.slot)] = nil
+        generations[Int(push.slot)] &+= 1
+        freeSlots.append(push.slot)
+        pendingCount -= 1
+        metrics.finished(result, time.now() - pending.beganAt)
+        finished.append((pending.submission.completion, result))
+    }
+
+    func touch(_ link: Link) { link.isTouched = true }
+
+    /// Assigns, writes and answers.
+    func endTurn() {
+        guard !isInTurn else { return }
+        isInTurn = true
+        defer { isInTurn = false }
+        let now = time.now()
+        repeat {
+            for link in links where link.isTouched { digest(link, now) }
+            if !returned.isEmpty {
+                machine.returned(returned)
+                returned.removeAll(keepingCapacity: true)
+            }
+            failWhatCannotBeSent(now)
+            machine.timePassed(now)
+            for action in machine.takeActions() { perform(action, now) }
+            assign(now)
+            // What waits now is what nothing had room for.
+            machine.noteFullness(now)
+        } while links.contains { $0.isTouched && !$0.machine.events.isEmpty }
+        for link in links where link.isTouched { write(link, now) }
+        links.removeAll { $0.machine.phase == .ended }
+        answerWaiting()
+        if isShutDown, pendingCount == 0 { closeDown() }
+    }
+
+    private func assign(_ now: Moment) {
+        guard machine.queued > 0 else { return }
+        var token: ProviderToken?
+        if let tokens {
+            do throws(APNsError) {
+                token = try tokens.current(now)
+            } catch {
+                for push in machine.takeQueue() { finish(push, .failure(error)) }
+                return
+            }
+        }
+        while let (push, id) = machine.nextAssignment() {
+            guard let link = links.first(where: { $0.id == id }), pending(push) != nil else { continue }
+            send(push, on: link, token)
+        }
+    }
+
+    private func send(_ push: PushID, on link: Link, _ token: ProviderToken?) {
+        let slot = Int(push.slot)
+        guard let submission = slots[slot]?.submission else { return }
+        let stream = link.machine.send(push, submission.head, token, path: submission.path, body: submission.body)
+        slots[slot]?.place = .stream(link, stream)
+        slots[slot]?.token = token
+        link.isTouched = true
+        // The window counts as well as the streams.
+        machine.assigned(link.id, free: link.channel?.isWritable == false ? 0 : link.machine.freeStreams)
+    }
+
+    private func write(_ link: Link, _ now: Moment) {
+        link.isTouched = false
+        if let output = link.machine.takeOutput() { link.channel?.writeAndFlush(output, promise: nil) }
+        if link.machine.phase == .ended {
+            machine.ended(link.id, now, random: .random(in: 0...1))
+            link.channel?.close(promise: nil)
+            // What waits is not to wait for the next tick.
+            loop.execute { self.endTurn() }
+        } else {
+            report(link, now)
+        }
+    }
+
+    func report(_ link: Link, _ now: Moment) {
+        machine.changed(
+            link.id, free: link.channel?.isWritable == false ? 0 : link.machine.freeStreams,
+            inFlight: link.machine.streams.count,
+            isProven: link.machine.isProven || !link.machine.options.startsWithOneStream,
+            hasAnswered: link.hasAnswered, now: now)
+        if link.hasAnswered { connectFault = nil }
+    }
+
+    /// Wakes those whose answers came: once for all of a batch.
+    private func answerWaiting() {
+        if !finished.isEmpty {
+            inbox.withLock { $0.outstanding -= finished.count }
+            var box: BatchBox?
+            var results: [(Int, SubmissionResult)] = []
+            for (completion, result) in finished {
+                switch completion {
+                case .single(let continuation): continuation.resume(returning: result)
+                case .batch(let own, let index):
+                    if let box, box !== own {
+                        box.finished(results)
+                        results = []
+                    }
+                    box = own
+                    results.append((index, result))
+                }
+            }
+            box?.finished(results)
+            finished.removeAll(keepingCapacity: true)
+        }
+        guard !warmUps.isEmpty else { return }
+        let open = machine.connections.count { $0.phase == .open }
+        if open >= options.pool.minimum || isShutDown {
+            for waiting in warmUps { waiting.resume(returning: isShutDown ? .failure(Self.shutDownError) : .success(())) }
+            warmUps = []
+        } else if let connectFault {
+            for waiting in warmUps { waiting.resume(returning: .failure(connectFault)) }
+            warmUps = []
+        }
+    }
+
+    private func closeDown() {
+        machine.shutDown()
+        _ = machine.takeActions()
+        for link in links {
+            link.machine.retire("The client is shut down.")
+            if let output = link.machine.takeOutput() { link.channel?.writeAndFlush(output, promise: nil) }
+            link.channel?.close(promise: nil)
+        }
+        links = []
+        tick?.cancel()
+        for closing in closings { closing.resume() }
+        closings = []
+    }
+
+    // MARK: Time
+
+    private func scheduleTick() {
+        tick?.cancel()
+        guard !isShutDown || pendingCount > 0 else { return }
+        ticksFast = pendingCount > 0 || links.contains { $0.channel == nil } || machine.isWaitingToConnect
+        tick = loop.scheduleTask(in: ticksFast ? .milliseconds(20) : .seconds(1)) { self.ticked() }
+    }
+
+    private func ticked() {
+        let now = time.now()
+        for slot in slots.indices {
+            guard let pending = slots[slot] else { continue }
+            let push = PushID(slot: UInt32(slot), generation: generations[slot])
+            if case .delayed(let until) = pending.place {
+                guard until <= now else { continue }
+                slots[slot]?.place = .queued
+                slots[slot]?.deadline = now + pending.submission.timeout
+                machine.enqueued(push)
+            } else if pending.deadline <= now {
+                giveUp(push, timeoutError(of: pending), countsAsTimeout: true)
+            }
+        }
+        for link in links where link.channel != nil {
+            link.machine.timePassed(now)
+            touch(link)
+        }
+        expireAttempts(now)
+        endTurn()
+        metrics.gauge(queued: machine.queued, inFlight: pendingCount - machine.queued, connections: links.count)
+        ticksFast = false
+        if pendingCount > 0 || !links.isEmpty || machine.isWaitingToConnect { scheduleTick() }
+    }
+}

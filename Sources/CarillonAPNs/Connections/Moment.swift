@@ -1,0 +1,24 @@
+/// A point in time on a clock that never goes back, in nanoseconds. Machines are told it; they never look.
+struct Moment: Comparable, Sendable {
+    var nanoseconds: Int64
+
+    static func < (one: Moment, other: Moment) -> Bool { one.nanoseconds < other.nanoseconds }
+    static func + (moment: Moment, span: Duration) -> Moment {
+        let (sum, overflows) = moment.nanoseconds.addingReportingOverflow(span.wholeNanoseconds)
+        return Moment(nanoseconds: overflows ? .max : sum)
+    }
+    static func - (later: Moment, earlier: Moment) -> Duration {
+        .nanoseconds(later.nanoseconds - earlier.nanoseconds)
+    }
+}
+
+extension Duration {
+    /// At most 292 years.
+    var wholeNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflows) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflows else { return seconds < 0 ? .min : .max }
+        let (sum, overflowsToo) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return overflowsToo ? .max : sum
+    }
+}

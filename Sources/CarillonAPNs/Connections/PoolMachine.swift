@@ -1,0 +1,213 @@
+import NIOCore
+
+/// Which connections there are, and which push goes to which, as a machine.
+///
+/// Pushes wait in one queue, oldest first; what a connection gave back waits at its head. A push goes to the connection
+/// with the fewest under way that can take it.
+///
+/// A connection is `opening` until its peer's settings are there, then `open`, `draining` when it takes no more, and gone
+/// when it ended. Connections are opened
+///
+/// - one, when a push waits and there is none;
+/// - up to the minimum, after ``warmUp()`` or the first push;
+/// - one more, up to the maximum, when pushes have waited for ``Options/growsAfter`` because every open connection is full,
+///   in streams or in its window, and none is opening. A connection that has not proven itself is opening still: the
+///   service allows it a single stream, which says nothing about load.
+///
+/// After a failure only one is opened at a time, by the ``ReconnectSchedule``. A connection that ended before it had an
+/// answer counts as a failure, since a host that accepts and hangs up must not be called in a loop.
+struct PoolMachine {
+    struct Options: Sendable {
+        var minimum = 1
+        var maximum = 8
+        /// Connections above the minimum are retired when they had nothing to do for so long.
+        var idleLimit: Duration = .seconds(300)
+        var growsAfter: Duration = .milliseconds(50)
+    }
+
+    enum Action: Equatable {
+        case open(ConnectionID)
+        case retire(ConnectionID)
+    }
+
+    enum Phase: Equatable {
+        case opening
+        case open
+        case draining
+    }
+
+    struct Connection {
+        let id: ConnectionID
+        var phase = Phase.opening
+        var free = 0
+        var inFlight = 0
+        var isProven = false
+        var hasAnswered = false
+        var isRetired = false
+        var idleSince: Moment?
+    }
+
+    let options: Options
+    private(set) var connections: [Connection] = []
+    private(set) var schedule = ReconnectSchedule()
+    private var queue = CircularBuffer<PushID>()
+    private var actions: [Action] = []
+    private var nextConnection = 0
+    private var isWarm = false
+    private var isShutDown = false
+    private var fullSince: Moment?
+
+    init(options: Options) { self.options = options }
+
+    var queued: Int { queue.count }
+    var isIdle: Bool { queue.isEmpty && connections.allSatisfy { $0.inFlight == 0 } }
+
+    /// Whether a connection is wanted that the schedule does not allow yet.
+    var isWaitingToConnect: Bool { isWarm && !isShutDown && connections.count < options.minimum }
+
+    mutating func takeActions() -> [Action] {
+        guard !actions.isEmpty else { return [] }
+        defer { actions = [] }
+        return actions
+    }
+
+    // MARK: Pushes
+
+    mutating func enqueued(_ push: PushID) { queue.append(push) }
+
+    /// Pushes came back from a connection, in the order in which it had them.
+    mutating func returned(_ pushes: [PushID]) {
+        for push in pushes.reversed() { queue.prepend(push) }
+    }
+
+    /// Empties the queue: nothing that waits can be sent.
+    mutating func takeQueue() -> [PushID] {
+        defer { queue.removeAll() }
+        return Array(queue)
+    }
+
+    /// Takes a push that was given up out of the queue.
+    mutating func removed(_ push: PushID) {
+        if let index = queue.firstIndex(of: push) { queue.remove(at: index) }
+    }
+
+    /// The next push and where it goes; nil when nothing waits or nothing is free.
+    mutating func nextAssignment() -> (push: PushID, connection: ConnectionID)? {
+        guard !queue.isEmpty else { return nil }
+        var best: Int?
+        for index in connections.indices where connections[index].free > 0 && connections[index].phase == .open {
+            if let known = best, connections[known].inFlight <= connections[index].inFlight { continue }
+            best = index
+        }
+        guard let best else { return nil }
+        connections[best].free -= 1
+        connections[best].inFlight += 1
+        return (queue.removeFirst(), connections[best].id)
+    }
+
+    /// Everything was assigned that could be: remembers since when pushes wait because all is full.
+    mutating func noteFullness(_ now: Moment) {
+        let open = connections.filter { $0.phase == .open }
+        let isFull = !queue.isEmpty && !open.isEmpty && open.allSatisfy { $0.free == 0 && $0.isProven }
+        if !isFull { fullSince = nil } else if fullSince == nil { fullSince = now }
+    }
+
+    /// What a connection can take after the push that it was just given.
+    mutating func assigned(_ id: ConnectionID, free: Int) {
+        change(id) { $0.free = free }
+    }
+
+    // MARK: Connections
+
+    mutating func warmUp() { isWarm = true }
+
+    mutating func opened(_ id: ConnectionID) {
+        change(id) { $0.phase = .open }
+    }
+
+    /// What a connection can take now.
+    mutating func changed(
+        _ id: ConnectionID, free: Int, inFlight: Int, isProven: Bool, hasAnswered: Bool, now: Moment
+    ) {
+        if hasAnswered { schedule.succeeded() }
+        change(id) {
+            $0.free = free
+            $0.inFlight = inFlight
+            $0.isProven = isProven
+            $0.hasAnswered = $0.hasAnswered || hasAnswered
+            if inFlight > 0 { $0.idleSince = nil } else if $0.idleSince == nil { $0.idleSince = now }
+        }
+    }
+
+    /// - Parameter isRetired: whether that was our own wish.
+    mutating func draining(_ id: ConnectionID, isRetired: Bool = true) {
+        change(id) {
+            $0.phase = .draining
+            $0.isRetired = isRetired
+            $0.free = 0
+        }
+    }
+
+    /// A connection is no more, or never came to be.
+    mutating func ended(_ id: ConnectionID, _ now: Moment, random: Double) {
+        guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
+        let connection = connections.remove(at: index)
+        // One that was there is replaced at once when it had been of use, or when we retired it.
+        if connection.phase == .opening || (!connection.hasAnswered && !connection.isRetired) {
+            schedule.failed(now, random: random)
+        }
+    }
+
+    /// All connections are replaced: what they were opened with is no longer right.
+    mutating func credentialsChanged() {
+        for connection in connections where connection.phase != .draining { actions.append(.retire(connection.id)) }
+        schedule.succeeded()
+    }
+
+    mutating func shutDown() {
+        isShutDown = true
+        for connection in connections { actions.append(.retire(connection.id)) }
+    }
+
+    /// Time passed, or something changed: says what to open and what to retire.
+    mutating func timePassed(_ now: Moment) {
+        guard !isShutDown else { return }
+        if !queue.isEmpty { isWarm = true }
+        let open = connections.filter { $0.phase == .open }
+        let opening = connections.count { $0.phase == .opening }
+        let active = open.count + opening
+        if schedule.allows(now) {
+            var wanted = isWarm ? max(options.minimum, queue.isEmpty ? 0 : 1) : 0
+            if let fullSince, opening == 0, now - fullSince >= options.growsAfter {
+                wanted = max(wanted, active + 1)
+                self.fullSince = nil
+            }
+            wanted = min(wanted, options.maximum)
+            let atOnce = schedule.failures > 0 ? 1 - opening : wanted - active
+            for _ in 0..<max(0, min(wanted - active, atOnce)) { openNext() }
+        }
+        retireIdle(now, open)
+    }
+
+    private mutating func retireIdle(_ now: Moment, _ open: [Connection]) {
+        var spare = open.count - options.minimum
+        for connection in open where spare > 0 {
+            guard let idleSince = connection.idleSince, now - idleSince >= options.idleLimit else { continue }
+            actions.append(.retire(connection.id))
+            draining(connection.id)
+            spare -= 1
+        }
+    }
+
+    private mutating func openNext() {
+        nextConnection += 1
+        let id = ConnectionID(number: nextConnection)
+        connections.append(Connection(id: id))
+        actions.append(.open(id))
+    }
+
+    private mutating func change(_ id: ConnectionID, _ change: (inout Connection) -> Void) {
+        guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
+        change(&connections[index])
+    }
+}

@@ -1,0 +1,18 @@
+/// When the next connection may be attempted after failures: 1 second, doubled up to 60, with a random part so that many
+/// providers do not come back at once.
+struct ReconnectSchedule: Sendable {
+    private(set) var failures = 0
+    private(set) var notBefore: Moment?
+
+    /// - Parameter random: from 0 to 1.
+    mutating func failed(_ now: Moment, random: Double) {
+        let seconds = min(60, 1 << min(failures, 6))
+        failures += 1
+        // Between half and the whole, so that the second attempt is never immediate.
+        notBefore = now + .milliseconds(Int64(Double(seconds) * 1000 * (0.5 + random / 2)))
+    }
+
+    mutating func succeeded() { self = ReconnectSchedule() }
+
+    func allows(_ now: Moment) -> Bool { notBefore.map { $0 <= now } ?? true }
+}

@@ -1,0 +1,76 @@
+import NIOCore
+
+/// The names of the headers that requests carry.
+enum HeaderName: String, Sendable {
+    case authority = ":authority"
+    case path = ":path"
+    case authorization
+    case apnsTopic = "apns-topic"
+    case apnsPushType = "apns-push-type"
+    case apnsPriority = "apns-priority"
+    case apnsExpiration = "apns-expiration"
+    case apnsCollapseID = "apns-collapse-id"
+    case apnsID = "apns-id"
+    case apnsRequestID = "apns-request-id"
+    case apnsChannelID = "apns-channel-id"
+    case contentType = "content-type"
+
+    /// Its place in HPACK's static table (RFC 7541 appendix A).
+    var staticIndex: Int? {
+        switch self {
+        case .authority: 1
+        case .path: 4
+        case .authorization: 23
+        case .contentType: 31
+        default: nil
+        }
+    }
+
+    /// Whether values of it come again: others would only push useful entries out of the peer's table.
+    var recurs: Bool {
+        switch self {
+        case .authority, .authorization, .apnsTopic, .apnsPushType, .apnsPriority, .contentType: true
+        case .path, .apnsExpiration, .apnsCollapseID, .apnsID, .apnsRequestID, .apnsChannelID: false
+        }
+    }
+}
+
+/// One header of a request.
+struct HeaderField: Hashable, Sendable {
+    var name: HeaderName
+    var value: String
+
+    init(_ name: HeaderName, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+}
+
+/// What the requests of one notification have in common. It is a class so that a connection knows, without comparing,
+/// that it has encoded it before.
+final class RequestHead: Sendable {
+    enum Method: Sendable { case post, get, delete }
+
+    let method: Method
+    let fields: [HeaderField]
+
+    init(method: Method = .post, fields: [HeaderField]) {
+        self.method = method
+        self.fields = fields
+    }
+
+    func hasSameFields(as other: RequestHead) -> Bool {
+        self === other || (method == other.method && fields == other.fields)
+    }
+}
+
+/// The bytes of a request's body, shared by all requests of one notification.
+struct RequestBody: Sendable {
+    let buffer: ByteBuffer
+
+    init(_ bytes: [UInt8]) { buffer = ByteBuffer(bytes: bytes) }
+
+    var count: Int { buffer.readableBytes }
+
+    static let none = RequestBody([])
+}

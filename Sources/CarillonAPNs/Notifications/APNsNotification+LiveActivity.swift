@@ -1,0 +1,91 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// How a Live Activity that is started by a push takes its updates.
+public struct APNsActivityUpdates: Sendable {
+    let input: ActivityFields.Input
+
+    /// The device makes a token for the activity and the app reports it.
+    public static let token = APNsActivityUpdates(input: .token)
+
+    /// The activity listens to a broadcast channel.
+    public static func channel(_ id: String) -> APNsActivityUpdates { APNsActivityUpdates(input: .channel(id)) }
+}
+
+/// Live Activities. Their alert differs from an ordinary one in the payload (localised texts are nested, the sound stands
+/// inside); set it with the same methods, and it is written the right way.
+extension APNsNotification {
+    /// Starts a Live Activity on a device. It must have an alert: chain ``title(_:)`` or ``body(_:)``.
+    /// - Parameters:
+    ///   - attributesType: the name of the activity's `ActivityAttributes` type.
+    ///   - attributes: its values, encoded with Foundation's defaults.
+    ///   - contentState: the first state, encoded with Foundation's defaults.
+    ///   - updates: how it takes its updates; nil leaves that to the app.
+    ///   - timestamp: of the state; the device ignores states older than one that it has.
+    public static func startLiveActivity(
+        attributesType: String, attributes: some Encodable & Sendable, contentState: some Encodable & Sendable,
+        updates: APNsActivityUpdates? = nil, timestamp: Date = Date()
+    ) -> Self {
+        activity(.start, timestamp, contentState)
+            .encoding("attributes", attributes) { $0.activity?.attributes = $1 }
+            .with {
+                $0.activity?.attributesType = attributesType
+                $0.activity?.input = updates?.input
+            }
+    }
+
+    /// Brings a Live Activity into a new state.
+    public static func updateLiveActivity(
+        contentState: some Encodable & Sendable, timestamp: Date = Date()
+    ) -> Self {
+        activity(.update, timestamp, contentState)
+    }
+
+    /// Ends a Live Activity with its last state.
+    /// - Parameter dismissalDate: when it leaves the lock screen; the system's choice, within four hours, when nil.
+    public static func endLiveActivity(
+        contentState: some Encodable & Sendable, dismissalDate: Date? = nil, timestamp: Date = Date()
+    ) -> Self {
+        let end = activity(.end, timestamp, contentState)
+        guard let dismissalDate else { return end }
+        return end.dismissalDate(dismissalDate)
+    }
+
+    /// Ends a Live Activity in the state that it has.
+    public static func endLiveActivity(dismissalDate: Date? = nil, timestamp: Date = Date()) -> Self {
+        let end = APNsNotification(type: .liveActivity).with {
+            $0.activity = ActivityFields(event: .end, timestamp: WholeSeconds.of(timestamp))
+        }
+        guard let dismissalDate else { return end }
+        return end.dismissalDate(dismissalDate)
+    }
+
+    /// From when the activity's state counts as out of date.
+    public func staleDate(_ date: Date) -> Self { with { $0.activity?.staleDate = WholeSeconds.of(date) } }
+
+    /// When an ended activity leaves the lock screen.
+    public func dismissalDate(_ date: Date) -> Self { with { $0.activity?.dismissalDate = WholeSeconds.of(date) } }
+
+    private static func activity(
+        _ event: ActivityFields.Event, _ timestamp: Date, _ contentState: some Encodable & Sendable
+    ) -> Self {
+        APNsNotification(type: .liveActivity)
+            .with { $0.activity = ActivityFields(event: event, timestamp: WholeSeconds.of(timestamp)) }
+            .encoding("content-state", contentState) { $0.activity?.contentState = $1 }
+    }
+
+    private func encoding(
+        _ key: String, _ value: some Encodable & Sendable, _ keep: (inout APNsNotification, JSONFragment) -> Void
+    ) -> Self {
+        with { notification in
+            do {
+                keep(&notification, try JSONFragment(encoding: value))
+            } catch {
+                notification.activityFault = "\(key) cannot be encoded: \(error)"
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// One notification: what it shows, what it carries, and how the service treats it.
+///
+/// Begin with the factory for the kind of push and chain what it needs; each method returns a changed copy, so that a
+/// notification can be kept and varied.
+///
+/// ```swift
+/// let notification = APNsNotification.alert(title: "Kettle", body: "The water boils.")
+///     .sound("default")
+///     .badge(1)
+///     .custom("kettle", 7)
+/// ```
+///
+/// Nothing is checked while chaining. ``APNsClient/send(_:to:)`` refuses, before anything is sent, what the service would
+/// refuse, and says which rule it breaks; ``jsonString`` shows exactly what is sent.
+public struct APNsNotification: Sendable {
+    var type: APNsPushType
+    var alert = AlertFields()
+    var plainAlert: String?
+    var badge: Int?
+    var sound: SoundFields?
+    var threadID: String?
+    var category: String?
+    var isContentAvailable = false
+    var isMutableContent = false
+    var isContentChanged = false
+    var targetContentID: String?
+    var interruptionLevel: String?
+    var relevanceScore: Double?
+    var filterCriteria: String?
+    var urlArguments: [String]?
+    var activity: ActivityFields?
+    var activityFault: String?
+    var accessory: AccessoryFields?
+    var pushMagic: String?
+    var custom: [CustomField] = []
+    var raw: [UInt8]?
+
+    var id: UUID?
+    var expiration: APNsExpiration?
+    var priority: APNsPriority?
+    var topic: String?
+    var bundleID: String?
+    var collapseID: String?
+    var isSizeChecked = true
+
+    /// A custom key; the value is missing when it could not be encoded.
+    struct CustomField: Sendable {
+        var key: String
+        var value: JSONFragment?
+        var fault: String?
+    }
+
+    struct AccessoryFields: Hashable, Sendable {
+        var encryptedData: String
+        var sessionIdentifier: String
+        var keyID: String
+        var messageIndex: String
+    }
+
+    /// An empty notification of the given type: the way to types that the library has no factory for.
+    public init(type: APNsPushType) { self.type = type }
+
+    /// The payload, byte for byte as it is sent.
+    public var jsonString: String { String(decoding: payload, as: UTF8.self) }
+}
+
+// MARK: - Factories
+
+extension APNsNotification {
+    /// Shows an alert.
+    public static func alert(title: String? = nil, subtitle: String? = nil, body: String? = nil) -> Self {
+        var notification = APNsNotification(type: .alert)
+        notification.alert.title = title.map(AlertText.plain)
+        notification.alert.subtitle = subtitle.map(AlertText.plain)
+        notification.alert.body = body.map(AlertText.plain)
+        return notification
+    }
+
+    /// Shows an alert of one text: `alert` is a string in the payload instead of a dictionary.
+    public static func alert(_ text: String) -> Self {
+        var notification = APNsNotification(type: .alert)
+        notification.plainAlert = text
+        return notification
+    }
+
+    /// Wakes the app in the background, with `content-available` set and priority 5.
+    public static var background: Self { APNsNotification(type: .background).contentAvailable() }
+
+    /// Announces a call; the app reads what it needs from custom keys.
+    public static var voip: Self { APNsNotification(type: .voip) }
+
+    /// Tells a Push to Talk app of a change in its channel.
+    public static var pushToTalk: Self { APNsNotification(type: .pushToTalk) }
+
+    /// Brings new data to a complication, in custom keys.
+    public static var complication: Self { APNsNotification(type: .complication) }
+
+    /// Tells a File Provider extension that something changed in a container.
+    /// - Parameters:
+    ///   - container: an item identifier of the extension; `NSFileProviderWorkingSetContainerItemIdentifier` is usual.
+    ///   - domain: the domain's identifier, where the extension has more than one.
+    public static func fileProvider(container: String, domain: String? = nil) -> Self {
+        let notification = APNsNotification(type: .fileProvider).custom("container-identifier", container)
+        guard let domain else { return notification }
+        return notification.custom("domain", domain)
+    }
+
+    /// Asks for the device's location.
+    public static var location: Self { APNsNotification(type: .location) }
+
+    /// Reloads the controls of an app.
+    public static var controls: Self {
+        var notification = APNsNotification(type: .controls)
+        notification.isContentChanged = true
+        return notification
+    }
+
+    /// Reloads the widgets of an app.
+    public static var widgets: Self {
+        var notification = APNsNotification(type: .widgets)
+        notification.isContentChanged = true
+        return notification
+    }
+
+    /// Carries an encrypted message to an accessory.
+    public static func accessory(
+        encryptedData: String, sessionIdentifier: String, keyID: String, messageIndex: String
+    ) -> Self {
+        var notification = APNsNotification(type: .accessory)
+        notification.accessory = AccessoryFields(
+            encryptedData: encryptedData, sessionIdentifier: sessionIdentifier, keyID: keyID, messageIndex: messageIndex)
+        return notification
+    }
+
+    /// Asks a managed device to contact its server.
+    /// - Parameters:
+    ///   - pushMagic: the text that the device gave when it enrolled.
+    ///   - topic: the UID in the subject of the push certificate.
+    public static func mdm(pushMagic: String, topic: String) -> Self {
+        var notification = APNsNotification(type: .mdm).topic(topic)
+        notification.pushMagic = pushMagic
+        return notification
+    }
+
+    /// A payload that is sent as it is. The other content methods do nothing to it.
+    public static func raw(_ payload: some Sequence<UInt8>, type: APNsPushType) -> Self {
+        var notification = APNsNotification(type: type)
+        notification.raw = Array(payload)
+        return notification
+    }
+}

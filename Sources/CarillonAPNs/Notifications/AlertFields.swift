@@ -1,0 +1,27 @@
+/// A text that stands in the notification, or that the device looks up in its own language.
+enum AlertText: Hashable, Sendable {
+    case plain(String)
+    case localized(key: String, arguments: [String]?)
+}
+
+/// What the `alert` dictionary of a notification holds.
+struct AlertFields: Hashable, Sendable {
+    var title: AlertText?
+    var subtitle: AlertText?
+    var body: AlertText?
+    var launchImage: String?
+    var action: String?
+    var actionKey: String?
+    var summaryArgument: String?
+    var summaryArgumentCount: Int?
+
+    var isEmpty: Bool { self == AlertFields() }
+}
+
+/// A sound's name, or the dictionary of a critical alert.
+struct SoundFields: Hashable, Sendable {
+    var name: String
+    var isDictionary = false
+    var isCritical = false
+    var volume: Double?
+}

@@ -1,0 +1,29 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// One JSON value, encoded when it was given, so that what is shown and what is sent cannot differ.
+struct JSONFragment: Hashable, Sendable {
+    let bytes: [UInt8]
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Encodes with Foundation's defaults, which is what a device decodes Live Activities with: a `Date` is a number of
+    /// seconds since 2001. Keys are sorted, so that equal values are equal bytes.
+    init(encoding value: some Encodable) throws {
+        var writer = JSONWriter(capacity: 32)
+        switch value {
+        case let text as String: writer.string(text)
+        case let flag as Bool: self.bytes = Array((flag ? "true" : "false").utf8); return
+        case let integer as Int: writer.integer(Int64(integer))
+        default:
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            bytes = Array(try encoder.encode(value))
+            return
+        }
+        bytes = writer.bytes
+    }
+}

@@ -1,0 +1,65 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A notification that was checked and encoded, for any number of tokens.
+struct PreparedNotification: Sendable {
+    let head: RequestHead
+    let payload: RequestBody
+
+    /// What the client knows beside the notification.
+    struct Context: Sendable {
+        var bundleID: String?
+        var usesToken: Bool
+        /// The channel of a broadcast, which has no topic.
+        var channelID: String?
+        /// An ID for the notification that has none, where pushes may be sent again.
+        var fallbackID: UUID?
+    }
+
+    init(_ notification: APNsNotification, in context: Context) throws(APNsError) {
+        try NotificationRules.check(notification, in: context)
+        let bytes = notification.payload
+        let isBroadcast = context.channelID != nil
+        let limit = isBroadcast ? 5120 : notification.type.payloadLimit
+        guard !bytes.isEmpty else {
+            throw APNsError(.notificationInvalid, "The payload is empty; the service takes none without a payload.")
+        }
+        guard !notification.isSizeChecked || bytes.count <= limit else {
+            throw APNsError(
+                .payloadTooLarge,
+                "The payload has \(bytes.count) bytes; a \(isBroadcast ? "broadcast" : "\(notification.type) push") may have \(limit)."
+            )
+        }
+        payload = RequestBody(bytes)
+        var fields: [HeaderField] = []
+        fields.reserveCapacity(6)
+        if let channelID = context.channelID {
+            fields.append(HeaderField(.apnsChannelID, channelID))
+        } else if let topic = notification.topic(in: context) {
+            fields.append(HeaderField(.apnsTopic, topic))
+        }
+        fields.append(HeaderField(.apnsPushType, notification.type.description))
+        if let priority = notification.priority ?? notification.type.defaultPriority {
+            fields.append(HeaderField(.apnsPriority, String(priority.rawValue)))
+        }
+        let expiration = notification.expiration ?? (isBroadcast ? .immediately : nil)
+        if let expiration { fields.append(HeaderField(.apnsExpiration, String(expiration.seconds))) }
+        if let collapseID = notification.collapseID { fields.append(HeaderField(.apnsCollapseID, collapseID)) }
+        if let id = notification.id ?? context.fallbackID {
+            fields.append(HeaderField(isBroadcast ? .apnsRequestID : .apnsID, id.uuidString.lowercased()))
+        }
+        head = RequestHead(fields: fields)
+    }
+}
+
+extension APNsNotification {
+    /// The topic that is sent; nil when neither notification nor client says one.
+    func topic(in context: PreparedNotification.Context) -> String? {
+        if let topic { return topic }
+        guard let bundleID = bundleID ?? context.bundleID, let suffix = type.topicSuffix else { return nil }
+        return bundleID + suffix
+    }
+}

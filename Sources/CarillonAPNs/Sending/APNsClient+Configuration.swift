@@ -1,0 +1,145 @@
+public import Logging
+import NIOSSL
+
+extension APNsClient {
+    /// Everything that can be set. All but the credentials has a value that is safe without tuning.
+    public struct Configuration: Sendable {
+        /// Who sends.
+        public var credentials: APNsCredentials
+        /// The app, from which topics are made; a notification can name another.
+        public var bundleID: String?
+        /// Where pushes go whose recipient names no environment.
+        public var environment: APNsEnvironment = .production
+        /// How long a push may take, from the call until the answer, without the delays of the retry policy.
+        public var timeout: Duration = .seconds(30)
+        /// How long opening a connection may take.
+        public var connectTimeout: Duration = .seconds(10)
+        /// How many pushes may be under way or wait, those of batches not counted, which bound themselves. A push beyond
+        /// it is refused with ``APNsError/Code/queueFull``.
+        public var queueLimit = 50_000
+        /// How many pushes of one batch are under way at once.
+        public var batchWindow = 2000
+        /// When a push is sent again.
+        public var retryPolicy: APNsRetryPolicy = .standard
+        /// How many connections there are and how they are kept.
+        public var pool = Pool()
+        /// A proxy that connects onward by HTTP CONNECT.
+        public var proxy: Proxy?
+        /// PEM text of the authorities that are believed instead of the system's.
+        public var trustRoots: String?
+        /// Whether the provider token goes into the connection's header table, which saves 200 bytes for each push.
+        /// Apple's pages contradict each other; the live service takes both.
+        public var indexesAuthorization = true
+        /// Where the client logs. No token, key or payload is ever logged.
+        public var logger = Logger(label: "carillon.apns")
+        /// Called for each push that is over, on the client's own thread: it must return at once.
+        public var trace: (@Sendable (Trace) -> Void)?
+        /// Where the time comes from.
+        public var timeSource: APNsTimeSource = .system
+
+        /// Begins with what must be known.
+        public init(
+            credentials: APNsCredentials, bundleID: String? = nil, environment: APNsEnvironment = .production
+        ) {
+            self.credentials = credentials
+            self.bundleID = bundleID
+            self.environment = environment
+        }
+    }
+
+    /// How many connections to one host there are and how they are kept.
+    public struct Pool: Sendable {
+        /// As many are kept, once the first push was sent or the client warmed up.
+        public var minimum = 1
+        /// There are never more.
+        public var maximum = 8
+        /// The most pushes under way on one connection, whatever the service allows.
+        public var streamsPerConnection = 1000
+        /// A connection is added when pushes waited for so long because all are full.
+        public var growsAfter: Duration = .milliseconds(50)
+        /// A connection above the minimum is closed when it had nothing to do for so long.
+        public var idleLimit: Duration = .seconds(300)
+        /// A ping goes out after so long without a word on an idle connection.
+        public var pingsAfterIdle: Duration = .seconds(600)
+        /// A ping goes out when an answer is awaited and nothing came for so long.
+        public var suspectsAfter: Duration = .seconds(5)
+        /// A connection is replaced when a ping is not answered within so long.
+        public var answersPingWithin: Duration = .seconds(5)
+
+        /// The values that are safe without tuning.
+        public init() {}
+    }
+
+    /// An HTTP proxy.
+    public struct Proxy: Hashable, Sendable {
+        /// The proxy's name or address.
+        public var host: String
+        /// The proxy's port.
+        public var port: Int
+        /// The value of `Proxy-Authorization`, for instance `Basic dXNlcjpwYXNz`.
+        public var authorization: String?
+
+        /// A proxy.
+        public init(host: String, port: Int, authorization: String? = nil) {
+            self.host = host
+            self.port = port
+            self.authorization = authorization
+        }
+    }
+
+    /// What is told of one push that is over.
+    public struct Trace: Sendable {
+        /// The host.
+        public let environment: String
+        /// From the call until the answer.
+        public let duration: Duration
+        /// `accepted`, the service's reason, or the name of an ``APNsError/Code``.
+        public let outcome: String
+    }
+}
+
+extension APNsClient.Configuration {
+    func check() throws(APNsError) {
+        let rules: [(Bool, String)] = [
+            (timeout > .zero, "timeout must be more than nothing."),
+            (connectTimeout > .zero, "connectTimeout must be more than nothing."),
+            (queueLimit > 0, "queueLimit must be at least 1; it is \(queueLimit)."),
+            (batchWindow > 0, "batchWindow must be at least 1; it is \(batchWindow)."),
+            (pool.minimum >= 0, "pool.minimum must not be below 0; it is \(pool.minimum)."),
+            (
+                pool.maximum >= max(1, pool.minimum),
+                "pool.maximum must be at least 1 and at least pool.minimum; it is \(pool.maximum)."
+            ),
+            (
+                pool.streamsPerConnection > 0,
+                "pool.streamsPerConnection must be at least 1; it is \(pool.streamsPerConnection)."
+            ),
+            (
+                bundleID.map { !$0.isEmpty && NotificationRules.isPrintable($0) } ?? true,
+                "bundleID must be printable ASCII without spaces, like com.example.app."
+            ),
+            (!environment.push.host.isEmpty, "environment has no host."),
+            ((1...65_535).contains(environment.push.port), "environment has port \(environment.push.port)."),
+        ]
+        for (holds, sentence) in rules where !holds { throw APNsError(.configurationInvalid, sentence) }
+    }
+
+    /// TLS as the service wants it, with whom we believe.
+    func trust() throws(APNsError) -> TLSConfiguration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.applicationProtocols = ["h2"]
+        tls.minimumTLSVersion = .tlsv12
+        guard let trustRoots else { return tls }
+        do {
+            let certificates = try NIOSSLCertificate.fromPEMBytes(Array(trustRoots.utf8))
+            guard !certificates.isEmpty else {
+                throw APNsError(.configurationInvalid, "trustRoots holds no certificate in PEM form.")
+            }
+            tls.trustRoots = .certificates(certificates)
+            return tls
+        } catch {
+            throw error as? APNsError
+                ?? APNsError(.configurationInvalid, "trustRoots is not PEM text of certificates.", cause: error)
+        }
+    }
+}

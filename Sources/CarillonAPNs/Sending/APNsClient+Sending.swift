@@ -1,0 +1,76 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension APNsClient {
+    /// Sends a notification to one device.
+    ///
+    /// A refusal by the service is a value: see ``APNsResponse/outcome-swift.property``. When the task is cancelled the
+    /// push is taken back if it can be.
+    /// - Parameter recipient: a device token, or a record of yours.
+    /// - Throws: ``APNsError`` when the notification breaks a rule or there is no answer;
+    ///   ``APNsError/mayHaveBeenProcessed`` says whether the service can have taken it.
+    public func send(
+        _ notification: APNsNotification, to recipient: some APNsRecipient
+    ) async throws(APNsError) -> APNsResponse {
+        let path = try DevicePath.make(recipient.deviceToken)
+        let prepared = try prepare(notification)
+        let answer = try await request(
+            prepared.head, path: path, body: prepared.payload, at: (recipient.environment ?? configuration.environment).push)
+        return APNsResponse(answer)
+    }
+
+    /// Sends a notification to many devices.
+    ///
+    /// The payload is encoded once. Pushes go out while the results are read, at most
+    /// ``Configuration/batchWindow`` at a time, so that a slow reader slows the sending; nothing is sent before the first
+    /// result is asked for. Results come in the order of the answers, exactly one for each recipient. The sequence can be
+    /// read once.
+    /// - Throws: ``APNsError`` when the notification breaks a rule; then nothing is sent.
+    public func send<Recipients: Sequence>(
+        _ notification: APNsNotification, to recipients: Recipients
+    ) throws(APNsError) -> APNsResults<Recipients> where Recipients.Element: APNsRecipient {
+        APNsResults(BatchFeed(client: self, prepared: try prepare(notification), recipients: recipients))
+    }
+
+    /// Sends a notification to devices whose tokens come as they are read, from a database for instance.
+    ///
+    /// As with a list, pushes go out while the results are read, and a slow reader slows the reading of tokens. An error of
+    /// the source is thrown when the results of what was read before are all there.
+    /// - Throws: ``APNsError`` when the notification breaks a rule; then nothing is sent.
+    public func send<Recipients: AsyncSequence & Sendable>(
+        _ notification: APNsNotification, to recipients: Recipients
+    ) throws(APNsError) -> APNsAsyncResults<Recipients> where Recipients.Element: APNsRecipient {
+        APNsAsyncResults(client: self, prepared: try prepare(notification), recipients: recipients)
+    }
+
+    /// Says what would be refused before sending, without sending.
+    public func check(_ notification: APNsNotification) throws(APNsError) { _ = try prepare(notification) }
+
+    func prepare(_ notification: APNsNotification, channelID: String? = nil) throws(APNsError) -> PreparedNotification {
+        var context = context(channelID: channelID)
+        // What may be sent twice must be known by one ID.
+        if configuration.retryPolicy.resendsOfUnknownFate > 0 { context.fallbackID = UUID() }
+        return try PreparedNotification(notification, in: context)
+    }
+
+    func request(
+        _ head: RequestHead, path: String, body: RequestBody, at address: APNsEnvironment.Address
+    ) async throws(APNsError) -> RawAnswer {
+        let pool = try pool(of: address)
+        let ticket = CancellationTicket(pool: pool)
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                ticket.submit(
+                    Submission(
+                        head: head, path: path, body: body, timeout: configuration.timeout,
+                        completion: .single(continuation)))
+            }
+        } onCancel: {
+            ticket.cancel()
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,161 @@
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// Sends notifications through Apple's push service.
+///
+/// Make one client for a team and keep it: it holds its connections open, opens more when there is more to send, and needs
+/// no call to start. A client that is dropped closes its connections when the last push is answered.
+///
+/// ```swift
+/// let key = try APNsCredentials.token(p8: "AuthKey.p8", keyID: "ABC1234567", teamID: "DEF1234567")
+/// let client = try APNsClient(.init(credentials: key, bundleID: "com.example.app"))
+/// let response = try await client.send(.alert(title: "Hello"), to: deviceToken)
+/// ```
+///
+/// Within a service group, run the client as a service, so that what is under way is answered before the process ends.
+public final class APNsClient: Sendable {
+    /// What the client was made with; its credentials are those of the beginning.
+    public let configuration: Configuration
+
+    private struct Identity {
+        var credentials: APNsCredentials
+        var tokens: ProviderTokenSource?
+        var tls: NIOSSLContext
+    }
+
+    private struct State {
+        var identity: Identity
+        var pools: [APNsEnvironment.Address: ConnectionPool] = [:]
+        var isShutDown = false
+    }
+
+    private let state: Mutex<State>
+
+    /// Makes a client. Nothing is opened before the first push or ``warmUp(_:)``.
+    /// - Throws: ``APNsError`` when a setting cannot work or the certificate is not valid now.
+    public init(_ configuration: Configuration) throws(APNsError) {
+        try configuration.check()
+        self.configuration = configuration
+        let identity = try Self.identity(of: configuration.credentials, configuration)
+        state = Mutex(State(identity: identity))
+    }
+
+    deinit {
+        for pool in state.withLock({ Array($0.pools.values) }) { pool.command(.shutDown(drains: true, nil)) }
+    }
+
+    private static func identity(
+        of credentials: APNsCredentials, _ configuration: Configuration
+    ) throws(APNsError) -> Identity {
+        var tls = try configuration.trust()
+        var tokens: ProviderTokenSource?
+        switch credentials.kind {
+        case .token(let key):
+            let logger = configuration.logger
+            tokens = ProviderTokenSource(key: key, time: configuration.timeSource) {
+                TokenRenewals.count()
+                logger.debug("provider token renewed", metadata: ["key": "\(key.keyID)"])
+            }
+        case .certificate(let certificate):
+            try certificate.checkValidity(at: configuration.timeSource.wallSeconds())
+            tls.certificateChain = certificate.chain.map { .certificate($0) }
+            tls.privateKey = .privateKey(certificate.key)
+        }
+        do {
+            return Identity(credentials: credentials, tokens: tokens, tls: try NIOSSLContext(configuration: tls))
+        } catch {
+            throw APNsError(
+                .credentialsInvalid, "TLS does not take the certificate; does the private key belong to it?", cause: error)
+        }
+    }
+
+    /// Continues with other credentials: what is sent from now on goes over new connections, and what is under way is
+    /// still answered on the old ones.
+    public func rotate(to credentials: APNsCredentials) throws(APNsError) {
+        let identity = try Self.identity(of: credentials, configuration)
+        let pools = state.withLock { state in
+            state.identity = identity
+            return state.pools
+        }
+        for (address, pool) in pools {
+            pool.command(.credentials(opener(of: address, identity), identity.tokens))
+        }
+    }
+
+    /// Opens the pool's minimum of connections, so that the first push does not wait for them.
+    /// - Throws: ``APNsError`` when the service cannot be reached.
+    public func warmUp(_ environment: APNsEnvironment? = nil) async throws(APNsError) {
+        let pool = try pool(of: (environment ?? configuration.environment).push)
+        let result = await withUnsafeContinuation { pool.command(.warmUp($0)) }
+        try result.get()
+    }
+
+    /// Ends the client. No push is taken any more.
+    /// - Parameter drains: whether the pushes that were taken are answered first; otherwise they fail, and each says
+    ///   whether it may have been processed.
+    public func shutDown(drains: Bool = true) async {
+        let pools = state.withLock { state in
+            state.isShutDown = true
+            return Array(state.pools.values)
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for pool in pools {
+                group.addTask { await withUnsafeContinuation { pool.command(.shutDown(drains: drains, $0)) } }
+            }
+        }
+    }
+
+    /// Takes back what is under way of a batch.
+    func withdraw(_ box: BatchBox) {
+        for pool in state.withLock({ Array($0.pools.values) }) { pool.command(.withdraw(box)) }
+    }
+
+    var usesToken: Bool { state.withLock { $0.identity.credentials.usesToken } }
+
+    func context(channelID: String? = nil) -> PreparedNotification.Context {
+        PreparedNotification.Context(
+            bundleID: configuration.bundleID, usesToken: usesToken, channelID: channelID,
+            fallbackID: nil)
+    }
+
+    func pool(of address: APNsEnvironment.Address) throws(APNsError) -> ConnectionPool {
+        try state.withLock { state throws(APNsError) in
+            guard !state.isShutDown else { throw ConnectionPool.shutDownError }
+            if let pool = state.pools[address] { return pool }
+            let pool = ConnectionPool(
+                loop: MultiThreadedEventLoopGroup.singleton.next(), options: options(of: address, state.identity),
+                time: configuration.timeSource, opener: opener(of: address, state.identity),
+                tokens: state.identity.tokens,
+                metrics: PoolMetrics(environment: address.host, trace: configuration.trace),
+                logger: configuration.logger)
+            state.pools[address] = pool
+            return pool
+        }
+    }
+
+    private func opener(of address: APNsEnvironment.Address, _ identity: Identity) -> ConnectionOpener {
+        ConnectionOpener(
+            address: address, tls: address.isSecure ? identity.tls : nil, proxy: configuration.proxy,
+            timeout: configuration.connectTimeout)
+    }
+
+    private func options(of address: APNsEnvironment.Address, _ identity: Identity) -> ConnectionPool.Options {
+        let pool = configuration.pool
+        var connection = ConnectionMachine.Options()
+        connection.maximumStreams = pool.streamsPerConnection
+        connection.startsWithOneStream = identity.credentials.usesToken
+        connection.pingsAfterIdle = pool.pingsAfterIdle
+        connection.suspectsAfter = pool.suspectsAfter
+        connection.answersPingWithin = pool.answersPingWithin
+        connection.authority = address.port == 443 ? address.host : "\(address.host):\(address.port)"
+        connection.isSecure = address.isSecure
+        connection.indexesAuthorization = configuration.indexesAuthorization
+        return ConnectionPool.Options(
+            pool: PoolMachine.Options(
+                minimum: pool.minimum, maximum: pool.maximum, idleLimit: pool.idleLimit, growsAfter: pool.growsAfter),
+            connection: connection, queueLimit: configuration.queueLimit, policy: configuration.retryPolicy)
+    }
+}

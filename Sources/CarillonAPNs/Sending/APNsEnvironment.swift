@@ -1,0 +1,44 @@
+/// Which of Apple's services a token belongs to, or another host that speaks their protocol.
+public struct APNsEnvironment: Hashable, Sendable {
+    struct Address: Hashable, Sendable {
+        var host: String
+        var port: Int
+        var isSecure = true
+    }
+
+    /// Where pushes and broadcasts go.
+    let push: Address
+    /// Where broadcast channels are managed.
+    let management: Address
+    /// What logs and metrics call it.
+    let name: String
+
+    /// Apps from the App Store and TestFlight.
+    public static let production = APNsEnvironment(
+        push: Address(host: "api.push.apple.com", port: 443),
+        management: Address(host: "api-manage-broadcast.push.apple.com", port: 2196), name: "production")
+
+    /// Apps that were built for development.
+    public static let sandbox = APNsEnvironment(
+        push: Address(host: "api.sandbox.push.apple.com", port: 443),
+        management: Address(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195), name: "sandbox")
+
+    /// Another host: a simulator, or a relay.
+    /// - Parameters:
+    ///   - managementPort: where broadcast channels are managed; the same port when nil.
+    ///   - isSecure: false speaks HTTP/2 without TLS, for a process on the same machine.
+    public static func custom(
+        host: String, port: Int, managementPort: Int? = nil, isSecure: Bool = true
+    ) -> APNsEnvironment {
+        APNsEnvironment(
+            push: Address(host: host, port: port, isSecure: isSecure),
+            management: Address(host: host, port: managementPort ?? port, isSecure: isSecure), name: "custom")
+    }
+
+    /// The same environment by port 2197, which some firewalls let through where they stop 443.
+    public var alternativePort: APNsEnvironment {
+        var address = push
+        address.port = 2197
+        return APNsEnvironment(push: address, management: management, name: name)
+    }
+}

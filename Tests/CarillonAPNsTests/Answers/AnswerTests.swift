@@ -1,0 +1,87 @@
+import Foundation
+import Testing
+
+@testable import CarillonAPNs
+
+/// What is made of the service's answers.
+struct AnswerTests {
+    static func answer(_ status: Int, _ body: String, retryAfter: String? = nil) -> APNsResponse {
+        var raw = RawAnswer(status: status)
+        raw.body = Array(body.utf8)
+        raw.retryAfter = retryAfter
+        return APNsResponse(raw)
+    }
+
+    @Test(arguments: [
+        (400, "BadCollapseId", APNsRejection.Kind.fixRequest), (400, "BadDeviceToken", .deadToken),
+        (400, "BadExpirationDate", .fixRequest), (400, "BadMessageId", .fixRequest), (400, "BadPriority", .fixRequest),
+        (400, "BadTopic", .fixRequest), (400, "DeviceTokenNotForTopic", .fixRequest),
+        (400, "DuplicateHeaders", .fixRequest), (400, "IdleTimeout", .tryLater), (400, "InvalidPushType", .fixRequest),
+        (400, "MissingDeviceToken", .fixRequest), (400, "MissingTopic", .fixRequest), (400, "PayloadEmpty", .fixRequest),
+        (400, "TopicDisallowed", .fixCredentials), (400, "FeatureNotEnabled", .fixCredentials),
+        (400, "MissingChannelId", .fixRequest), (400, "BadChannelId", .fixRequest),
+        (400, "ChannelNotRegistered", .fixRequest), (400, "BadRequestParams", .fixRequest),
+        (400, "BadRequestPayload", .fixRequest), (400, "MissingPushType", .fixRequest),
+        (400, "CannotCreateChannelConfig", .fixRequest), (400, "MissingChannelQueueSize", .fixRequest),
+        (403, "BadCertificate", .fixCredentials), (403, "BadCertificateEnvironment", .fixCredentials),
+        (403, "ExpiredProviderToken", .fixCredentials), (403, "Forbidden", .fixCredentials),
+        (403, "InvalidProviderToken", .fixCredentials), (403, "MissingProviderToken", .fixCredentials),
+        (403, "UnrelatedKeyIdInToken", .fixCredentials), (403, "BadEnvironmentKeyIdInToken", .fixCredentials),
+        (403, "BadEnvironmentKeyInToken", .fixCredentials), (403, "TopicMismatch", .fixCredentials),
+        (404, "BadPath", .fixRequest), (405, "MethodNotAllowed", .fixRequest), (410, "ExpiredToken", .deadToken),
+        (410, "Unregistered", .deadToken), (413, "PayloadTooLarge", .fixRequest),
+        (429, "TooManyProviderTokenUpdates", .slowDown), (429, "TooManyRequests", .slowDown),
+        (500, "InternalServerError", .tryLater), (503, "ServiceUnavailable", .tryLater),
+        (503, "Service Unavailable", .tryLater), (503, "Shutdown", .tryLater), (400, "SomethingNew", .fixRequest),
+        (599, "SomethingNew", .tryLater), (302, "SomethingNew", .unknown),
+    ])
+    func `each reason is kept and has its class`(status: Int, reason: String, kind: APNsRejection.Kind) {
+        let rejection = Self.answer(status, "{\"reason\":\"\(reason)\"}").rejection
+        #expect(rejection?.status == status)
+        #expect(rejection?.reason == APNsReason(rawValue: reason))
+        #expect(rejection?.kind == kind)
+        let isKnown = APNsReason.known.contains(APNsReason(rawValue: reason))
+        #expect(isKnown == !["SomethingNew", "Service Unavailable"].contains(reason))
+    }
+
+    @Test func `the time of invalidation is milliseconds, and only with 410`() {
+        let body = #"{"reason":"Unregistered","timestamp":1700000000123}"#
+        #expect(Self.answer(410, body).rejection?.invalidSince == Date(timeIntervalSince1970: 1_700_000_000.123))
+        #expect(Self.answer(400, body).rejection?.invalidSince == nil)
+        #expect(Self.answer(410, #"{"reason":"Unregistered"}"#).rejection?.invalidSince == nil)
+    }
+
+    @Test(arguments: ["", "<html>no</html>", "{", "[]", "{\"reason\":7}", String(repeating: "x", count: 100_000), "\u{0}"])
+    func `any body gives a typed result with its status`(body: String) {
+        let rejection = Self.answer(502, body).rejection
+        #expect(rejection?.status == 502)
+        #expect(rejection?.reason == nil)
+        #expect(rejection?.kind == .tryLater)
+        #expect((rejection?.text?.utf8.count ?? 0) <= 512)
+        #expect((rejection?.text == nil) == body.isEmpty)
+    }
+
+    @Test func `the standard policy keeps to the service's rules`() {
+        func delay(_ status: Int, _ reason: APNsReason, _ number: Int = 1, retryAfter: Duration? = nil) -> Duration? {
+            APNsRetryPolicy.standard.delay(
+                .init(number: number, rejection: APNsRejection(status: status, reason: reason, retryAfter: retryAfter)))
+        }
+        #expect(delay(429, .tooManyRequests) == .seconds(1))
+        #expect(delay(429, .tooManyRequests, 3) == .seconds(4))
+        #expect(delay(429, .tooManyRequests, retryAfter: .seconds(9)) == .seconds(9))
+        #expect(delay(429, .tooManyProviderTokenUpdates) == nil)
+        #expect(delay(503, .serviceUnavailable) == .seconds(900))
+        #expect(delay(500, .internalServerError, 2) == .seconds(1800))
+        for (status, reason) in [
+            (400, APNsReason.badDeviceToken), (400, .deviceTokenNotForTopic), (403, .forbidden), (410, .expiredToken),
+            (410, .unregistered), (413, .payloadTooLarge),
+        ] { #expect(delay(status, reason) == nil) }
+        #expect(APNsRetryPolicy.never.delay(.init(number: 1, rejection: APNsRejection(status: 503))) == nil)
+    }
+
+    @Test func `retry-after is read when it is a number of seconds`() {
+        #expect(Self.answer(429, "", retryAfter: "7").rejection?.retryAfter == .seconds(7))
+        #expect(Self.answer(429, "", retryAfter: "soon").rejection?.retryAfter == nil)
+        #expect(Self.answer(429, "", retryAfter: "99999999").rejection?.retryAfter == .seconds(86_400))
+    }
+}

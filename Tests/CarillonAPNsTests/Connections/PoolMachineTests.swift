@@ -1,0 +1,193 @@
+import Testing
+
+@testable import CarillonAPNs
+
+/// Which connections a pool opens and retires, and where it sends pushes.
+struct PoolMachineTests {
+    static let start = Moment(nanoseconds: 0)
+
+    static func pool(minimum: Int = 1, maximum: Int = 4) -> PoolMachine {
+        PoolMachine(options: .init(minimum: minimum, maximum: maximum))
+    }
+
+    static func push(_ number: Int) -> PushID { PushID(slot: UInt32(number), generation: 0) }
+    static func id(_ number: Int) -> ConnectionID { ConnectionID(number: number) }
+
+    static func opens(_ actions: [PoolMachine.Action]) -> Int {
+        actions.count { if case .open = $0 { true } else { false } }
+    }
+
+    /// Opened, proven, with room for so many.
+    static func ready(_ pool: inout PoolMachine, _ number: Int, free: Int, inFlight: Int = 0, at now: Moment = start) {
+        pool.opened(id(number))
+        pool.changed(id(number), free: free, inFlight: inFlight, isProven: true, hasAnswered: true, now: now)
+    }
+
+    @Test func `nothing is opened before there is a push`() {
+        var pool = Self.pool(minimum: 2)
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+        pool.enqueued(Self.push(1))
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions() == [.open(Self.id(1)), .open(Self.id(2))])
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+    }
+
+    @Test func `warming up opens the minimum`() {
+        var pool = Self.pool(minimum: 3)
+        pool.warmUp()
+        pool.timePassed(Self.start)
+        #expect(Self.opens(pool.takeActions()) == 3)
+    }
+
+    @Test func `a push goes to the connection with the least under way, the oldest push first`() {
+        var pool = Self.pool(minimum: 2)
+        pool.warmUp()
+        pool.timePassed(Self.start)
+        Self.ready(&pool, 1, free: 5, inFlight: 3)
+        Self.ready(&pool, 2, free: 5, inFlight: 1)
+        for number in 1...4 { pool.enqueued(Self.push(number)) }
+        let assigned = (1...4).compactMap { _ in pool.nextAssignment() }
+        #expect(assigned.map(\.push) == (1...4).map(Self.push))
+        #expect(assigned.map(\.connection) == [2, 2, 1, 2].map(Self.id))
+    }
+
+    @Test func `what came back goes first, in its order`() {
+        var pool = Self.pool()
+        pool.enqueued(Self.push(5))
+        pool.returned([Self.push(1), Self.push(2)])
+        pool.timePassed(Self.start)
+        Self.ready(&pool, 1, free: 3)
+        #expect((1...3).compactMap { _ in pool.nextAssignment()?.push } == [1, 2, 5].map(Self.push))
+    }
+
+    @Test func `a pool that is full for a while grows by one at a time, to its maximum`() {
+        var pool = Self.pool(maximum: 3)
+        for number in 1...100 { pool.enqueued(Self.push(number)) }
+        pool.timePassed(Self.start)
+        #expect(Self.opens(pool.takeActions()) == 1)
+        Self.ready(&pool, 1, free: 0, inFlight: 10)
+        pool.noteFullness(Self.start)
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+        pool.timePassed(Self.start + .milliseconds(60))
+        #expect(Self.opens(pool.takeActions()) == 1)
+        // One is opening: no other.
+        pool.timePassed(Self.start + .milliseconds(500))
+        pool.timePassed(Self.start + .milliseconds(900))
+        #expect(pool.takeActions().isEmpty)
+        Self.ready(&pool, 2, free: 0, inFlight: 10)
+        for tick in 10...40 {
+            pool.noteFullness(Self.start + .milliseconds(tick * 100))
+            pool.timePassed(Self.start + .milliseconds(tick * 100))
+        }
+        #expect(Self.opens(pool.takeActions()) == 1)
+        Self.ready(&pool, 3, free: 0, inFlight: 10)
+        for tick in 41...80 {
+            pool.noteFullness(Self.start + .milliseconds(tick * 100))
+            pool.timePassed(Self.start + .milliseconds(tick * 100))
+        }
+        #expect(pool.takeActions().isEmpty)
+    }
+
+    @Test func `a connection that has not proven itself says nothing about load`() {
+        var pool = Self.pool()
+        for number in 1...100 { pool.enqueued(Self.push(number)) }
+        pool.timePassed(Self.start)
+        _ = pool.takeActions()
+        pool.opened(Self.id(1))
+        pool.changed(Self.id(1), free: 0, inFlight: 1, isProven: false, hasAnswered: false, now: Self.start)
+        for tick in 1...50 {
+            pool.noteFullness(Self.start + .milliseconds(tick * 100))
+            pool.timePassed(Self.start + .milliseconds(tick * 100))
+        }
+        #expect(pool.takeActions().isEmpty)
+    }
+
+    @Test func `an idle connection above the minimum is retired, and the minimum stays`() {
+        var pool = Self.pool(minimum: 1)
+        pool.warmUp()
+        pool.enqueued(Self.push(1))
+        pool.timePassed(Self.start)
+        Self.ready(&pool, 1, free: 0, inFlight: 10)
+        pool.enqueued(Self.push(2))
+        pool.noteFullness(Self.start)
+        pool.timePassed(Self.start + .seconds(1))
+        _ = pool.takeActions()
+        Self.ready(&pool, 2, free: 10)
+        _ = pool.nextAssignment()
+        pool.changed(Self.id(1), free: 10, inFlight: 0, isProven: true, hasAnswered: true, now: Self.start + .seconds(2))
+        pool.changed(Self.id(2), free: 10, inFlight: 0, isProven: true, hasAnswered: true, now: Self.start + .seconds(2))
+        pool.timePassed(Self.start + .seconds(200))
+        #expect(pool.takeActions().isEmpty)
+        pool.timePassed(Self.start + .seconds(303))
+        #expect(pool.takeActions() == [.retire(Self.id(1))])
+        pool.timePassed(Self.start + .seconds(900))
+        #expect(pool.takeActions().isEmpty)
+    }
+
+    @Test func `after failures one attempt at a time is made, ever later`() {
+        var pool = Self.pool(minimum: 3)
+        pool.warmUp()
+        pool.timePassed(Self.start)
+        #expect(Self.opens(pool.takeActions()) == 3)
+        for number in 1...3 { pool.ended(Self.id(number), Self.start, random: 1) }
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+        pool.timePassed(Self.start + .seconds(3))
+        #expect(pool.takeActions().isEmpty)
+        pool.timePassed(Self.start + .seconds(4))
+        #expect(Self.opens(pool.takeActions()) == 1)
+    }
+
+    @Test func `a host that accepts and hangs up is not called in a loop`() {
+        var pool = Self.pool()
+        pool.enqueued(Self.push(1))
+        pool.timePassed(Self.start)
+        pool.opened(Self.id(1))
+        pool.draining(Self.id(1), isRetired: false)
+        pool.ended(Self.id(1), Self.start, random: 1)
+        _ = pool.takeActions()
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+    }
+
+    @Test func `a connection that was of use is replaced at once, while it drains`() {
+        var pool = Self.pool()
+        pool.enqueued(Self.push(1))
+        pool.timePassed(Self.start)
+        _ = pool.takeActions()
+        Self.ready(&pool, 1, free: 10, inFlight: 4)
+        pool.draining(Self.id(1), isRetired: false)
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions() == [.open(Self.id(2))])
+    }
+
+    @Test func `new credentials retire every connection`() {
+        var pool = Self.pool(minimum: 2)
+        pool.warmUp()
+        pool.timePassed(Self.start)
+        _ = pool.takeActions()
+        Self.ready(&pool, 1, free: 10)
+        pool.credentialsChanged()
+        #expect(pool.takeActions() == [.retire(Self.id(1)), .retire(Self.id(2))])
+    }
+
+    @Test func `delays double from one second to sixty, and half of each is random`() {
+        var schedule = ReconnectSchedule()
+        var now = Self.start
+        var delays: [Double] = []
+        for _ in 0..<9 {
+            schedule.failed(now, random: 1)
+            let until = schedule.notBefore ?? now
+            delays.append((until - now) / .seconds(1))
+            now = until
+        }
+        #expect(delays == [1, 2, 4, 8, 16, 32, 60, 60, 60])
+        schedule.failed(now, random: 0)
+        #expect(schedule.notBefore == now + .seconds(30))
+        schedule.succeeded()
+        #expect(schedule.allows(Self.start))
+    }
+}

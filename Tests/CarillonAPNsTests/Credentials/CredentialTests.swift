@@ -1,0 +1,112 @@
+import Crypto
+import Foundation
+import NIOSSL
+import Testing
+
+@testable import CarillonAPNs
+
+struct CredentialTests {
+    @Test func `the token is a JSON Web Token that the public key verifies`() throws {
+        let key = P256.Signing.PrivateKey()
+        let token = try APNsTokenKey(pem: key.pemRepresentation, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST")
+            .sign(issuedAt: 1_700_000_000)
+        let parts = token.split(separator: ".").map(String.init)
+        #expect(parts.count == 3)
+        #expect(String(decoding: try decode(parts[0]), as: UTF8.self) == #"{"alg":"ES256","kid":"ABCDEFGHIJ"}"#)
+        #expect(String(decoding: try decode(parts[1]), as: UTF8.self) == #"{"iss":"KLMNOPQRST","iat":1700000000}"#)
+        let signature = try P256.Signing.ECDSASignature(rawRepresentation: try decode(parts[2]))
+        #expect(key.publicKey.isValidSignature(signature, for: Data((parts[0] + "." + parts[1]).utf8)))
+    }
+
+    private func decode(_ text: String) throws -> Data {
+        let padded = text.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
+            .padding(toLength: (text.count + 3) / 4 * 4, withPad: "=", startingAt: 0)
+        return try #require(Data(base64Encoded: padded))
+    }
+
+    @Test func `keys that cannot be used are refused with what to do`() {
+        let pem = P256.Signing.PrivateKey().pemRepresentation
+        for (pem, keyID, teamID, word) in [
+            (P384.Signing.PrivateKey().pemRepresentation, "ABCDEFGHIJ", "KLMNOPQRST", "P-256"),
+            ("nonsense", "ABCDEFGHIJ", "KLMNOPQRST", "P-256"),
+            ("-----BEGIN ENCRYPTED PRIVATE KEY-----", "ABCDEFGHIJ", "KLMNOPQRST", "encrypted"),
+            (pem, "SHORT", "KLMNOPQRST", "key ID"), (pem, "ABCDEFGHIJ", "", "team ID"),
+        ] {
+            let error = #expect(throws: APNsError.self) { try APNsTokenKey(pem: pem, keyID: keyID, teamID: teamID) }
+            #expect(error?.code == .credentialsInvalid)
+            #expect(error?.message.contains(word) == true)
+        }
+        #expect(throws: APNsError.self) { try APNsTokenKey(path: "/nowhere.p8", keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST") }
+    }
+
+    @Test func `a PKCS 12 file opens with its passphrase alone, and says until when it is valid`() throws {
+        let (certificate, key) = try TestCertificates().issue(until: 5000)
+        let bundle = NIOSSLPKCS12Bundle(
+            certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)),
+            privateKey: try NIOSSLPrivateKey(bytes: Array(key.utf8), format: .pem))
+        let bytes = try bundle.serialize(passphrase: "open".utf8)
+        let opened = try APNsCertificate(p12: bytes, passphrase: "open")
+        #expect(abs(opened.expiresAt.timeIntervalSinceNow - 5000) < 60)
+        #expect(opened.validFrom < Date())
+        for wrong in ["shut", ""] {
+            let error = #expect(throws: APNsError.self) { try APNsCertificate(p12: bytes, passphrase: wrong) }
+            #expect(error?.message.contains("passphrase") == true)
+        }
+        #expect(throws: APNsError.self) { try APNsCertificate(p12: [1, 2, 3]) }
+    }
+
+    @Test func `PEM opens, and an expired certificate is refused when the client is made`() throws {
+        let (certificate, key) = try TestCertificates().issue(from: -5000, until: -1000)
+        let expired = try APNsCertificate(pem: certificate, privateKeyPEM: key)
+        let error = #expect(throws: APNsError.self) { try APNsClient(.init(credentials: .certificate(expired))) }
+        #expect(error?.code == .credentialsInvalid)
+        #expect(error?.message.contains("expired") == true)
+        #expect(throws: APNsError.self) { try APNsCertificate(pem: "x", privateKeyPEM: key) }
+        #expect(throws: APNsError.self) { try APNsCertificate(pem: certificate, privateKeyPEM: "x") }
+    }
+
+    @Test func `a token is renewed at fifty minutes, and not before`() {
+        var machine = ProviderTokenMachine()
+        let start = Moment(nanoseconds: 0)
+        #expect(machine.wanted(start, wall: 1000) == .sign(generation: 1))
+        machine.signed(start, wall: 1000)
+        for minutes in [0, 20, 49] {
+            #expect(machine.wanted(start + .seconds(minutes * 60), wall: 1000 + Int64(minutes) * 60) == .keep)
+        }
+        #expect(machine.wanted(start + .seconds(50 * 60), wall: 1000 + 3000) == .sign(generation: 2))
+    }
+
+    @Test func `a reported expiry renews once, after twenty minutes`() {
+        var machine = ProviderTokenMachine()
+        let start = Moment(nanoseconds: 0)
+        machine.signed(start, wall: 0)
+        machine.reportedExpired(generation: 1)
+        #expect(machine.wanted(start + .seconds(1199), wall: 1199) == .keep)
+        #expect(machine.wanted(start + .seconds(1200), wall: 1200) == .sign(generation: 2))
+        machine.signed(start + .seconds(1200), wall: 1200)
+        for _ in 0..<1000 { machine.reportedExpired(generation: 1) }
+        #expect(machine.wanted(start + .seconds(2400), wall: 2400) == .keep)
+    }
+
+    @Test func `a wall clock that was set renews the token when that is allowed`() {
+        var machine = ProviderTokenMachine()
+        let start = Moment(nanoseconds: 0)
+        machine.signed(start, wall: 100_000)
+        #expect(machine.wanted(start + .seconds(60), wall: 90_000) == .keep)
+        #expect(machine.wanted(start + .seconds(1300), wall: 90_000) == .sign(generation: 2))
+        #expect(machine.wanted(start + .seconds(1300), wall: 101_300) == .keep)
+    }
+
+    @Test func `all connections share one token`() throws {
+        let clock = ManualTime()
+        let source = ProviderTokenSource(
+            key: try APNsTokenKey(pem: Samples.keyPEM, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST"), time: clock.source
+        ) {}
+        let first = try source.current(clock.source.now())
+        #expect(try source.current(clock.source.now()) === first)
+        clock.advance(.seconds(49 * 60))
+        #expect(try source.current(clock.source.now()) === first)
+        clock.advance(.seconds(60))
+        #expect(try source.current(clock.source.now()) !== first)
+    }
+}

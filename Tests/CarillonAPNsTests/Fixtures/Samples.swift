@@ -1,0 +1,65 @@
+import CarillonAPNs
+import Crypto
+import Foundation
+
+/// What many tests begin with.
+enum Samples {
+    static let token = String(repeating: "0123456789abcdef", count: 4)
+
+    static let keyPEM = P256.Signing.PrivateKey().pemRepresentation
+
+    static func credentials() throws -> APNsCredentials {
+        .token(try APNsTokenKey(pem: keyPEM, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST"))
+    }
+
+    /// Tokens that tell their number.
+    static func tokens(_ count: Int) -> [String] { (0..<count).map { String(format: "%064x", $0) } }
+
+    static func number(_ token: String) -> Int { Int(token, radix: 16) ?? -1 }
+}
+
+/// A scripted server, and a client that trusts it.
+struct Stage {
+    let certificates: TestCertificates
+    let server: ScriptedServer
+    let client: APNsClient
+
+    init(
+        _ options: ScriptedServer.Options = .init(), credentials: APNsCredentials? = nil,
+        configure: (inout APNsClient.Configuration) -> Void,
+        script: @escaping ScriptedServer.Script = { $0.accept($1) }
+    ) async throws {
+        certificates = try TestCertificates()
+        server = try await ScriptedServer(tls: certificates.serverContext(), options: options, script: script)
+        var configuration = APNsClient.Configuration(
+            credentials: try credentials ?? Samples.credentials(), bundleID: "com.example.app",
+            environment: .custom(host: "localhost", port: server.port))
+        configuration.trustRoots = certificates.authorityPEM
+        configuration.timeout = .seconds(20)
+        configure(&configuration)
+        client = try APNsClient(configuration)
+    }
+
+    init(
+        _ options: ScriptedServer.Options = .init(), credentials: APNsCredentials? = nil,
+        script: @escaping ScriptedServer.Script = { $0.accept($1) }
+    ) async throws {
+        try await self.init(options, credentials: credentials, configure: { _ in }, script: script)
+    }
+
+    func end() async throws {
+        await client.shutDown(drains: false)
+        try await server.close()
+    }
+}
+
+/// Waits for something that is about to happen.
+func eventually(_ condition: @Sendable () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw NeverHappened() }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+struct NeverHappened: Error {}

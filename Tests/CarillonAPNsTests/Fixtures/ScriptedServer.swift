@@ -1,0 +1,231 @@
+import Foundation
+import NIOCore
+import NIOHPACK
+import NIOHTTP2
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// A service that does to each request what a test's script says, over true TLS and NIO's own HTTP/2, whose state machine
+/// ends the connection of a client that breaks the protocol.
+final class ScriptedServer: Sendable {
+    typealias Script = @Sendable (ServerConnection, ServerRequest) -> Void
+
+    let port: Int
+    private let listener: any NIOCore.Channel
+    private let log = Mutex<[ServerRequest]>([])
+    private let connectionLog = Mutex<[ServerConnection]>([])
+    private let faultLog = Mutex<[String]>([])
+
+    struct Options: Sendable {
+        var settings: [HTTP2Setting] = [HTTP2Setting(parameter: .maxConcurrentStreams, value: 1000)]
+        /// Called when only the headers of a request are there.
+        var onHeaders: Script?
+        var opensWindows = true
+        /// What is done to a connection when it is there.
+        var onConnect: (@Sendable (ServerConnection) -> Void)?
+    }
+
+    init(tls: NIOSSLContext, options: Options = Options(), script: @escaping Script) async throws {
+        let box = ServerBox()
+        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let connection = ServerConnection(options: options, script: script, server: box)
+                    try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+                    var connectionOptions = NIOHTTP2Handler.ConnectionConfiguration()
+                    connectionOptions.initialSettings = options.settings
+                    var streamOptions = NIOHTTP2Handler.StreamConfiguration()
+                    streamOptions.streamResetFrameRateLimit.maximumCount = 1_000_000
+                    try channel.pipeline.syncOperations.addHandlers(
+                        NIOHTTP2Handler(
+                            mode: .server, connectionConfiguration: connectionOptions, streamConfiguration: streamOptions),
+                        connection)
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        port = listener.localAddress?.port ?? 0
+        box.server.withLock { $0 = self }
+    }
+
+    func close() async throws {
+        for connection in connections { connection.close() }
+        try await listener.close()
+    }
+
+    var requests: [ServerRequest] { log.withLock { $0 } }
+    var connections: [ServerConnection] { connectionLog.withLock { $0 } }
+    /// What clients did that HTTP/2 does not allow.
+    var faults: [String] { faultLog.withLock { $0 } }
+
+    func note(_ request: ServerRequest) { log.withLock { $0.append(request) } }
+    /// Counts connections from 1.
+    func note(_ connection: ServerConnection) -> Int {
+        connectionLog.withLock {
+            $0.append(connection)
+            return $0.count
+        }
+    }
+    func note(fault: String) { faultLog.withLock { $0.append(fault) } }
+}
+
+/// So that connections know the server, which has its port only after them.
+final class ServerBox: Sendable {
+    let server = Mutex<ScriptedServer?>(nil)
+}
+
+struct ServerRequest: Sendable {
+    var connection: Int
+    var stream: Int
+    var headers: [String: String]
+    var body: String
+    /// How many requests of the connection were under way when this one came, it included.
+    var underWay: Int
+    var path: String { headers[":path"] ?? "" }
+    var token: String { String(path.split(separator: "/").last ?? "") }
+}
+
+/// `@unchecked Sendable`: everything stored is touched on the channel's loop only, to which the methods go.
+final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
+    typealias InboundIn = HTTP2Frame
+    typealias OutboundOut = HTTP2Frame
+
+    private let options: ScriptedServer.Options
+    private let script: ScriptedServer.Script
+    private let box: ServerBox
+    private var channel: (any NIOCore.Channel)?
+    private var open: [HTTP2StreamID: ServerRequest] = [:]
+    private(set) var number = 0
+    private(set) var resets: [Int] = []
+
+    init(options: ScriptedServer.Options, script: @escaping ScriptedServer.Script, server: ServerBox) {
+        self.options = options
+        self.script = script
+        box = server
+    }
+
+    private var server: ScriptedServer? { box.server.withLock { $0 } }
+
+    func handlerAdded(context: ChannelHandlerContext) { channel = context.channel }
+
+    func channelActive(context: ChannelHandlerContext) {
+        number = server?.note(self) ?? 0
+        context.fireChannelActive()
+        options.onConnect?(self)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let frame = unwrapInboundIn(data)
+        switch frame.payload {
+        case .headers(let headers):
+            let all = Dictionary(headers.headers.map { ($0.name, $0.value) }, uniquingKeysWith: { $0 + "," + $1 })
+            let request = ServerRequest(
+                connection: number, stream: Int(frame.streamID), headers: all, body: "", underWay: open.count + 1)
+            open[frame.streamID] = request
+            options.onHeaders?(self, request)
+            if headers.endStream { finish(frame.streamID) }
+        case .data(let data):
+            if case .byteBuffer(let bytes) = data.data { open[frame.streamID]?.body += String(buffer: bytes) }
+            if options.opensWindows, case .byteBuffer(let bytes) = data.data, bytes.readableBytes > 0 {
+                openWindow(0, by: bytes.readableBytes)
+                if !data.endStream { openWindow(Int(frame.streamID), by: bytes.readableBytes) }
+            }
+            if data.endStream { finish(frame.streamID) }
+        case .rstStream:
+            resets.append(Int(frame.streamID))
+            open[frame.streamID] = nil
+        default: break
+        }
+    }
+
+    private func finish(_ id: HTTP2StreamID) {
+        guard let request = open[id] else { return }
+        server?.note(request)
+        script(self, request)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if !(error is NIOSSLError), !(error is IOError), !(error is NIOHTTP2Errors.NoSuchStream),
+            !(error is NIOHTTP2Errors.StreamClosed), !(error is NIOHTTP2Errors.IOOnClosedConnection)
+        {
+            server?.note(fault: "\(error)")
+        }
+        context.fireErrorCaught(error)
+    }
+
+    // MARK: What a script can do
+
+    private func write(_ frames: [HTTP2Frame]) {
+        guard let channel else { return }
+        channel.eventLoop.execute {
+            for frame in frames { channel.write(frame, promise: nil) }
+            channel.flush()
+        }
+    }
+
+    func answer(_ stream: Int, _ status: Int, _ headers: [(String, String)] = [], body: String = "", endsStream: Bool = true)
+    {
+        let id = HTTP2StreamID(stream)
+        var fields = HPACKHeaders([(":status", String(status))] + headers)
+        if !headers.contains(where: { $0.0 == "apns-id" }) {
+            fields.add(name: "apns-id", value: "00000000-0000-0000-0000-\(String(format: "%012d", stream))")
+        }
+        var frames = [
+            HTTP2Frame(
+                streamID: id, payload: .headers(.init(headers: fields, endStream: body.isEmpty && endsStream)))
+        ]
+        if !body.isEmpty {
+            frames.append(
+                HTTP2Frame(
+                    streamID: id,
+                    payload: .data(.init(data: .byteBuffer(ByteBuffer(string: body)), endStream: endsStream))))
+        }
+        write(frames)
+        channel?.eventLoop.execute { self.open[id] = nil }
+    }
+
+    func continueBody(_ stream: Int, _ body: String, endsStream: Bool) {
+        write([
+            HTTP2Frame(
+                streamID: HTTP2StreamID(stream),
+                payload: .data(.init(data: .byteBuffer(ByteBuffer(string: body)), endStream: endsStream)))
+        ])
+    }
+
+    func accept(_ request: ServerRequest) { answer(request.stream, 200) }
+
+    func reject(_ request: ServerRequest, _ status: Int, _ reason: String) {
+        answer(request.stream, status, body: "{\"reason\":\"\(reason)\"}")
+    }
+
+    func reset(_ stream: Int, _ code: HTTP2ErrorCode) {
+        write([HTTP2Frame(streamID: HTTP2StreamID(stream), payload: .rstStream(code))])
+        channel?.eventLoop.execute { self.open[HTTP2StreamID(stream)] = nil }
+    }
+
+    func goAway(last: Int, _ code: HTTP2ErrorCode = .noError, reason: String = "") {
+        write([
+            HTTP2Frame(
+                streamID: .rootStream,
+                payload: .goAway(
+                    lastStreamID: HTTP2StreamID(last), errorCode: code,
+                    opaqueData: reason.isEmpty ? nil : ByteBuffer(string: "{\"reason\":\"\(reason)\"}")))
+        ])
+    }
+
+    func settings(_ settings: [HTTP2Setting]) {
+        write([HTTP2Frame(streamID: .rootStream, payload: .settings(.settings(settings)))])
+    }
+
+    func openWindow(_ stream: Int, by bytes: Int) {
+        write([
+            HTTP2Frame(streamID: HTTP2StreamID(stream), payload: .windowUpdate(windowSizeIncrement: bytes))
+        ])
+    }
+
+    func close() {
+        guard let channel else { return }
+        channel.eventLoop.execute { channel.close(promise: nil) }
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Testing
+
+@testable import CarillonAPNs
+
+/// What is refused before sending, and what topic, priority and limit are made from.
+struct RuleTests {
+    static func prepare(
+        _ notification: APNsNotification, bundleID: String? = "com.example.app", usesToken: Bool = true,
+        channelID: String? = nil
+    ) throws(APNsError) -> [String: String] {
+        let prepared = try PreparedNotification(
+            notification, in: .init(bundleID: bundleID, usesToken: usesToken, channelID: channelID, fallbackID: nil))
+        return Dictionary(uniqueKeysWithValues: prepared.head.fields.map { ($0.name.rawValue, $0.value) })
+    }
+
+    @Test(arguments: [
+        (APNsNotification.alert("x"), "alert", "com.example.app", "10"),
+        (.background, "background", "com.example.app", "5"),
+        (.voip, "voip", "com.example.app.voip", "10"),
+        (.pushToTalk, "pushtotalk", "com.example.app.voip-ptt", "10"),
+        (.complication, "complication", "com.example.app.complication", "10"),
+        (.fileProvider(container: "c"), "fileprovider", "com.example.app.pushkit.fileprovider", "10"),
+        (.location, "location", "com.example.app.location-query", "10"),
+        (.updateLiveActivity(contentState: 1), "liveactivity", "com.example.app.push-type.liveactivity", "10"),
+        (.controls, "controls", "com.example.app.push-type.controls", "10"),
+        (.widgets, "widgets", "com.example.app.push-type.widgets", "10"),
+        (
+            .accessory(encryptedData: "", sessionIdentifier: "", keyID: "", messageIndex: ""), "accessory",
+            "com.example.app.push-type.accessory", "10"
+        ),
+        (.mdm(pushMagic: "m", topic: "com.apple.mgmt.x"), "mdm", "com.apple.mgmt.x", "10"),
+    ])
+    func `type, topic and priority follow from the push type`(
+        notification: APNsNotification, type: String, topic: String, priority: String
+    ) throws {
+        let headers = try Self.prepare(notification)
+        #expect(headers == ["apns-push-type": type, "apns-topic": topic, "apns-priority": priority])
+    }
+
+    @Test func `a type that is not known passes through`() throws {
+        let headers = try Self.prepare(APNsNotification(type: APNsPushType("next", topicSuffix: ".next")))
+        #expect(headers == ["apns-push-type": "next", "apns-topic": "com.example.app.next"])
+    }
+
+    @Test func `the notification's own topic, app and priority come first`() throws {
+        #expect(try Self.prepare(.voip.bundleID("other"))["apns-topic"] == "other.voip")
+        #expect(try Self.prepare(.voip.topic("exact"))["apns-topic"] == "exact")
+        for priority in [APNsPriority.immediate, .considerPower, .neverWake] {
+            #expect(try Self.prepare(.alert("x").priority(priority))["apns-priority"] == String(priority.rawValue))
+        }
+        #expect(try Self.prepare(.alert("x"), bundleID: nil, usesToken: false)["apns-topic"] == nil)
+    }
+
+    @Test func `expiration is whole seconds`() throws {
+        #expect(try Self.prepare(.alert("x").expiration(.immediately))["apns-expiration"] == "0")
+        #expect(
+            try Self.prepare(.alert("x").expiration(Date(timeIntervalSince1970: 12.9)))["apns-expiration"] == "12")
+        #expect(try Self.prepare(.alert("x"))["apns-expiration"] == nil)
+    }
+
+    @Test(arguments: [
+        (APNsNotification.background.priority(.immediate), "priority 5"),
+        (.alert("x").priority(APNsPriority(rawValue: 7)), "not 1, 5 or 10"),
+        (.updateLiveActivity(contentState: 1).priority(.neverWake), "5 or 10"),
+        (.alert("x").collapseID(String(repeating: "x", count: 65)), "65 bytes"),
+        (.alert("x").collapseID(""), "0 bytes"),
+        (.alert("x").collapseID("a\nb"), "printable"),
+        (.alert("x").topic("a b"), "topic"),
+        (.alert("x").topic(""), "topic"),
+        (.alert("x").custom("aps", 1), "aps"),
+        (.alert("x").custom("f", Double.nan), "cannot be encoded"),
+        (.alert("x").badge(-1), "badge"),
+        (.alert("x").criticalSound(volume: 1.5), "volume"),
+        (.alert("x").relevanceScore(1.5), "relevance"),
+        (.alert("x").relevanceScore(.infinity), "relevance"),
+        (.alert("x").expiration(Date(timeIntervalSince1970: -5)), "1970"),
+        (.background.contentUnavailable(), "content-available"),
+        (.background.title("x"), "shows nothing"),
+        (.startLiveActivity(attributesType: "T", attributes: 1, contentState: 1), "alert"),
+        (.startLiveActivity(attributesType: "", attributes: 1, contentState: 1).title("x"), "attributes"),
+        (.updateLiveActivity(contentState: Double.nan), "content-state"),
+        (.raw([], type: .alert), "empty"),
+        (APNsNotification(type: .mdm), "topic of its own"),
+    ])
+    func `what the service would refuse is refused with the rule`(notification: APNsNotification, rule: String) {
+        let error = #expect(throws: APNsError.self) { try Self.prepare(notification) }
+        #expect(error?.code == .notificationInvalid)
+        #expect(error?.message.contains(rule) == true, "\(error?.message ?? "")")
+        #expect(error?.mayHaveBeenProcessed == false)
+    }
+
+    @Test func `a token key needs a topic, and location needs a token key`() {
+        #expect(throws: APNsError.self) { try Self.prepare(.alert("x"), bundleID: nil) }
+        #expect(throws: APNsError.self) { try Self.prepare(.location, usesToken: false) }
+    }
+
+    @Test(arguments: [(APNsNotification.alert(), 4096), (.voip, 5120), (.background, 4096)])
+    func `the limit is exact, and can be switched off`(empty: APNsNotification, limit: Int) throws {
+        let room = limit - empty.jsonString.utf8.count - #","k":"""#.utf8.count
+        _ = try Self.prepare(empty.custom("k", String(repeating: "x", count: room)))
+        let large = empty.custom("k", String(repeating: "x", count: room + 1))
+        let error = #expect(throws: APNsError.self) { try Self.prepare(large) }
+        #expect(error?.code == .payloadTooLarge)
+        #expect(error?.message.contains("\(limit + 1)") == true)
+        _ = try Self.prepare(large.withoutSizeCheck())
+    }
+
+    @Test func `a broadcast has a channel instead of a topic, and expires at once`() throws {
+        let headers = try Self.prepare(.updateLiveActivity(contentState: 1), channelID: "ch==")
+        #expect(
+            headers == [
+                "apns-channel-id": "ch==", "apns-push-type": "liveactivity", "apns-priority": "10", "apns-expiration": "0",
+            ])
+        let start = APNsNotification.startLiveActivity(attributesType: "T", attributes: 1, contentState: 1).title("x")
+        #expect(throws: APNsError.self) { try Self.prepare(start, channelID: "c") }
+        #expect(throws: APNsError.self) { try Self.prepare(.alert("x"), channelID: "c") }
+    }
+}
