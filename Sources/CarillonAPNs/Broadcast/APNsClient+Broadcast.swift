@@ -15,7 +15,10 @@ extension APNsClient {
     ///
     /// Without an expiration the service stores nothing. A channel that stores nothing takes no other.
     /// - Parameters:
+    ///   - notification: an update or an end.
+    ///   - channelID: as the service gave it.
     ///   - storage: how the channel was created, when it is known: an expiration that it does not take is refused here.
+    ///   - environment: the client's default when nil.
     /// - Throws: ``APNsError`` as for a push to a device.
     public func broadcast(
         _ notification: APNsNotification, to channelID: String, storing storage: APNsChannels.Storage? = nil,

@@ -94,11 +94,10 @@ extension ConnectionPool {
     func failWhatCannotBeSent(_ now: Moment) {
         guard isConnectFaultLasting, let connectFault, machine.queued > 0 else { return }
         guard !links.contains(where: { $0.channel != nil }) else { return }
-        guard !machine.schedule.allows(now) || isConnectFaultNew else { return }
+        // Otherwise the next attempt is due, and they wait for it.
+        guard !machine.schedule.allows(now) else { return }
         for push in machine.takeQueue() { finish(push, .failure(connectFault)) }
     }
-
-    private var isConnectFaultNew: Bool { links.isEmpty && machine.connections.isEmpty }
 
     func timeoutError(of pending: Pending) -> APNsError {
         if case .queued = pending.place {

@@ -69,6 +69,8 @@ final class ConnectionPool: @unchecked Sendable {
         var beganAt = Moment(nanoseconds: 0)
         var hasAnswered = false
         var isTouched = false
+        /// Ended, with everything said of its pushes.
+        var isFinished = false
 
         init(_ id: ConnectionID, _ machine: ConnectionMachine) {
             self.id = id
@@ -77,7 +79,8 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     let loop: any EventLoop
-    let options: Options
+    private let queueLimit: Int
+    private(set) var options: Options
     let time: APNsTimeSource
     let metrics: PoolMetrics
     let logger: Logger
@@ -110,6 +113,7 @@ final class ConnectionPool: @unchecked Sendable {
     ) {
         self.loop = loop
         self.options = options
+        queueLimit = options.queueLimit
         self.time = time
         self.opener = opener
         self.tokens = tokens
@@ -131,7 +135,7 @@ final class ConnectionPool: @unchecked Sendable {
         }
         let verdict = inbox.withLock { inbox -> Verdict in
             guard !inbox.isShutDown else { return .shutDown }
-            guard !bounded || inbox.outstanding < options.queueLimit else { return .full }
+            guard !bounded || inbox.outstanding < queueLimit else { return .full }
             inbox.outstanding += 1
             inbox.lastNumber += 1
             inbox.submissions.append(submission)
@@ -149,7 +153,7 @@ final class ConnectionPool: @unchecked Sendable {
                 .failure(
                     APNsError(
                         .queueFull,
-                        "\(options.queueLimit) pushes wait already; send slower, or send many tokens in one call.")))
+                        "\(queueLimit) pushes wait already; send slower, or send many tokens in one call.")))
         case .shutDown:
             Self.finish(submission.completion, .failure(Self.shutDownError))
         }
@@ -278,6 +282,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .credentials(let opener, let tokens):
             self.opener = opener
             self.tokens = tokens
+            options.connection.startsWithOneStream = tokens != nil
             connectFault = nil
             machine.credentialsChanged()
         case .withdraw(let box):
@@ -337,8 +342,10 @@ final class ConnectionPool: @unchecked Sendable {
             machine.noteFullness(now)
         } while links.contains { $0.isTouched && !$0.machine.events.isEmpty }
         for link in links where link.isTouched { write(link, now) }
-        links.removeAll { $0.machine.phase == .ended }
+        links.removeAll { $0.isFinished }
         answerWaiting()
+        // Writing can find out that a socket is closed, and what waited on it is to be told.
+        if links.contains(where: { $0.isTouched }) { loop.execute { self.endTurn() } }
         if isShutDown, pendingCount == 0 { closeDown() }
     }
 
@@ -373,7 +380,9 @@ final class ConnectionPool: @unchecked Sendable {
     private func write(_ link: Link, _ now: Moment) {
         link.isTouched = false
         if let output = link.machine.takeOutput() { link.channel?.writeAndFlush(output, promise: nil) }
+        guard link.machine.events.isEmpty else { return touch(link) }
         if link.machine.phase == .ended {
+            link.isFinished = true
             machine.ended(link.id, now, random: .random(in: 0...1))
             link.channel?.close(promise: nil)
             // What waits is not to wait for the next tick.
@@ -430,7 +439,7 @@ final class ConnectionPool: @unchecked Sendable {
         for link in links {
             link.machine.retire("The client is shut down.")
             if let output = link.machine.takeOutput() { link.channel?.writeAndFlush(output, promise: nil) }
-            link.channel?.close(promise: nil)
+            (link.channel ?? link.socket)?.close(promise: nil)
         }
         links = []
         tick?.cancel()

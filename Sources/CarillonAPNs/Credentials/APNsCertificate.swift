@@ -22,6 +22,12 @@ public struct APNsCertificate: Sendable {
 
     /// Takes the bytes of a `.p12` file.
     public init(p12: [UInt8], passphrase: String? = nil) throws(APNsError) {
+        // NIOSSL ends the process over a file that opens and lacks one of the two, as an export of the certificate alone.
+        guard PKCS12Bags.mayHoldKey(p12), PKCS12Bags.mayHoldCertificate(p12) else {
+            throw APNsError(
+                .credentialsInvalid,
+                "The .p12 does not hold a certificate and its private key; export both together from Keychain Access.")
+        }
         let bundle: NIOSSLPKCS12Bundle
         do {
             bundle = try NIOSSLPKCS12Bundle(buffer: p12, passphrase: passphrase.map { Array($0.utf8) })

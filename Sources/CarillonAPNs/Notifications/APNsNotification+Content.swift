@@ -57,7 +57,9 @@ extension APNsNotification {
     public func sound(_ name: String) -> Self { with { $0.sound = SoundFields(name: name) } }
 
     /// A sound as a dictionary, for critical alerts.
-    /// - Parameter volume: from 0 to 1; the system's own when nil.
+    /// - Parameters:
+    ///   - name: a sound file of the app, or `default`.
+    ///   - volume: from 0 to 1; the system's own when nil.
     public func criticalSound(_ name: String = "default", volume: Double? = nil) -> Self {
         with { $0.sound = SoundFields(name: name, isDictionary: true, isCritical: true, volume: volume) }
     }

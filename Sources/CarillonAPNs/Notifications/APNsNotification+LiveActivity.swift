@@ -45,7 +45,10 @@ extension APNsNotification {
     }
 
     /// Ends a Live Activity with its last state.
-    /// - Parameter dismissalDate: when it leaves the lock screen; the system's choice, within four hours, when nil.
+    /// - Parameters:
+    ///   - contentState: the last state, encoded with Foundation's defaults.
+    ///   - dismissalDate: when it leaves the lock screen; the system's choice, within four hours, when nil.
+    ///   - timestamp: of the state.
     public static func endLiveActivity(
         contentState: some Encodable & Sendable, dismissalDate: Date? = nil, timestamp: Date = Date()
     ) -> Self {

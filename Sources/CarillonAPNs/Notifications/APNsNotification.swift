@@ -16,7 +16,7 @@
 ///     .custom("kettle", 7)
 /// ```
 ///
-/// Nothing is checked while chaining. ``APNsClient/send(_:to:)`` refuses, before anything is sent, what the service would
+/// Nothing is checked while chaining. ``APNsClient`` refuses, before anything is sent, what the service would
 /// refuse, and says which rule it breaks; ``jsonString`` shows exactly what is sent.
 public struct APNsNotification: Sendable {
     var type: APNsPushType

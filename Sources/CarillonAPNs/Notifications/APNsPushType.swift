@@ -16,6 +16,7 @@ public struct APNsPushType: Hashable, Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - name: the value of the `apns-push-type` header.
     ///   - topicSuffix: what is appended to the bundle ID, with its dot; nil when each notification sets its topic.
+    ///   - defaultPriority: what is sent when the notification sets none; nil leaves it to the service.
     ///   - payloadLimit: in bytes.
     public init(
         _ name: String, topicSuffix: String? = "", defaultPriority: APNsPriority? = nil, payloadLimit: Int = 4096

@@ -9,7 +9,9 @@ extension APNsClient {
     ///
     /// A refusal by the service is a value: see ``APNsResponse/outcome-swift.property``. When the task is cancelled the
     /// push is taken back if it can be.
-    /// - Parameter recipient: a device token, or a record of yours.
+    /// - Parameters:
+    ///   - notification: what is sent.
+    ///   - recipient: a device token, or a record of yours.
     /// - Throws: ``APNsError`` when the notification breaks a rule or there is no answer;
     ///   ``APNsError/mayHaveBeenProcessed`` says whether the service can have taken it.
     public func send(

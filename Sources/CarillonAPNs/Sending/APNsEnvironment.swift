@@ -25,6 +25,8 @@ public struct APNsEnvironment: Hashable, Sendable {
 
     /// Another host: a simulator, or a relay.
     /// - Parameters:
+    ///   - host: its name or address, as its certificate has it.
+    ///   - port: where pushes and broadcasts go.
     ///   - managementPort: where broadcast channels are managed; the same port when nil.
     ///   - isSecure: false speaks HTTP/2 without TLS, for a process on the same machine.
     public static func custom(

@@ -53,7 +53,32 @@ struct CredentialTests {
             #expect(error?.message.contains("passphrase") == true)
         }
         #expect(throws: APNsError.self) { try APNsCertificate(p12: [1, 2, 3]) }
+        // Any damage is an error and not the end of the process.
+        for index in stride(from: 0, to: bytes.count, by: 7) {
+            var damaged = bytes
+            damaged[index] ^= 0x55
+            _ = try? APNsCertificate(p12: damaged, passphrase: "open")
+        }
     }
+
+    /// Made with `openssl pkcs12 -export -nokeys`.
+    @Test func `a PKCS 12 file without a key is refused`() throws {
+        let file = try #require(Data(base64Encoded: Self.withoutKey, options: .ignoreUnknownCharacters))
+        let error = #expect(throws: APNsError.self) { try APNsCertificate(p12: Array(file), passphrase: "open") }
+        #expect(error?.message.contains("private key") == true)
+    }
+
+    private static let withoutKey = """
+        MIIClwIBAzCCAk0GCSqGSIb3DQEHAaCCAj4EggI6MIICNjCCAjIGCSqGSIb3DQEHBqCCAiMwggIfAgEAMIICGAYJKoZIhvcNAQcB
+        MFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAjGe0OshInBGQICCAAwDAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEKGQ
+        hfPDhDeCSRn1d4zoQcqAggGwRJTnLZWlZhVRnS3kAi092L8JGDxvZ9XoJZCisrD7m0+l+ZtSLNYBTaAIk9+b4dBTqGNjC4pEGTq5
+        Gve0x5oS5We95FUkbJmlrlY0EUGNG0DXEnwrAdTGS+gcrr/5momBquF07UqaJssuS2WFdMwo32ftcSBGseQORgfewSMbISFwxBfE
+        ia4uOycn8/eLGOqiT3oMxFEXRREzLjHrm6Ogo/6DfDJ5CJF+2S5q2OiwPPHbR629XxcX/yv51ealfJ7qavCY7Uvqvmawp7I4FeLN
+        2wsrNvt8cdg1+cjnN0idGsxS7o5c0kaX/T03laxmrK78WZkjtJgulTK8lIwto6Dh6lmViWqElKFrg9EypMJbXgE8jpGcJ2nT97CA
+        c18guJUBs4GiDqck5bBCwSqMUgvmi+RRW4/wHDT9+WQlvFsKadqH2d+fLJtsMoLkRAZFjixUXddgqNwrHNBVRklWCY6CEzdT9Ml0
+        kplNqF7NK5lGAeEPpFIFFFV9EkPglmLhxOgKHy4IQ9iqYUq1KjglVpZmyK+cfG+1e5hhj65TztVEd9l5idS9OpQbR6A5V3z/QHRc
+        MEEwMTANBglghkgBZQMEAgEFAAQguwfqJqpjmj8PEraiv9T6+qMZyDSXXk8ZwQPtt8EaI3oECOSWaSV5GmmdAgIIAA==
+        """
 
     @Test func `PEM opens, and an expired certificate is refused when the client is made`() throws {
         let (certificate, key) = try TestCertificates().issue(from: -5000, until: -1000)

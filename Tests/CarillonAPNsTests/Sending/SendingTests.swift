@@ -1,6 +1,8 @@
 import CarillonAPNs
 import Foundation
+import Logging
 import NIOHTTP2
+import ServiceLifecycle
 import Synchronization
 import Testing
 
@@ -441,6 +443,46 @@ struct SendingTests {
         #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
         #expect(stage.server.requests.map(\.connection) == [1, 2])
         #expect(Set(stage.server.requests.compactMap { $0.headers["authorization"] }).count == 2)
+        try await stage.end()
+    }
+
+    @Test func `a topic that a connection does not know is tried on a new one`() async throws {
+        let stage = try await Stage { connection, request in
+            if connection.number == 1, request.headers["apns-topic"] == "com.example.new" {
+                connection.reject(request, 400, "TopicDisallowed")
+            } else {
+                connection.accept(request)
+            }
+        }
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(try await stage.client.send(.alert("Hi").bundleID("com.example.new"), to: Samples.token).isAccepted)
+        #expect(stage.server.requests.map(\.connection) == [1, 1, 2])
+        try await stage.end()
+    }
+
+    @Test func `the service group ends the client when what it took is answered`() async throws {
+        let stage = try await Stage()
+        let group = ServiceGroup(services: [stage.client], logger: Logger(label: "test"))
+        let run = Task { try await group.run() }
+        try await eventually { stage.server.connections.count == 1 }
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        await group.triggerGracefulShutdown()
+        try await run.value
+        let error = await #expect(throws: APNsError.self) {
+            try await stage.client.send(.alert("Hi"), to: Samples.token)
+        }
+        #expect(error?.code == .shutDown)
+        try await stage.server.close()
+    }
+
+    @Test func `each push that is over is told to the trace`() async throws {
+        let outcomes = Mutex<[String]>([])
+        let stage = try await Stage(configure: { $0.trace = { trace in outcomes.withLock { $0.append(trace.outcome) } } }) {
+            $1.stream == 1 ? $0.accept($1) : $0.reject($1, 410, "Unregistered")
+        }
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).rejection?.kind == .deadToken)
+        #expect(outcomes.withLock { $0 } == ["accepted", "Unregistered"])
         try await stage.end()
     }
 

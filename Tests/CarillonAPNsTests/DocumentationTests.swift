@@ -1,0 +1,61 @@
+import CarillonAPNs
+import Foundation
+import Testing
+
+/// The code of the documentation, so that it goes on compiling.
+struct DocumentationTests {
+    struct Install: APNsRecipient {
+        let user: Int
+        let deviceToken: String
+        let environment: APNsEnvironment?
+    }
+
+    struct MatchState: Encodable {
+        var home: Int
+        var away: Int
+    }
+
+    @Test func `the first lines work against any server`() async throws {
+        let stage = try await Stage()
+        let client = stage.client
+        let deviceToken = Samples.token
+        let response = try await client.send(.alert(title: "Kettle", body: "The water boils."), to: deviceToken)
+        switch response.outcome {
+        case .accepted: break
+        case .rejected(let rejection):
+            switch rejection.kind {
+            case .deadToken: print("forget the token; it is invalid since", rejection.invalidSince ?? .now)
+            case .fixRequest, .fixCredentials: print("our mistake:", rejection)
+            case .slowDown, .tryLater, .unknown: print("later:", rejection)
+            }
+        }
+        #expect(response.isAccepted)
+        let installs = [Install(user: 1, deviceToken: deviceToken, environment: nil)]
+        for await result in try client.send(.alert("Hello"), to: installs) where result.isAccepted {
+            #expect(result.recipient.user == 1)
+        }
+        try await stage.end()
+    }
+
+    @Test func `files are asked for where the documentation says`() {
+        #expect(throws: APNsError.self) {
+            try APNsClient(
+                .init(
+                    credentials: .token(p8: "AuthKey.p8", keyID: "ABC1234567", teamID: "DEF1234567"),
+                    bundleID: "com.example.app"))
+        }
+        #expect(throws: APNsError.self) { try APNsCertificate(p12Path: "push.p12", passphrase: "secret") }
+    }
+
+    @Test func `activities are made as the documentation says`() {
+        let start = APNsNotification.startLiveActivity(
+            attributesType: "MatchAttributes", attributes: ["team": "Home"], contentState: MatchState(home: 0, away: 0),
+            updates: .token
+        ).title("Kick-off")
+        let update = APNsNotification.updateLiveActivity(contentState: MatchState(home: 1, away: 0))
+        let end = APNsNotification.endLiveActivity(contentState: MatchState(home: 1, away: 0), dismissalDate: .now + 600)
+        for (notification, event) in [(start, "start"), (update, "update"), (end, "end")] {
+            #expect(notification.jsonString.contains(#""event":"\#(event)""#))
+        }
+    }
+}
