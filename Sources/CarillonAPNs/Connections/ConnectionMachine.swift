@@ -120,8 +120,6 @@ struct ConnectionMachine {
     /// Whether bytes wait for the connection's window.
     var isBlockedByWindow: Bool { sendWindow <= 0 }
 
-    var isIdle: Bool { streams.isEmpty }
-
     mutating func takeEvents() -> [Event] {
         guard !events.isEmpty else { return [] }
         defer { events.removeAll(keepingCapacity: true) }

@@ -2,6 +2,7 @@ import NIOCore
 import NIOExtras
 import NIOHTTP1
 import NIOPosix
+import NIOSOCKS
 import NIOSSL
 
 /// Opens sockets to one host: through a proxy if there is one, with TLS, speaking HTTP/2.
@@ -13,7 +14,7 @@ struct ConnectionOpener: Sendable {
     let timeout: Duration
 
     func open(on loop: any EventLoop, handler: ConnectionHandler) -> EventLoopFuture<any NIOCore.Channel> {
-        let target = proxy.map { (host: $0.host, port: $0.port) } ?? (host: address.host, port: address.port)
+        let target = proxy?.address ?? (host: address.host, port: address.port)
         let limit = TimeAmount(timeout)
         // The handler is only touched on the loop that the channel runs on.
         let bound = NIOLoopBound(handler, eventLoop: loop)
@@ -28,11 +29,16 @@ struct ConnectionOpener: Sendable {
             .flatMap { channel in
                 do {
                     let pipeline = channel.pipeline.syncOperations
-                    guard let proxy else {
-                        try addProtocols(to: pipeline, bound.value)
-                        return loop.makeSucceededFuture(channel)
+                    switch proxy {
+                    case .http(_, _, let authorization):
+                        return try connectByHTTP(channel, authorization, bound)
+                    case .socks:
+                        // It keeps what is written until the proxy has connected.
+                        try pipeline.addHandler(SOCKSClientHandler(targetAddress: socksTarget))
+                    case nil: break
                     }
-                    return try connect(through: proxy, channel, bound)
+                    try addProtocols(to: pipeline, bound.value)
+                    return loop.makeSucceededFuture(channel)
                 } catch {
                     channel.close(promise: nil)
                     return loop.makeFailedFuture(error)
@@ -49,18 +55,21 @@ struct ConnectionOpener: Sendable {
         try pipeline.addHandler(handler)
     }
 
+    private var ipAddress: SocketAddress? { try? SocketAddress(ipAddress: address.host, port: address.port) }
+
     /// Without a name, the certificate must be made out to the address itself.
-    private var serverName: String? {
-        let isIPAddress = (try? SocketAddress(ipAddress: address.host, port: address.port)) != nil
-        return isIPAddress ? nil : address.host
+    private var serverName: String? { ipAddress == nil ? address.host : nil }
+
+    private var socksTarget: SOCKSAddress {
+        ipAddress.map { .address($0) } ?? .domain(address.host, port: address.port)
     }
 
-    private func connect(
-        through proxy: APNsClient.Proxy, _ channel: any NIOCore.Channel, _ handler: NIOLoopBound<ConnectionHandler>
+    private func connectByHTTP(
+        _ channel: any NIOCore.Channel, _ authorization: String?, _ handler: NIOLoopBound<ConnectionHandler>
     ) throws -> EventLoopFuture<any NIOCore.Channel> {
         let answered = channel.eventLoop.makePromise(of: Void.self)
         var headers = HTTPHeaders()
-        if let authorization = proxy.authorization { headers.add(name: "Proxy-Authorization", value: authorization) }
+        if let authorization { headers.add(name: "Proxy-Authorization", value: authorization) }
         let pipeline = channel.pipeline.syncOperations
         let encoder = HTTPRequestEncoder()
         let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes))

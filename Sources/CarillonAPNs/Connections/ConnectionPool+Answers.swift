@@ -26,7 +26,7 @@ extension ConnectionPool {
             case .ended(let fault):
                 logger.debug("connection ended", metadata: ["connection": "\(link.id.number)", "why": "\(fault.detail)"])
                 machine.draining(link.id, isRetired: fault.kind == .retired)
-                if !link.hasAnswered, fault.kind != .retired {
+                if !link.hasAnswered, fault.kind != .retired, !(isConnectFaultLasting && fault.kind == .closed) {
                     connectFault = APNsError(.connectionFailed, "\(opener.address.host): \(fault.detail)")
                     isConnectFaultLasting = fault.kind == .protocolViolated
                 }
@@ -61,10 +61,12 @@ extension ConnectionPool {
         default: break
         }
         let attempt = APNsRetryPolicy.Attempt(number: pending.answers, rejection: rejection)
-        if let delay = options.policy.delay(attempt), pending.waited + delay <= options.policy.patience {
+        if !isShutDown, let delay = options.policy.delay(attempt), pending.waited + delay <= options.policy.patience {
             let jittered = delay + delay / 10 * Double.random(in: 0...1)
             slots[slot]?.place = .delayed(until: now + jittered)
             slots[slot]?.waited += delay
+            slots[slot]?.deadline = pending.deadline + jittered
+            slots[slot]?.refusal = answer
             metrics.retried()
             return
         }
@@ -97,9 +99,12 @@ extension ConnectionPool {
 
     private func lost(_ push: PushID, mayHaveBeenProcessed: Bool, _ detail: String) {
         guard let pending = pending(push) else { return }
-        if pending.lostCount < options.policy.resendsOfUnknownFate || (!mayHaveBeenProcessed && pending.lostCount < 3) {
-            if mayHaveBeenProcessed { slots[Int(push.slot)]?.lostCount += 1 }
-            slots[Int(push.slot)]?.returns += 1
+        if !mayHaveBeenProcessed, pending.resets < 3 {
+            slots[Int(push.slot)]?.resets += 1
+            return again(push)
+        }
+        if mayHaveBeenProcessed, pending.lostCount < options.policy.resendsOfUnknownFate {
+            slots[Int(push.slot)]?.lostCount += 1
             return again(push)
         }
         finish(

@@ -1,6 +1,5 @@
 import Logging
 import NIOCore
-import NIOSSL
 
 /// What becomes of connections.
 extension ConnectionPool {
@@ -64,6 +63,10 @@ extension ConnectionPool {
         if link.channel == nil {
             fail(link, ConnectionFault(.closed, "The connection could not be opened."), error)
         } else {
+            // With TLS 1.3 a server judges the client's certificate when the client thinks that all is done.
+            if let error, !link.hasAnswered, ConnectFailure.isAboutOwnCertificate(error) {
+                noteConnectFailure(ConnectFailure(error, to: opener))
+            }
             link.machine.closed(error.map { "The connection broke: \($0)" } ?? "The service closed the connection.")
             touch(link)
         }
@@ -76,11 +79,16 @@ extension ConnectionPool {
         link.socket?.close(promise: nil)
         machine.ended(link.id, time.now(), random: .random(in: 0...1))
         guard fault.kind != .retired else { return }
-        let description = ConnectFailure.describe(error ?? fault, address: opener.address)
-        connectFault = description.error
-        isConnectFaultLasting = description.isLasting
+        noteConnectFailure(ConnectFailure(error ?? fault, to: opener))
         metrics.connectFailed()
-        logger.warning("cannot connect", metadata: ["host": "\(opener.address.host)", "error": "\(description.error)"])
+        if let connectFault {
+            logger.warning("cannot connect", metadata: ["host": "\(opener.address.host)", "error": "\(connectFault)"])
+        }
+    }
+
+    private func noteConnectFailure(_ failure: ConnectFailure) {
+        connectFault = failure.error
+        isConnectFaultLasting = failure.isLasting
     }
 
     /// Gives up attempts that take too long.
@@ -100,44 +108,14 @@ extension ConnectionPool {
     }
 
     func timeoutError(of pending: Pending) -> APNsError {
-        if case .queued = pending.place {
-            if let connectFault { return connectFault }
-            return APNsError(
-                .timedOut, "The push found no free connection within \(pending.submission.timeout); it was not sent.")
-        }
-        return APNsError(.timedOut, "The service did not answer within \(pending.submission.timeout).")
-    }
-}
-
-/// Says in plain words why a host cannot be talked to.
-enum ConnectFailure {
-    static func describe(
-        _ cause: any Error, address: APNsEnvironment.Address
-    ) -> (error: APNsError, isLasting: Bool) {
-        let host = "\(address.host):\(address.port)"
-        if let fault = cause as? ConnectFault, fault == .notHTTP2 {
-            return (APNsError(.connectionFailed, "\(host) does not speak HTTP/2 (ALPN h2); is it the right host?"), true)
-        }
-        if let error = cause as? NIOSSLError, case .handshakeFailed = error {
-            let detail = String(describing: error)
-            let sentence =
-                detail.contains("CERTIFICATE_VERIFY_FAILED")
-                ? "the certificate of \(host) is not trusted; set the client's trustRoots to its authority, if it is yours."
-                : "TLS with \(host) failed."
-            return (
-                APNsError(.connectionFailed, sentence.prefix(1).uppercased() + sentence.dropFirst(), cause: cause),
-                detail.contains("CERTIFICATE")
-            )
-        }
-        if cause is NIOSSLExtraError {
-            return (
-                APNsError(.connectionFailed, "The certificate of \(host) is made out to another name.", cause: cause), true
-            )
-        }
-        if let fault = cause as? ConnectionFault {
-            return (APNsError(.connectionFailed, "\(host): \(fault.detail)"), false)
-        }
-        return (APNsError(.connectionFailed, "\(host) cannot be reached.", cause: cause), false)
+        let timeout = pending.submission.timeout
+        if case .stream = pending.place { return APNsError(.timedOut, "The service did not answer within \(timeout).") }
+        if let connectFault { return connectFault }
+        return APNsError(
+            .timedOut,
+            pending.returns > 0
+                ? "The service refused the push's stream \(pending.returns) times within \(timeout), and did not process it."
+                : "The push found no free connection within \(timeout); it was not sent.")
     }
 }
 

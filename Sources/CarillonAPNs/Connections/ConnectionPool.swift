@@ -52,7 +52,10 @@ final class ConnectionPool: @unchecked Sendable {
         var place = Place.queued
         var answers = 0
         var returns = 0
+        var resets = 0
         var lostCount = 0
+        /// The refusal after which it waits to be sent again.
+        var refusal: RawAnswer?
         var renewals = 0
         var moves = 0
         var waited = Duration.zero
@@ -104,7 +107,7 @@ final class ConnectionPool: @unchecked Sendable {
     /// Whether the fault is one that another attempt will meet too.
     var isConnectFaultLasting = false
     var lastReplacement: Moment?
-    private var isShutDown = false
+    private(set) var isShutDown = false
     private var isInTurn = false
 
     init(
@@ -223,7 +226,7 @@ final class ConnectionPool: @unchecked Sendable {
             let now = time.now()
             for submission in submissions { take(submission, now) }
         }
-        for number in cancellations { withdraw(number) }
+        if !cancellations.isEmpty { withdraw(Set(cancellations)) }
         for command in commands { obey(command) }
         endTurn()
         if !ticksFast, pendingCount > 0 || !links.isEmpty { scheduleTick() }
@@ -243,9 +246,10 @@ final class ConnectionPool: @unchecked Sendable {
         machine.enqueued(PushID(slot: slot, generation: generations[Int(slot)]))
     }
 
-    private func withdraw(_ number: UInt64) {
-        guard let slot = slots.firstIndex(where: { $0?.submission.number == number }) else { return }
-        withdraw(slot)
+    private func withdraw(_ numbers: Set<UInt64>) {
+        for slot in slots.indices {
+            if let number = slots[slot]?.submission.number, numbers.contains(number) { withdraw(slot) }
+        }
     }
 
     private func withdraw(_ slot: Int) {
@@ -293,7 +297,15 @@ final class ConnectionPool: @unchecked Sendable {
         case .shutDown(let drains, let continuation):
             isShutDown = true
             if let continuation { closings.append(continuation) }
-            if !drains { abandonAll() }
+            if drains { settleDelayed() } else { abandonAll() }
+        }
+    }
+
+    /// What would be sent again later has its refusal for an answer.
+    private func settleDelayed() {
+        for slot in slots.indices {
+            guard case .delayed? = slots[slot]?.place, let refusal = slots[slot]?.refusal else { continue }
+            finish(PushID(slot: UInt32(slot), generation: generations[slot]), .success(refusal))
         }
     }
 
@@ -461,13 +473,11 @@ final class ConnectionPool: @unchecked Sendable {
         for slot in slots.indices {
             guard let pending = slots[slot] else { continue }
             let push = PushID(slot: UInt32(slot), generation: generations[slot])
-            if case .delayed(let until) = pending.place {
-                guard until <= now else { continue }
-                slots[slot]?.place = .queued
-                slots[slot]?.deadline = now + pending.submission.timeout
-                machine.enqueued(push)
-            } else if pending.deadline <= now {
+            if pending.deadline <= now {
                 giveUp(push, timeoutError(of: pending), countsAsTimeout: true)
+            } else if case .delayed(let until) = pending.place, until <= now {
+                slots[slot]?.place = .queued
+                machine.enqueued(push)
             }
         }
         for link in links where link.channel != nil {

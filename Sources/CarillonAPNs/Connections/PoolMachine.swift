@@ -51,6 +51,8 @@ struct PoolMachine {
     private(set) var connections: [Connection] = []
     private(set) var schedule = ReconnectSchedule()
     private var queue = CircularBuffer<PushID>()
+    /// Those in the queue that were given up; they are passed over when their turn comes.
+    private var givenUp: Set<PushID> = []
     private var actions: [Action] = []
     private var nextConnection = 0
     private var isWarm = false
@@ -59,8 +61,7 @@ struct PoolMachine {
 
     init(options: Options) { self.options = options }
 
-    var queued: Int { queue.count }
-    var isIdle: Bool { queue.isEmpty && connections.allSatisfy { $0.inFlight == 0 } }
+    var queued: Int { queue.count - givenUp.count }
 
     /// Whether a connection is wanted that the schedule does not allow yet.
     var isWaitingToConnect: Bool { isWarm && !isShutDown && connections.count < options.minimum }
@@ -82,18 +83,22 @@ struct PoolMachine {
 
     /// Empties the queue: nothing that waits can be sent.
     mutating func takeQueue() -> [PushID] {
-        defer { queue.removeAll() }
-        return Array(queue)
+        defer {
+            queue.removeAll()
+            givenUp = []
+        }
+        return queue.filter { !givenUp.contains($0) }
     }
 
     /// Takes a push that was given up out of the queue.
     mutating func removed(_ push: PushID) {
-        if let index = queue.firstIndex(of: push) { queue.remove(at: index) }
+        givenUp.insert(push)
+        if queued == 0 { _ = takeQueue() }
     }
 
     /// The next push and where it goes; nil when nothing waits or nothing is free.
     mutating func nextAssignment() -> (push: PushID, connection: ConnectionID)? {
-        guard !queue.isEmpty else { return nil }
+        guard queued > 0 else { return nil }
         var best: Int?
         for index in connections.indices where connections[index].free > 0 && connections[index].phase == .open {
             if let known = best, connections[known].inFlight <= connections[index].inFlight { continue }
@@ -102,13 +107,15 @@ struct PoolMachine {
         guard let best else { return nil }
         connections[best].free -= 1
         connections[best].inFlight += 1
-        return (queue.removeFirst(), connections[best].id)
+        var push = queue.removeFirst()
+        while !givenUp.isEmpty, givenUp.remove(push) != nil { push = queue.removeFirst() }
+        return (push, connections[best].id)
     }
 
     /// Everything was assigned that could be: remembers since when pushes wait because all is full.
     mutating func noteFullness(_ now: Moment) {
         let open = connections.filter { $0.phase == .open }
-        let isFull = !queue.isEmpty && !open.isEmpty && open.allSatisfy { $0.free == 0 && $0.isProven }
+        let isFull = queued > 0 && !open.isEmpty && open.allSatisfy { $0.free == 0 && $0.isProven }
         if !isFull { fullSince = nil } else if fullSince == nil { fullSince = now }
     }
 
@@ -172,12 +179,12 @@ struct PoolMachine {
     /// Time passed, or something changed: says what to open and what to retire.
     mutating func timePassed(_ now: Moment) {
         guard !isShutDown else { return }
-        if !queue.isEmpty { isWarm = true }
+        if queued > 0 { isWarm = true }
         let open = connections.filter { $0.phase == .open }
         let opening = connections.count { $0.phase == .opening }
         let active = open.count + opening
         if schedule.allows(now) {
-            var wanted = isWarm ? max(options.minimum, queue.isEmpty ? 0 : 1) : 0
+            var wanted = isWarm ? max(options.minimum, queued == 0 ? 0 : 1) : 0
             if let fullSince, opening == 0, now - fullSince >= options.growsAfter {
                 wanted = max(wanted, active + 1)
                 self.fullSince = nil

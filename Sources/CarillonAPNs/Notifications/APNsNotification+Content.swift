@@ -109,8 +109,12 @@ extension APNsNotification {
     }
 
     /// A key of the app's own whose value is JSON already; it is put into the payload as it is.
+    ///
+    /// A text that is not one JSON value is reported when the notification is sent.
     public func custom(_ key: String, json: String) -> Self {
-        setting(CustomField(key: key, value: JSONFragment(bytes: Array(json.utf8))))
+        let bytes = Array(json.utf8)
+        guard JSONSyntax.holds(bytes) else { return setting(CustomField(key: key, fault: "it is not JSON.")) }
+        return setting(CustomField(key: key, value: JSONFragment(bytes: bytes)))
     }
 
     private func setting(_ field: CustomField) -> Self {

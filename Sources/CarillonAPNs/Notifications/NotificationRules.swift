@@ -65,7 +65,6 @@ enum NotificationRules {
                 throw refuse("The custom key \"mdm\" is set by the factory already.")
             }
             if let fault = field.fault { throw refuse("The custom key \"\(field.key)\" cannot be encoded: \(fault)") }
-            guard field.value?.bytes.isEmpty == false else { throw refuse("The custom key \"\(field.key)\" has no JSON.") }
         }
         if let badge = notification.badge, badge < 0 { throw refuse("The badge \(badge) is below 0.") }
         if let volume = notification.sound?.volume, !(0...1).contains(volume) {

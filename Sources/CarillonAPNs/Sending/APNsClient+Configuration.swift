@@ -23,7 +23,7 @@ extension APNsClient {
         public var retryPolicy: APNsRetryPolicy = .standard
         /// How many connections there are and how they are kept.
         public var pool = Pool()
-        /// A proxy that connects onward by HTTP CONNECT.
+        /// A proxy that connects onward to the service.
         public var proxy: Proxy?
         /// PEM text of the authorities that are believed instead of the system's.
         public var trustRoots: String?
@@ -70,20 +70,18 @@ extension APNsClient {
         public init() {}
     }
 
-    /// An HTTP proxy.
-    public struct Proxy: Hashable, Sendable {
-        /// The proxy's name or address.
-        public var host: String
-        /// The proxy's port.
-        public var port: Int
-        /// The value of `Proxy-Authorization`, for instance `Basic dXNlcjpwYXNz`.
-        public var authorization: String?
+    /// A proxy, which resolves the service's name and connects to it; what it passes on is encrypted for the service.
+    public enum Proxy: Hashable, Sendable {
+        /// HTTP CONNECT (RFC 9110 section 9.3.6). The authorization is the value of `Proxy-Authorization`, for instance
+        /// `Basic dXNlcjpwYXNz`.
+        case http(host: String, port: Int, authorization: String? = nil)
+        /// SOCKS 5 (RFC 1928) without authentication.
+        case socks(host: String, port: Int)
 
-        /// A proxy.
-        public init(host: String, port: Int, authorization: String? = nil) {
-            self.host = host
-            self.port = port
-            self.authorization = authorization
+        var address: (host: String, port: Int) {
+            switch self {
+            case .http(let host, let port, _), .socks(let host, let port): (host, port)
+            }
         }
     }
 
@@ -119,6 +117,11 @@ extension APNsClient.Configuration {
                 "bundleID must be printable ASCII without spaces, like com.example.app."
             ),
             (!environment.push.host.isEmpty, "environment has no host."),
+            (environment.push.host.utf8.count <= 253, "environment has a host of more than 253 bytes."),
+            (
+                proxy.map { !$0.address.host.isEmpty && (1...65_535).contains($0.address.port) } ?? true,
+                "proxy needs a host, and a port from 1 to 65535."
+            ),
             ((1...65_535).contains(environment.push.port), "environment has port \(environment.push.port)."),
         ]
         for (holds, sentence) in rules where !holds { throw APNsError(.configurationInvalid, sentence) }

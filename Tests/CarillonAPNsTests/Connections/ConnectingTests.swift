@@ -1,7 +1,4 @@
 import CarillonAPNs
-import NIOCore
-import NIOPosix
-import Synchronization
 import Testing
 
 /// What happens before the first push: names, TLS, proxies, and hosts that are not what they should be.
@@ -72,14 +69,14 @@ struct ConnectingTests {
         let stage = try await Stage()
         let proxy = try await ConnectProxy(allows: allows)
         var configuration = stage.client.configuration
-        configuration.proxy = APNsClient.Proxy(host: "127.0.0.1", port: proxy.port, authorization: "Basic dTpw")
-        configuration.timeout = .seconds(allows ? 20 : 1)
+        configuration.proxy = .http(host: "127.0.0.1", port: proxy.port, authorization: "Basic dTpw")
         let client = try APNsClient(configuration)
         if allows {
             #expect(try await client.send(.alert("Hi"), to: Samples.token).isAccepted)
         } else {
-            let error = await #expect(throws: APNsError.self) { try await client.send(.alert("Hi"), to: Samples.token) }
+            let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
             #expect(error?.code == .connectionFailed)
+            #expect(error?.message.contains("proxy does not connect") == true, "\(error?.message ?? "")")
         }
         #expect(proxy.head.contains("CONNECT localhost:\(stage.server.port) HTTP/1.1"))
         #expect(proxy.head.contains("Proxy-Authorization: Basic dTpw"))
@@ -88,11 +85,57 @@ struct ConnectingTests {
         try await proxy.close()
     }
 
+    @Test(arguments: [true, false]) func `a SOCKS proxy connects onward, or says why not`(allows: Bool) async throws {
+        let stage = try await Stage()
+        let proxy = try await SocksProxy(allows: allows)
+        var configuration = stage.client.configuration
+        configuration.proxy = .socks(host: "127.0.0.1", port: proxy.port)
+        let client = try APNsClient(configuration)
+        if allows {
+            #expect(try await client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        } else {
+            let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
+            #expect(error?.message.contains("proxy does not connect") == true, "\(error?.message ?? "")")
+        }
+        // The proxy resolves the name.
+        #expect(proxy.targets == ["localhost:\(stage.server.port)"])
+        await client.shutDown(drains: false)
+        try await stage.end()
+        try await proxy.close()
+    }
+
+    @Test func `a service that wants a certificate, and gets none, says so at once`() async throws {
+        let certificates = try TestCertificates()
+        let server = try await ScriptedServer(tls: certificates.serverContext(demandsClient: true)) { $0.accept($1) }
+        let client = try Self.client(server.port, certificates)
+        let start = ContinuousClock.now
+        let error = await #expect(throws: APNsError.self) { try await client.send(.alert("Hi"), to: Samples.token) }
+        #expect(error?.code == .connectionFailed)
+        #expect(error?.message.contains("client's certificate") == true, "\(error?.message ?? "")")
+        #expect(ContinuousClock.now - start < .seconds(5))
+        await client.shutDown(drains: false)
+        try await server.close()
+    }
+
+    @Test(arguments: [
+        ("no-such-host.invalid", 443, "No address was found for no-such-host.invalid"),
+        ("127.0.0.1", 1, "refuses connections"),
+    ])
+    func `an unreachable host is said in words that help`(host: String, port: Int, words: String) async throws {
+        let client = try APNsClient(
+            .init(credentials: try Samples.credentials(), environment: .custom(host: host, port: port)))
+        let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
+        #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
+        await client.shutDown()
+    }
+
     @Test func `settings that cannot work are refused with their name`() throws {
         for (change, name): (@Sendable (inout APNsClient.Configuration) -> Void, String) in [
             ({ $0.timeout = .zero }, "timeout"), ({ $0.queueLimit = 0 }, "queueLimit"),
             ({ $0.pool.minimum = 9 }, "pool.maximum"), ({ $0.trustRoots = "x" }, "trustRoots"),
             ({ $0.bundleID = "" }, "bundleID"), ({ $0.batchWindow = 0 }, "batchWindow"),
+            ({ $0.proxy = .socks(host: "", port: 1080) }, "proxy"),
+            ({ $0.environment = .custom(host: String(repeating: "x", count: 254), port: 1) }, "host"),
         ] {
             var configuration = APNsClient.Configuration(credentials: try Samples.credentials())
             change(&configuration)
@@ -111,98 +154,4 @@ struct ConnectingTests {
         configuration.trustRoots = certificates.authorityPEM
         return try APNsClient(configuration)
     }
-}
-
-/// A proxy that knows CONNECT alone.
-final class ConnectProxy: Sendable {
-    let port: Int
-    private let listener: any NIOCore.Channel
-    private let headBox: HeadBox
-
-    var head: String { headBox.text.withLock { $0 } }
-
-    init(allows: Bool) async throws {
-        let head = HeadBox()
-        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(ProxyHandler(allows: allows, head: head))
-                }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        port = listener.localAddress?.port ?? 0
-        headBox = head
-    }
-
-    func close() async throws { try await listener.close() }
-}
-
-final class HeadBox: Sendable {
-    let text = Mutex("")
-}
-
-private final class ProxyHandler: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
-
-    private let allows: Bool
-    private let head: HeadBox
-    private var onward: (any NIOCore.Channel)?
-    private var hasHead = false
-
-    init(allows: Bool, head: HeadBox) {
-        self.allows = allows
-        self.head = head
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let bytes = unwrapInboundIn(data)
-        if let onward {
-            onward.writeAndFlush(bytes, promise: nil)
-            return
-        }
-        guard !hasHead else { return }
-        let text = head.text.withLock { text in
-            text += String(buffer: bytes)
-            return text
-        }
-        guard text.contains("\r\n\r\n") else { return }
-        hasHead = true
-        guard allows, let target = text.split(separator: " ").dropFirst().first?.split(separator: ":").last,
-            let port = Int(target)
-        else {
-            context.writeAndFlush(
-                wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")), promise: nil)
-            return
-        }
-        let back = context.channel
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        ClientBootstrap(group: context.eventLoop)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(RelayHandler(back: back))
-                }
-            }
-            .connect(host: "localhost", port: port)
-            .whenSuccess { channel in
-                bound.value.onward = channel
-                back.writeAndFlush(ByteBuffer(string: "HTTP/1.1 200 OK\r\n\r\n"), promise: nil)
-            }
-    }
-
-    func channelInactive(context: ChannelHandlerContext) { onward?.close(promise: nil) }
-}
-
-private final class RelayHandler: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-
-    private let back: any NIOCore.Channel
-
-    init(back: any NIOCore.Channel) { self.back = back }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        back.writeAndFlush(unwrapInboundIn(data), promise: nil)
-    }
-
-    func channelInactive(context: ChannelHandlerContext) { back.close(promise: nil) }
 }

@@ -62,6 +62,20 @@ struct PoolMachineTests {
         #expect((1...3).compactMap { _ in pool.nextAssignment()?.push } == [1, 2, 5].map(Self.push))
     }
 
+    @Test func `what was given up while it waited is passed over, and counts no more`() {
+        var pool = Self.pool()
+        for number in 1...6 { pool.enqueued(Self.push(number)) }
+        pool.timePassed(Self.start)
+        Self.ready(&pool, 1, free: 9)
+        for number in [1, 2, 4, 6] { pool.removed(Self.push(number)) }
+        #expect(pool.queued == 2)
+        #expect((1...6).compactMap { _ in pool.nextAssignment()?.push } == [3, 5].map(Self.push))
+        pool.enqueued(Self.push(7))
+        pool.removed(Self.push(7))
+        #expect(pool.queued == 0)
+        #expect(pool.takeQueue().isEmpty)
+    }
+
     @Test func `a pool that is full for a while grows by one at a time, to its maximum`() {
         var pool = Self.pool(maximum: 3)
         for number in 1...100 { pool.enqueued(Self.push(number)) }

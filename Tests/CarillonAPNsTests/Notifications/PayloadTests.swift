@@ -110,6 +110,32 @@ struct PayloadTests {
         }
     }
 
+    @Test(arguments: [
+        "1", "-0.5e+3", "\"a\\u00e9\\n\"", "{}", " { \"a\" : [ 1 , { } , null ] } ", "true", "[[],{\"x\":false}]",
+    ])
+    func `JSON of the caller's own is taken`(text: String) throws {
+        #expect(JSONSyntax.holds(Array(text.utf8)))
+        _ = try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)
+    }
+
+    @Test(arguments: [
+        "", " ", "01", "1.", ".5", "1e", "-", "+1", "nul", "truex", "{\"a\":1,}", "[1,]", "{a:1}", "{\"a\" 1}", "\"a",
+        "\"\\x\"",
+        "\"\\u12\"", "\"a\nb\"", "1 2", "}", "[", String(repeating: "[", count: 200),
+    ])
+    func `what is not JSON is not taken`(text: String) { #expect(!JSONSyntax.holds(Array(text.utf8))) }
+
+    @Test func `random bytes are never taken for JSON that Foundation cannot read`() {
+        let alphabet = Array("{}[]\",:01e-.tn\\u ".utf8)
+        for _ in 0..<20_000 {
+            let bytes = (0..<Int.random(in: 1...12)).compactMap { _ in alphabet.randomElement() }
+            guard JSONSyntax.holds(bytes) else { continue }
+            #expect(throws: Never.self, "\(String(decoding: bytes, as: UTF8.self))") {
+                try JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)
+            }
+        }
+    }
+
     @Test func `the encoded payload is what is shown`() throws {
         let notification = APNsNotification.alert(title: "T").custom("k", [1, 2, 3])
         let prepared = try PreparedNotification(

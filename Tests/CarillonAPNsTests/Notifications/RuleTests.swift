@@ -70,6 +70,7 @@ struct RuleTests {
         (.alert("x").topic(""), "topic"),
         (.alert("x").custom("aps", 1), "aps"),
         (.alert("x").custom("f", Double.nan), "cannot be encoded"),
+        (.alert("x").custom("f", json: "{\"a\":01}"), "not JSON"),
         (.alert("x").badge(-1), "badge"),
         (.alert("x").criticalSound(volume: 1.5), "volume"),
         (.alert("x").relevanceScore(1.5), "relevance"),

@@ -1,0 +1,90 @@
+import NIOCore
+import NIOExtras
+import NIOPosix
+import NIOSOCKS
+import NIOSSL
+
+/// Why a host cannot be talked to, in plain words, with what to do about it.
+struct ConnectFailure {
+    let error: APNsError
+    /// Whether another attempt would meet it, too, so that nothing need wait for one.
+    let isLasting: Bool
+
+    init(_ cause: any Error, to opener: ConnectionOpener) {
+        let host = "\(opener.address.host):\(opener.address.port)"
+        let (sentence, isLasting) = Self.explain(cause, host, opener)
+        error = APNsError(.connectionFailed, sentence, cause: cause is ConnectionFault ? nil : cause)
+        self.isLasting = isLasting
+    }
+
+    private static func explain(_ cause: any Error, _ host: String, _ opener: ConnectionOpener) -> (String, Bool) {
+        switch cause {
+        case ConnectFault.notHTTP2:
+            return ("\(host) does not speak HTTP/2 (ALPN h2); is it the right host?", true)
+        case let fault as ConnectionFault:
+            return ("\(host): \(fault.detail)", false)
+        case is NIOSSLExtraError:
+            return ("The certificate of \(host) is made out to another name; is it the right host?", true)
+        case let error as NIOConnectionError:
+            return (unreachable(error, opener), false)
+        case is NIOHTTP1ProxyConnectHandler.Error:
+            return ("The proxy does not connect to \(host): \(cause).", false)
+        case is SOCKSError.ConnectionFailed, is SOCKSError.NoValidAuthenticationMethod, is SOCKSError.InvalidProtocolVersion:
+            return ("The proxy does not connect to \(host): \(cause).", false)
+        case ChannelError.connectTimeout: return (silent(target(opener), opener), false)
+        case let error as IOError: return (unreachable(error, target(opener), opener), false)
+        default: break
+        }
+        let detail = String(describing: cause)
+        if detail.contains("CERTIFICATE_VERIFY_FAILED") {
+            return (
+                "The certificate of \(host) is not trusted; set the client's trustRoots to its authority, if it is yours.",
+                true
+            )
+        }
+        if isAboutOwnCertificate(cause) {
+            return (
+                "\(host) does not take the client's certificate, or wants one; is it expired, revoked, or for the other environment?",
+                true
+            )
+        }
+        if cause is NIOSSLError { return ("TLS with \(host) failed; does TLS listen on that port?", false) }
+        return ("\(host) cannot be reached.", false)
+    }
+
+    /// Whether the peer ended TLS because of our certificate, or because there is none.
+    static func isAboutOwnCertificate(_ error: any Error) -> Bool {
+        let detail = String(describing: error)
+        return detail.contains("ALERT") && detail.contains("CERTIFICATE")
+    }
+
+    private static func target(_ opener: ConnectionOpener) -> String {
+        opener.proxy.map { "The proxy \($0.address.host):\($0.address.port)" }
+            ?? "\(opener.address.host):\(opener.address.port)"
+    }
+
+    private static func unreachable(_ error: NIOConnectionError, _ opener: ConnectionOpener) -> String {
+        guard let first = error.connectionErrors.first?.error else {
+            return "No address was found for \(error.host); is the name right, and can names be resolved here?"
+        }
+        if case .connectTimeout? = first as? ChannelError { return silent(target(opener), opener) }
+        guard let error = first as? IOError else { return "\(target(opener)) cannot be reached." }
+        return unreachable(error, target(opener), opener)
+    }
+
+    private static func unreachable(_ error: IOError, _ target: String, _ opener: ConnectionOpener) -> String {
+        switch error.errnoCode {
+        case ECONNREFUSED: "\(target) refuses connections; does anything listen there?"
+        case ETIMEDOUT: silent(target, opener)
+        case ENETUNREACH, EHOSTUNREACH: "There is no route to \(target); is this machine on the network?"
+        default: "\(target) cannot be reached."
+        }
+    }
+
+    private static func silent(_ target: String, _ opener: ConnectionOpener) -> String {
+        let hint =
+            opener.proxy == nil && opener.address.port == 443
+            ? " The service can be reached by port 2197, too (alternativePort)." : ""
+        return "\(target) did not answer within \(opener.timeout); is there a firewall in between?\(hint)"
+    }
+}

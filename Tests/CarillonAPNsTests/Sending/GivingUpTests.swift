@@ -1,0 +1,83 @@
+import CarillonAPNs
+import NIOHTTP2
+import Synchronization
+import Testing
+
+/// Pushes that come to no good end: each ends in time, and says whether it may have been processed.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct GivingUpTests {
+    @Test func `a service that refuses without end does not outlast the deadline`() async throws {
+        let stage = try await Stage(configure: { $0.timeout = .seconds(2) }) { connection, request in
+            connection.reset(request.stream, .refusedStream)
+        }
+        let error = await #expect(throws: APNsError.self) {
+            try await stage.client.send(.alert("Hi"), to: Samples.token)
+        }
+        #expect(error?.code == .timedOut)
+        #expect(error?.mayHaveBeenProcessed == false)
+        #expect(stage.server.requests.count > 8)
+        try await stage.end()
+    }
+
+    @Test func `a request that is reset again and again before it left whole is given up`() async throws {
+        var options = ScriptedServer.Options()
+        options.settings.append(HTTP2Setting(parameter: .initialWindowSize, value: 0))
+        let attempts = Mutex(0)
+        options.onHeaders = { connection, request in
+            attempts.withLock { $0 += 1 }
+            connection.reset(request.stream, .internalError)
+        }
+        let stage = try await Stage(options)
+        let error = await #expect(throws: APNsError.self) {
+            try await stage.client.send(.alert("Hi"), to: Samples.token)
+        }
+        #expect(error?.code == .connectionLost)
+        #expect(error?.mayHaveBeenProcessed == false)
+        #expect(attempts.withLock { $0 } == 4)
+        try await stage.end()
+    }
+
+    @Test func `tens of thousands of cancelled pushes are taken back at once`() async throws {
+        let stage = try await Stage { _, _ in }
+        try await stage.client.warmUp()
+        let count = 40_000
+        let clock = ContinuousClock()
+        let outcomes = await withTaskGroup(of: APNsError.Code?.self) { group in
+            for token in Samples.tokens(count) {
+                group.addTask {
+                    do throws(APNsError) {
+                        _ = try await stage.client.send(.alert("Hi"), to: token)
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
+            }
+            while stage.server.requests.isEmpty { await Task.yield() }
+            let start = clock.now
+            group.cancelAll()
+            var outcomes: [APNsError.Code?: Int] = [:]
+            for await code in group { outcomes[code, default: 0] += 1 }
+            #expect(clock.now - start < .seconds(5))
+            return outcomes
+        }
+        #expect(outcomes == [.cancelled: count])
+        try await stage.end()
+    }
+
+    @Test func `a draining shutdown does not wait for what the policy would send again later`() async throws {
+        let stage = try await Stage(configure: {
+            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(7200)) { _ in .seconds(3600) }
+        }) { connection, request in
+            connection.reject(request, 429, "TooManyRequests")
+        }
+        async let response = stage.client.send(.alert("Hi"), to: Samples.token)
+        try await eventually { !stage.server.requests.isEmpty }
+        try await Task.sleep(for: .milliseconds(50))
+        let start = ContinuousClock.now
+        await stage.client.shutDown(drains: true)
+        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(try await response.rejection?.reason == .tooManyRequests)
+        try await stage.end()
+    }
+}
