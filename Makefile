@@ -1,6 +1,6 @@
 # What can be done here. On Debian and Ubuntu, what is missing is installed first; on macOS nothing is.
 
-.PHONY: run test check bench test-durability setup setup-tests format lint thread-sanitizer docs clean
+.PHONY: run test check bench test-durability test-soak setup setup-tests format lint thread-sanitizer docs clean
 
 BUILD := .build/debug
 PYTHON := .venv/bin/python
@@ -33,6 +33,11 @@ bench: setup
 test-durability: setup-tests
 	swift build --product carillon
 	CARILLON_EXECUTABLE=$(CURDIR)/$(BUILD)/carillon $(PYTHON) Tests/EndToEndTests/Parties/durability.py --kills 300
+
+## A million pushes to a simulator that misbehaves at random, each accounted for; CI does twenty thousand.
+test-soak: setup
+	swift build --build-tests
+	CARILLON_APNS_SOAK=1000000 swift test --skip-build --filter SimulatedSoakTests
 
 setup:
 	@Scripts/setup

@@ -19,7 +19,7 @@ extension APNsSimulator {
             case this
             /// Up to the one before this request, which is dropped.
             case before
-            /// None: everything in flight is dropped.
+            /// None but those that were processed already and whose answer is late: all else in flight is dropped.
             case none
             /// All that may ever come: the first, friendly GOAWAY of a graceful end.
             case all

@@ -54,19 +54,25 @@ extension ConnectionHandler {
         reason: String?, last: Fault.LastStream, code: APNsSimulator.HTTP2ErrorCode, closes: Bool, _ stream: UInt32
     ) -> Bool {
         let debug = reason.map { Reason(rawValue: $0).map { Answer($0).body } ?? $0 } ?? ""
-        let number: UInt32 =
+        let wanted: UInt32 =
             switch last {
             case .this: stream
             case .before: stream > 2 ? stream - 2 : 0
             case .none: 0
             case .all: UInt32(Int32.max)
             }
-        for dropped in http.goAway(lastStream: number, code, debug: debug) {
-            faults[dropped] = nil
-            processed.remove(dropped)
-        }
+        let number = dropStreams(above: wanted, code, debug: debug)
         closesWhenDrained = closesWhenDrained || closes
         return number >= stream
+    }
+
+    /// Says GOAWAY. A stream that was processed, and whose answer is late, is never above the last: that would say that it
+    /// was not.
+    @discardableResult
+    func dropStreams(above last: UInt32, _ code: APNsSimulator.HTTP2ErrorCode, debug: String) -> UInt32 {
+        let last = max(last, processed.max() ?? 0)
+        for dropped in http.goAway(lastStream: last, code, debug: debug) { faults[dropped] = nil }
+        return last
     }
 
     /// Refuses the other streams that are open, unless their request was processed: refusing says that it was not.

@@ -176,8 +176,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             switch conditions.excess {
             case .refuse: http.writeReset(stream, .refusedStream)
             case .goAway:
-                _ = http.goAway(
-                    lastStream: stream > 2 ? stream - 2 : 0, .protocolError, debug: "Maximum active streams violated")
+                dropStreams(above: stream > 2 ? stream - 2 : 0, .protocolError, debug: "Maximum active streams violated")
                 closesWhenDrained = true
             }
         case .failed:

@@ -44,6 +44,12 @@ struct AnswerTests {
         #expect(isKnown == !["SomethingNew", "Service Unavailable"].contains(reason))
     }
 
+    @Test(arguments: APNsReason.known) func `each known reason says what to do, in words of its own`(reason: APNsReason) {
+        let advice = APNsRejection(status: 0, reason: reason).advice
+        #expect(advice.hasSuffix("."))
+        #expect(advice != APNsRejection(status: 0).advice)
+    }
+
     @Test func `the time of invalidation is milliseconds, and only with 410`() {
         let body = #"{"reason":"Unregistered","timestamp":1700000000123}"#
         #expect(Self.answer(410, body).rejection?.invalidSince == Date(timeIntervalSince1970: 1_700_000_000.123))
