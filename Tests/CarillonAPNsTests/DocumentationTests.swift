@@ -1,4 +1,5 @@
 import CarillonAPNs
+import CarillonAPNsSimulator
 import Foundation
 import Testing
 
@@ -35,6 +36,25 @@ struct DocumentationTests {
             #expect(result.recipient.user == 1)
         }
         try await stage.end()
+    }
+
+    @Test func `the lines for one's own machine reach the simulator`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "carillon-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        var settings = APNsSimulator.Configuration()
+        settings.dataDirectory = directory.path
+        settings.rules.unknownDevices = .register
+        try await APNsSimulator.withSimulator(settings) { simulator in
+            let sim = directory.path
+            var configuration = APNsClient.Configuration(
+                credentials: try .token(p8: "\(sim)/AuthKey_SIMULATED1.p8", keyID: "SIMULATED1", teamID: "SIMTEAM001"),
+                bundleID: "com.example.app", environment: Scene.environment(of: simulator))
+            configuration.trustRoots = try String(contentsOfFile: "\(sim)/authority.pem", encoding: .utf8)
+            let client = try APNsClient(configuration)
+            let response = try await client.send(.alert("Hello"), to: "00ff00ff")
+            #expect(response.isAccepted)
+            await client.shutDown()
+        }
     }
 
     @Test func `files are asked for where the documentation says`() {
