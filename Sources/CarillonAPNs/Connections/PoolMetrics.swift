@@ -3,6 +3,7 @@ import Metrics
 /// What a pool counts (swift-metrics), by environment.
 struct PoolMetrics: Sendable {
     private let environment: String
+    private let factory: any MetricsFactory
     private let accepted: Counter
     private let latency: Metrics.Timer
     private let returns: Counter
@@ -14,19 +15,21 @@ struct PoolMetrics: Sendable {
     private let connectionsGauge: Gauge
     private let trace: (@Sendable (APNsClient.Trace) -> Void)?
 
-    init(environment: String, trace: (@Sendable (APNsClient.Trace) -> Void)?) {
+    init(environment: String, factory: any MetricsFactory, trace: (@Sendable (APNsClient.Trace) -> Void)?) {
         self.environment = environment
+        self.factory = factory
         self.trace = trace
         let labels = [("environment", environment)]
-        accepted = Counter(label: "carillon_apns_sent_total", dimensions: labels + [("outcome", "accepted")])
-        latency = Metrics.Timer(label: "carillon_apns_latency", dimensions: labels)
-        returns = Counter(label: "carillon_apns_returned_total", dimensions: labels)
-        retries = Counter(label: "carillon_apns_retries_total", dimensions: labels)
-        opened = Counter(label: "carillon_apns_connections_opened_total", dimensions: labels)
-        failures = Counter(label: "carillon_apns_connect_failures_total", dimensions: labels)
-        queuedGauge = Gauge(label: "carillon_apns_queued", dimensions: labels)
-        inFlightGauge = Gauge(label: "carillon_apns_in_flight", dimensions: labels)
-        connectionsGauge = Gauge(label: "carillon_apns_connections", dimensions: labels)
+        accepted = Counter(
+            label: "carillon_apns_sent_total", dimensions: labels + [("outcome", "accepted")], factory: factory)
+        latency = Metrics.Timer(label: "carillon_apns_latency", dimensions: labels, factory: factory)
+        returns = Counter(label: "carillon_apns_returned_total", dimensions: labels, factory: factory)
+        retries = Counter(label: "carillon_apns_retries_total", dimensions: labels, factory: factory)
+        opened = Counter(label: "carillon_apns_connections_opened_total", dimensions: labels, factory: factory)
+        failures = Counter(label: "carillon_apns_connect_failures_total", dimensions: labels, factory: factory)
+        queuedGauge = Gauge(label: "carillon_apns_queued", dimensions: labels, factory: factory)
+        inFlightGauge = Gauge(label: "carillon_apns_in_flight", dimensions: labels, factory: factory)
+        connectionsGauge = Gauge(label: "carillon_apns_connections", dimensions: labels, factory: factory)
     }
 
     func finished(_ result: SubmissionResult, _ duration: Duration) {
@@ -51,7 +54,8 @@ struct PoolMetrics: Sendable {
 
     private func count(_ outcome: String) {
         Counter(
-            label: "carillon_apns_sent_total", dimensions: [("environment", environment), ("outcome", outcome)]
+            label: "carillon_apns_sent_total", dimensions: [("environment", environment), ("outcome", outcome)],
+            factory: factory
         ).increment()
     }
 
@@ -63,7 +67,8 @@ struct PoolMetrics: Sendable {
     func connectionRetired(_ fault: ConnectionFault) {
         Counter(
             label: "carillon_apns_connections_retired_total",
-            dimensions: [("environment", environment), ("why", "\(fault.kind)")]
+            dimensions: [("environment", environment), ("why", "\(fault.kind)")],
+            factory: factory
         ).increment()
     }
 

@@ -2,5 +2,7 @@ import Metrics
 
 /// Counts how often provider tokens are signed.
 enum TokenRenewals {
-    static func count() { Counter(label: "carillon_apns_token_renewals_total").increment() }
+    static func count(_ factory: any MetricsFactory) {
+        Counter(label: "carillon_apns_token_renewals_total", dimensions: [], factory: factory).increment()
+    }
 }

@@ -1,4 +1,5 @@
 public import Logging
+public import Metrics
 import NIOSSL
 
 extension APNsClient {
@@ -32,6 +33,8 @@ extension APNsClient {
         public var indexesAuthorization = true
         /// Where the client logs. No token, key or payload is ever logged.
         public var logger = Logger(label: "carillon.apns")
+        /// Where the client counts; nil for the process's own (`MetricsSystem`).
+        public var metrics: (any MetricsFactory)?
         /// Called for each push that is over, on the client's own thread: it must return at once.
         public var trace: (@Sendable (Trace) -> Void)?
         /// Where the time comes from.

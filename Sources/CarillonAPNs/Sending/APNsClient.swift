@@ -1,4 +1,5 @@
 import Logging
+import Metrics
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -55,8 +56,9 @@ public final class APNsClient: Sendable {
         switch credentials.kind {
         case .token(let key):
             let logger = configuration.logger
+            let factory = configuration.metrics ?? MetricsSystem.factory
             tokens = ProviderTokenSource(key: key, time: configuration.timeSource) {
-                TokenRenewals.count()
+                TokenRenewals.count(factory)
                 logger.debug("provider token renewed", metadata: ["key": "\(key.keyID)"])
             }
         case .certificate(let certificate):
@@ -129,7 +131,9 @@ public final class APNsClient: Sendable {
                 loop: MultiThreadedEventLoopGroup.singleton.next(), options: options(of: address, state.identity),
                 time: configuration.timeSource, opener: opener(of: address, state.identity),
                 tokens: state.identity.tokens,
-                metrics: PoolMetrics(environment: address.host, trace: configuration.trace),
+                metrics: PoolMetrics(
+                    environment: address.host, factory: configuration.metrics ?? MetricsSystem.factory,
+                    trace: configuration.trace),
                 logger: configuration.logger)
             state.pools[address] = pool
             return pool
