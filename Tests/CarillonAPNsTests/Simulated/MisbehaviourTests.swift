@@ -179,4 +179,35 @@ struct MisbehaviourTests {
         #expect(try await scene.outcomes(Samples.tokens(1000)) == ["timedOut": 1000])
         await scene.end()
     }
+
+    @Test func `a client that is dropped closes its connections when the last push is answered`() async throws {
+        let simulator = try APNsSimulator(.init())
+        var rules = simulator.rules
+        rules.unknownDevices = .accept
+        simulator.rules = rules
+        try await simulator.start()
+        try simulator.setFaults([.init(.delay(.milliseconds(100)))])
+        let response = try await {
+            var configuration = APNsClient.Configuration(
+                credentials: try Scene.key(simulator.signingKey), bundleID: Scene.app,
+                environment: Scene.environment(of: simulator))
+            configuration.trustRoots = simulator.trustRoot
+            return try await APNsClient(configuration).send(.alert("Hi"), to: Samples.token)
+        }()
+        #expect(response.isAccepted)
+        try await eventually { simulator.connections.first?.closedAt != nil }
+        await simulator.stop()
+    }
+
+    @Test func `a batch that is read no further sends no further`() async throws {
+        let scene = try await Scene(client: { $0.batchWindow = 10 })
+        var read = 0
+        for await _ in try scene.client.send(.alert("Hi"), to: Samples.tokens(1000)) {
+            read += 1
+            if read == 25 { break }
+        }
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(scene.simulator.totals.requests < 60)
+        await scene.end()
+    }
 }
