@@ -21,8 +21,9 @@ public struct APNsRetryPolicy: Sendable {
     /// rejection is the answer.
     public var patience: Duration
 
-    /// How often a push is sent again whose fate is unknown, because the connection broke or no answer came. Each such
-    /// push carries the same `apns-id` every time, and a device can still show it twice. 0 by default.
+    /// How often a push is sent again whose fate is unknown because its connection broke. Each such push carries the same
+    /// `apns-id` every time, and a device can still show it twice. 0 by default. A push that was not answered in time is
+    /// over, and requests that make or delete a channel are never sent again.
     public var resendsOfUnknownFate: Int
 
     /// Whether and after which time to send again; nil to take the answer as final. It is called before jitter of up to a
@@ -49,15 +50,15 @@ public struct APNsRetryPolicy: Sendable {
     public static let never = APNsRetryPolicy(patience: .zero) { _ in nil }
 
     /// What Apple asks of a provider: after 429 a growing delay, after 5xx at least 15 minutes, doubled each time, never
-    /// after what will not change. A `retry-after` of the service comes first.
+    /// after what will not change. A `retry-after` of the service comes first, and is at least a second.
     public static let recommendedDelay: @Sendable (Attempt) -> Duration? = { attempt in
         let rejection = attempt.rejection
         let doublings = max(0, min(attempt.number - 1, 6))
         switch rejection.kind {
         // The provider token is everybody's: sending again would only be one more push with it.
         case .slowDown where rejection.reason == .tooManyProviderTokenUpdates: return nil
-        case .slowDown: return rejection.retryAfter ?? .seconds(1 << doublings)
-        case .tryLater: return rejection.retryAfter ?? .seconds(900 << doublings)
+        case .slowDown: return max(rejection.retryAfter ?? .seconds(1 << doublings), .seconds(1))
+        case .tryLater: return max(rejection.retryAfter ?? .seconds(900 << doublings), .seconds(1))
         case .deadToken, .fixRequest, .fixCredentials, .unknown: return nil
         }
     }

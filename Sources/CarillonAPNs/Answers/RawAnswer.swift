@@ -13,13 +13,15 @@ struct RawAnswer: Equatable, Sendable {
     var channelID: String?
     var retryAfter: String?
     var body: [UInt8] = []
+    /// The refusal that it is, once it was read.
+    var rejection: APNsRejection?
 }
 
 /// Reads answers; nothing that a server can say makes an answer unreadable.
 extension APNsResponse {
     init(_ answer: RawAnswer) {
         self.init(
-            outcome: (200...299).contains(answer.status) ? .accepted : .rejected(APNsRejection(answer)),
+            outcome: (200...299).contains(answer.status) ? .accepted : .rejected(answer.rejection ?? APNsRejection(answer)),
             status: answer.status, id: answer.id, uniqueID: answer.uniqueID, requestID: answer.requestID)
     }
 }
@@ -29,6 +31,17 @@ extension APNsRejection {
     private struct Body: Decodable {
         var reason: String?
         var timestamp: Double?
+
+        enum CodingKeys: String, CodingKey { case reason, timestamp }
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            // What is of another type than documented takes nothing else with it.
+            reason = try? container.decode(String.self, forKey: .reason)
+            timestamp =
+                (try? container.decode(Double.self, forKey: .timestamp))
+                ?? (try? container.decode(String.self, forKey: .timestamp)).flatMap(Double.init)
+        }
     }
 
     init(_ answer: RawAnswer) {

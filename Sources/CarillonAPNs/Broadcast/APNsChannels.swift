@@ -70,7 +70,8 @@ public struct APNsChannels: Sendable {
             $0.member("push-type", "LiveActivity")
         }
         let head = RequestHead(fields: [HeaderField(.contentType, "application/json")])
-        let answer = try await client.request(head, path: path("channels"), body: RequestBody(body.bytes), at: address)
+        let answer = try await client.request(
+            head, path: path("channels"), body: RequestBody(body.bytes), at: address, isRepeatable: false)
         return try read(answer) { answer throws(APNsError) in
             guard let id = answer.channelID, !id.isEmpty else {
                 throw APNsError(
@@ -101,7 +102,8 @@ public struct APNsChannels: Sendable {
 
     /// Deletes a channel. Its listeners get no more broadcasts.
     public func delete(_ id: String) async throws(APNsError) -> Answer<Void> {
-        let answer = try await client.request(try head(.delete, id), path: path("channels"), body: .none, at: address)
+        let answer = try await client.request(
+            try head(.delete, id), path: path("channels"), body: .none, at: address, isRepeatable: false)
         return try read(answer) { _ throws(APNsError) in () }
     }
 

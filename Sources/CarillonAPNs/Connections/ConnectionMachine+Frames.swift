@@ -65,13 +65,8 @@ extension ConnectionMachine {
         }
         guard var stream = streams[id] else { return }
         if stream.answer == nil {
-            guard let answer = RawAnswer(headers) else {
-                streams[id] = nil
-                blocked.removeAll { $0 == id }
-                writeReset(id, .protocolError)
-                events.append(
-                    .lost(stream.push, mayHaveBeenProcessed: true, detail: "The service's answer has no status."))
-                return endIfDrained()
+            guard let answer = RawAnswer(headers), answer.status >= 200 || !endsStream else {
+                return fail(id, stream, .protocolError, "The service's answer has no status.")
             }
             guard answer.status >= 200 else { return }
             if endsStream { return complete(id, stream, answer, endsCleanly: true) }
@@ -92,7 +87,7 @@ extension ConnectionMachine {
         try removePadding(head, &payload)
         guard var stream = streams[head.stream] else { return }
         guard var answer = stream.answer else {
-            throw ProtocolFault(.protocolError, "The service sent a body before its status.")
+            return fail(head.stream, stream, .protocolError, "The service sent a body before its status.")
         }
         answer.body.append(contentsOf: payload.readableBytesView.prefix(stream.answerLimit - answer.body.count))
         if head.flags.contains(.endStream) {
@@ -120,10 +115,10 @@ extension ConnectionMachine {
         if !stream.isWhole { blocked.removeAll { $0 == head.stream } }
         let code = HTTP2Code(rawValue: number)
         if code == .refusedStream || code == .enhanceYourCalm { slowDown() }
-        if code == .refusedStream {
-            events.append(.returned(stream.push))
-        } else if let answer = stream.answer {
+        if let answer = stream.answer {
             events.append(.answered(stream.push, answer))
+        } else if code == .refusedStream {
+            events.append(.returned(stream.push))
         } else {
             events.append(
                 .lost(
@@ -168,7 +163,12 @@ extension ConnectionMachine {
         guard size <= 0x7FFF_FFFF else { throw ProtocolFault(.flowControlError, "A window of \(size) is too large.") }
         let change = size - peer.initialWindow
         peer.initialWindow = size
-        for id in streams.keys { streams[id]?.window += change }
+        for id in streams.keys {
+            streams[id]?.window += change
+            guard streams[id]?.window ?? 0 <= 0x7FFF_FFFF else {
+                throw ProtocolFault(.flowControlError, "A window overflows.")
+            }
+        }
     }
 
     private mutating func receivedPing(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
@@ -190,7 +190,8 @@ extension ConnectionMachine {
         drain(
             ConnectionFault(
                 .goneAway,
-                "The service asked to leave (HTTP/2 code \(code)\(reason.map { ", \($0.rawValue)" } ?? ""))."), reason)
+                "The service asked to leave (HTTP/2 code \(code)\(reason.map { ", \($0.rawValue)" } ?? ""))."
+                    + (reason.map { " " + APNsRejection(status: 0, reason: $0).advice } ?? "")), reason)
         // Returned in the order in which they were sent.
         for id in streams.keys.filter({ $0 > lastPeerStream }).sorted() {
             guard let stream = streams.removeValue(forKey: id) else { continue }
@@ -205,17 +206,27 @@ extension ConnectionMachine {
             throw ProtocolFault(.frameSizeError, "WINDOW_UPDATE has \(head.length) bytes instead of 4.")
         }
         let bytes = Int(word & 0x7FFF_FFFF)
+        guard head.stream == 0 else { return try openStreamWindow(head.stream, by: bytes) }
         guard bytes > 0 else { throw ProtocolFault(.protocolError, "WINDOW_UPDATE opens a window by nothing.") }
-        if head.stream == 0 {
-            sendWindow += bytes
-            guard sendWindow <= 0x7FFF_FFFF else { throw ProtocolFault(.flowControlError, "A window overflows.") }
-        } else {
-            try checkStream(head.stream)
-            guard let window = streams[head.stream]?.window else { return }
-            guard window + bytes <= 0x7FFF_FFFF else { throw ProtocolFault(.flowControlError, "A window overflows.") }
-            streams[head.stream]?.window = window + bytes
-        }
+        sendWindow += bytes
+        guard sendWindow <= 0x7FFF_FFFF else { throw ProtocolFault(.flowControlError, "A window overflows.") }
         writeBlockedBodies()
+    }
+
+    private mutating func openStreamWindow(_ id: UInt32, by bytes: Int) throws(ProtocolFault) {
+        try checkStream(id)
+        guard var stream = streams[id] else { return }
+        guard bytes > 0 else { return fail(id, stream, .protocolError, "The service opened a window by nothing.") }
+        stream.window += bytes
+        guard stream.window <= 0x7FFF_FFFF else {
+            return fail(id, stream, .flowControlError, "The service opened a window too far.")
+        }
+        // The others wait for their own windows, or for the connection's.
+        if !stream.isWhole {
+            writeBody(of: id, &stream)
+            if stream.isWhole { blocked.removeAll { $0 == id } }
+        }
+        streams[id] = stream
     }
 
     /// A frame can only be about a stream that was opened, or is over.

@@ -47,6 +47,8 @@ struct ConnectionMachine {
         var suspectsAfter: Duration = .seconds(5)
         /// How long the answer to a ping, or the first SETTINGS, may take.
         var answersPingWithin: Duration = .seconds(5)
+        /// An idle connection that has no room for so long, with its window or its streams used up, is given up.
+        var staysFullFor: Duration = .seconds(10)
         /// So many unanswered pushes in a row end the connection's use.
         var toleratedTimeouts = 3
         var authority = "api.push.apple.com"
@@ -90,6 +92,11 @@ struct ConnectionMachine {
     private(set) var timeoutsInARow = 0
     private var heardAt: Moment
     private var pingedAt: Moment?
+    /// Since when answers are awaited, and since when there is no room although nothing is under way; seen by the clock.
+    private var awaitsSince: Moment?
+    private var fullSince: Moment?
+    /// Why no push is taken any more.
+    private var drainFault: ConnectionFault?
 
     init(options: Options, now: Moment) {
         self.options = options
@@ -163,7 +170,8 @@ struct ConnectionMachine {
     /// Gives a push up because its time is over, which speaks against the connection.
     /// - Returns: whether the push may have been processed.
     mutating func timedOut(_ id: UInt32) -> Bool {
-        guard let stream = streams[id] else { return false }
+        // What is no longer here has an event that was not read yet: then nobody knows.
+        guard let stream = streams[id] else { return true }
         timeoutsInARow += 1
         cancelled(id)
         if timeoutsInARow >= options.toleratedTimeouts, phase == .open {
@@ -182,6 +190,13 @@ struct ConnectionMachine {
 
     mutating func timePassed(_ now: Moment) {
         guard phase != .ended else { return }
+        awaitsSince = streams.isEmpty ? nil : awaitsSince ?? now
+        fullSince = phase == .open && streams.isEmpty && freeStreams == 0 ? fullSince ?? now : nil
+        if let fullSince, now - fullSince > options.staysFullFor {
+            drain(ConnectionFault(.unanswering, "The service left no room for a push."), nil)
+            return
+        }
+        let quietSince = max(heardAt, awaitsSince ?? heardAt)
         if let pingedAt {
             if now - pingedAt > options.answersPingWithin {
                 end(ConnectionFault(.silent, "The service did not answer a ping within \(options.answersPingWithin)."))
@@ -190,7 +205,7 @@ struct ConnectionMachine {
             if now - heardAt > options.answersPingWithin {
                 end(ConnectionFault(.silent, "The host sent no HTTP/2 SETTINGS within \(options.answersPingWithin)."))
             }
-        } else if now - heardAt > (streams.isEmpty ? options.pingsAfterIdle : options.suspectsAfter) {
+        } else if now - quietSince > (streams.isEmpty ? options.pingsAfterIdle : options.suspectsAfter) {
             pingedAt = now
             FrameHead(length: 8, kind: .ping).write(into: &output)
             output.writeInteger(0x4361_7269_6C6C_6F6E as UInt64)
@@ -253,11 +268,25 @@ struct ConnectionMachine {
         endIfDrained()
     }
 
+    /// The peer broke a rule on one stream, which ends that stream alone (RFC 9113 section 5.4.2).
+    mutating func fail(_ id: UInt32, _ stream: Stream, _ code: HTTP2Code, _ detail: String) {
+        streams.removeValue(forKey: id)
+        if !stream.isWhole { blocked.removeAll { $0 == id } }
+        writeReset(id, code)
+        if let answer = stream.answer {
+            events.append(.answered(stream.push, answer))
+        } else {
+            events.append(.lost(stream.push, mayHaveBeenProcessed: stream.isWhole, detail: detail))
+        }
+        endIfDrained()
+    }
+
     mutating func slowDown() { ownLimit = max(1, min(ownLimit, streams.count + 1) / 2) }
 
     mutating func drain(_ fault: ConnectionFault, _ reason: APNsReason?) {
         guard phase != .ended, phase != .draining else { return }
         phase = .draining
+        drainFault = fault
         events.append(.draining(fault, reason))
         endIfDrained()
     }
@@ -267,7 +296,7 @@ struct ConnectionMachine {
         FrameHead(length: 8, kind: .goAway).write(into: &output)
         output.writeMultipleIntegers(0 as UInt32, HTTP2Code.noError.rawValue)
         phase = .ended
-        events.append(.ended(ConnectionFault(.retired, "The connection is not used any more.")))
+        events.append(.ended(drainFault ?? ConnectionFault(.retired, "The connection is not used any more.")))
     }
 
     mutating func end(_ fault: ConnectionFault) {

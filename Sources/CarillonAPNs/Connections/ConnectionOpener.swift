@@ -74,7 +74,7 @@ struct ConnectionOpener: Sendable {
         let encoder = HTTPRequestEncoder()
         let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes))
         let connect = NIOHTTP1ProxyConnectHandler(
-            targetHost: address.host, targetPort: address.port, headers: headers,
+            targetHost: address.uriHost, targetPort: address.port, headers: headers,
             deadline: .now() + TimeAmount(timeout), promise: answered)
         try pipeline.addHandlers([encoder, decoder, connect])
         let bound = NIOLoopBound((encoder, decoder), eventLoop: channel.eventLoop)

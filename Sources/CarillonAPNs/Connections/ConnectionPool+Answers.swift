@@ -16,6 +16,7 @@ extension ConnectionPool {
             case .lost(let push, let mayHaveBeenProcessed, let detail):
                 lost(push, mayHaveBeenProcessed: mayHaveBeenProcessed, detail)
             case .draining(let fault, let reason):
+                link.isDraining = true
                 machine.draining(link.id, isRetired: fault.kind == .retired)
                 metrics.connectionRetired(fault)
                 logger.info(
@@ -25,7 +26,10 @@ extension ConnectionPool {
                     ])
             case .ended(let fault):
                 logger.debug("connection ended", metadata: ["connection": "\(link.id.number)", "why": "\(fault.detail)"])
-                machine.draining(link.id, isRetired: fault.kind == .retired)
+                // At once, so that nothing is opened before the failure is counted.
+                report(link, now)
+                machine.ended(link.id, now, isRetired: fault.kind == .retired, random: .random(in: 0...1))
+                if !link.isDraining { metrics.connectionRetired(fault) }
                 if !link.hasAnswered, fault.kind != .retired, !(isConnectFaultLasting && fault.kind == .closed) {
                     connectFault = APNsError(.connectionFailed, "\(opener.address.host): \(fault.detail)")
                     isConnectFaultLasting = fault.kind == .protocolViolated
@@ -42,19 +46,24 @@ extension ConnectionPool {
         slots[slot]?.answers += 1
         guard let pending = slots[slot] else { return }
         let rejection = APNsRejection(answer)
+        var answer = answer
+        answer.rejection = rejection
         switch rejection.reason {
         case .expiredProviderToken:
-            // The service keeps to its opinion of a token for a while on such a connection.
-            retire(link, "The provider token expired on it.")
             if let token = pending.token, let tokens, pending.renewals == 0, tokens.reportedExpired(token, now) {
+                // The service keeps to its opinion of a token for a while on such a connection.
+                retire(link, "The provider token expired on it.")
                 slots[slot]?.renewals += 1
                 return again(push)
             }
+            _ = mayReplace(link, now, "The provider token expired on it.")
         case .tooManyProviderTokenUpdates:
-            retire(link, "The service refuses its provider tokens.")
+            _ = mayReplace(link, now, "The service refuses its provider tokens.")
         case .unrelatedKeyIDInToken, .topicDisallowed:
             // A connection knows only the topics and keys there were at its first push. The answer of a fresh one counts.
-            if pending.moves == 0, link.machine.isProven || link.machine.phase == .draining, mayReplace(link, now) {
+            if pending.moves == 0, link.machine.isProven || link.machine.phase == .draining,
+                mayReplace(link, now, "It may not know a topic or a key that is newer.")
+            {
                 slots[slot]?.moves += 1
                 return again(push)
             }
@@ -63,7 +72,7 @@ extension ConnectionPool {
         let attempt = APNsRetryPolicy.Attempt(number: pending.answers, rejection: rejection)
         if !isShutDown, let delay = options.policy.delay(attempt), pending.waited + delay <= options.policy.patience {
             let jittered = delay + delay / 10 * Double.random(in: 0...1)
-            slots[slot]?.place = .delayed(until: now + jittered)
+            postpone(push, until: now + jittered)
             slots[slot]?.waited += delay
             slots[slot]?.deadline = pending.deadline + jittered
             slots[slot]?.refusal = answer
@@ -73,12 +82,12 @@ extension ConnectionPool {
         finish(push, .success(answer))
     }
 
-    /// Connections are replaced for such an answer at most once a minute.
-    private func mayReplace(_ link: Link, _ now: Moment) -> Bool {
+    /// Connections are replaced for such answers at most once a minute.
+    private func mayReplace(_ link: Link, _ now: Moment, _ why: String) -> Bool {
         if link.machine.phase == .draining { return true }
         if let lastReplacement, now - lastReplacement < .seconds(60) { return false }
         lastReplacement = now
-        for link in links where link.channel != nil { retire(link, "It may not know a topic or a key that is newer.") }
+        for link in links where link.channel != nil { retire(link, why) }
         return true
     }
 
@@ -90,8 +99,7 @@ extension ConnectionPool {
         let returns = slots[slot]?.returns ?? 0
         // A server that refuses without end is not asked without end.
         guard returns <= 8 else {
-            slots[slot]?.place = .delayed(until: now + .milliseconds(25 << min(returns - 8, 7)))
-            return
+            return postpone(push, until: now + .milliseconds(25 << min(returns - 8, 7)))
         }
         slots[slot]?.place = .queued
         returned.append(push)
@@ -103,7 +111,9 @@ extension ConnectionPool {
             slots[Int(push.slot)]?.resets += 1
             return again(push)
         }
-        if mayHaveBeenProcessed, pending.lostCount < options.policy.resendsOfUnknownFate {
+        if mayHaveBeenProcessed, pending.submission.isRepeatable,
+            pending.lostCount < options.policy.resendsOfUnknownFate
+        {
             slots[Int(push.slot)]?.lostCount += 1
             return again(push)
         }

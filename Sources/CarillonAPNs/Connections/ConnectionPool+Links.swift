@@ -77,7 +77,7 @@ extension ConnectionPool {
     func fail(_ link: Link, _ fault: ConnectionFault, _ error: (any Error)?) {
         links.removeAll { $0 === link }
         link.socket?.close(promise: nil)
-        machine.ended(link.id, time.now(), random: .random(in: 0...1))
+        machine.ended(link.id, time.now(), isRetired: fault.kind == .retired, random: .random(in: 0...1))
         guard fault.kind != .retired else { return }
         noteConnectFailure(ConnectFailure(error ?? fault, to: opener))
         metrics.connectFailed()

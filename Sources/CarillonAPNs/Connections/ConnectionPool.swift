@@ -21,28 +21,27 @@ final class ConnectionPool: @unchecked Sendable {
 
     private struct Inbox {
         var submissions: [Submission] = []
-        var cancellations: [UInt64] = []
+        var cancellations: [CancellationTicket] = []
         var commands: [Command] = []
-        var lastNumber: UInt64 = 0
+        /// Single requests that are not over.
         var outstanding = 0
         var isWakePending = false
         var isShutDown = false
     }
 
     enum Command: Sendable {
-        case warmUp(UnsafeContinuation<SubmissionOfWarmUp, Never>)
+        case warmUp(WarmUpTicket, WarmUpTicket.Continuation)
+        case withdrawWarmUp(WarmUpTicket)
         case credentials(ConnectionOpener, ProviderTokenSource?)
         case shutDown(drains: Bool, UnsafeContinuation<Void, Never>?)
         case withdraw(BatchBox)
     }
 
-    typealias SubmissionOfWarmUp = Result<Void, APNsError>
-
     /// A request that the pool holds.
     struct Pending {
         enum Place {
             case queued
-            case delayed(until: Moment)
+            case delayed
             case stream(Link, UInt32)
         }
 
@@ -72,6 +71,9 @@ final class ConnectionPool: @unchecked Sendable {
         var beganAt = Moment(nanoseconds: 0)
         var hasAnswered = false
         var isTouched = false
+        var isDraining = false
+        /// Its first answer was seen.
+        var wasOfUse = false
         /// Ended, with everything said of its pushes.
         var isFinished = false
 
@@ -99,7 +101,9 @@ final class ConnectionPool: @unchecked Sendable {
     var pendingCount = 0
     var returned: [PushID] = []
     private var finished: [(Completion, SubmissionResult)] = []
-    private var warmUps: [UnsafeContinuation<SubmissionOfWarmUp, Never>] = []
+    private var warmUps: [(ticket: WarmUpTicket, continuation: WarmUpTicket.Continuation)] = []
+    /// Pushes that wait to be queued again, and until when.
+    private var delayed: [(push: PushID, until: Moment)] = []
     private var closings: [UnsafeContinuation<Void, Never>] = []
     private var tick: Scheduled<Void>?
     private var ticksFast = false
@@ -128,28 +132,25 @@ final class ConnectionPool: @unchecked Sendable {
     // MARK: From any thread
 
     /// Takes a request.
-    /// - Parameter bounded: whether the bound of the queue holds for it; a batch bounds itself.
-    /// - Returns: its number; nil when it was refused, and the completion was told.
-    func submit(_ submission: Submission, bounded: Bool) -> UInt64? {
+    /// - Returns: false when it was refused, and the completion was told.
+    func submit(_ submission: Submission) -> Bool {
         enum Verdict {
-            case taken(UInt64, wakes: Bool)
+            case taken(wakes: Bool)
             case full
             case shutDown
         }
         let verdict = inbox.withLock { inbox -> Verdict in
             guard !inbox.isShutDown else { return .shutDown }
-            guard !bounded || inbox.outstanding < queueLimit else { return .full }
+            guard inbox.outstanding < queueLimit else { return .full }
             inbox.outstanding += 1
-            inbox.lastNumber += 1
             inbox.submissions.append(submission)
-            inbox.submissions[inbox.submissions.count - 1].number = inbox.lastNumber
             defer { inbox.isWakePending = true }
-            return .taken(inbox.lastNumber, wakes: !inbox.isWakePending)
+            return .taken(wakes: !inbox.isWakePending)
         }
         switch verdict {
-        case .taken(let number, let wakes):
+        case .taken(let wakes):
             if wakes { wake() }
-            return number
+            return true
         case .full:
             Self.finish(
                 submission.completion,
@@ -160,14 +161,13 @@ final class ConnectionPool: @unchecked Sendable {
         case .shutDown:
             Self.finish(submission.completion, .failure(Self.shutDownError))
         }
-        return nil
+        return false
     }
 
-    /// Takes many requests of one batch.
+    /// Takes many requests of one batch, which bounds itself.
     func submit(_ submissions: [Submission]) {
         let (isTaken, wakes) = inbox.withLock { inbox -> (Bool, Bool) in
             guard !inbox.isShutDown else { return (false, false) }
-            inbox.outstanding += submissions.count
             inbox.submissions.append(contentsOf: submissions)
             defer { inbox.isWakePending = true }
             return (true, !inbox.isWakePending)
@@ -180,9 +180,9 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     /// Takes a request back; its completion is told.
-    func cancel(_ number: UInt64) {
+    func cancel(_ ticket: CancellationTicket) {
         let wakes = inbox.withLock { inbox -> Bool in
-            inbox.cancellations.append(number)
+            inbox.cancellations.append(ticket)
             defer { inbox.isWakePending = true }
             return !inbox.isWakePending
         }
@@ -208,7 +208,8 @@ final class ConnectionPool: @unchecked Sendable {
         }
     }
 
-    static let shutDownError = APNsError(.shutDown, "The client was shut down; the push was not sent.")
+    static let cancelledError = APNsError(.cancelled, "The task that sent was cancelled.")
+    static let shutDownError = APNsError(.shutDown, "The client was shut down.")
 
     // MARK: A turn
 
@@ -226,7 +227,9 @@ final class ConnectionPool: @unchecked Sendable {
             let now = time.now()
             for submission in submissions { take(submission, now) }
         }
-        if !cancellations.isEmpty { withdraw(Set(cancellations)) }
+        for ticket in cancellations {
+            if let push = ticket.push { giveUp(push, Self.cancelledError) }
+        }
         for command in commands { obey(command) }
         endTurn()
         if !ticksFast, pendingCount > 0 || !links.isEmpty { scheduleTick() }
@@ -243,19 +246,9 @@ final class ConnectionPool: @unchecked Sendable {
         }
         slots[Int(slot)] = Pending(submission: submission, beganAt: now, deadline: now + submission.timeout)
         pendingCount += 1
-        machine.enqueued(PushID(slot: slot, generation: generations[Int(slot)]))
-    }
-
-    private func withdraw(_ numbers: Set<UInt64>) {
-        for slot in slots.indices {
-            if let number = slots[slot]?.submission.number, numbers.contains(number) { withdraw(slot) }
-        }
-    }
-
-    private func withdraw(_ slot: Int) {
-        giveUp(
-            PushID(slot: UInt32(slot), generation: generations[slot]),
-            APNsError(.cancelled, "The task that sent was cancelled."))
+        let push = PushID(slot: slot, generation: generations[Int(slot)])
+        submission.ticket?.taken(as: push)
+        machine.enqueued(push)
     }
 
     /// Takes a push from wherever it is, and answers with the error.
@@ -269,7 +262,8 @@ final class ConnectionPool: @unchecked Sendable {
             if countsAsTimeout {
                 error.mayHaveBeenProcessed = link.machine.timedOut(stream)
             } else {
-                error.mayHaveBeenProcessed = link.machine.streams[stream]?.isWhole ?? false
+                // What is no longer there has an event that was not read yet: then nobody knows.
+                error.mayHaveBeenProcessed = link.machine.streams[stream]?.isWhole ?? true
                 link.machine.cancelled(stream)
             }
             touch(link)
@@ -280,9 +274,13 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func obey(_ command: Command) {
         switch command {
-        case .warmUp(let continuation):
+        case .warmUp(let ticket, let continuation):
+            guard !ticket.isWithdrawn else { return continuation.resume(returning: .failure(Self.cancelledError)) }
             machine.warmUp()
-            warmUps.append(continuation)
+            warmUps.append((ticket, continuation))
+        case .withdrawWarmUp(let ticket):
+            guard let index = warmUps.firstIndex(where: { $0.ticket === ticket }) else { return }
+            warmUps.remove(at: index).continuation.resume(returning: .failure(Self.cancelledError))
         case .credentials(let opener, let tokens):
             self.opener = opener
             self.tokens = tokens
@@ -292,7 +290,7 @@ final class ConnectionPool: @unchecked Sendable {
         case .withdraw(let box):
             for slot in slots.indices {
                 guard case .batch(let own, _)? = slots[slot]?.submission.completion, own === box else { continue }
-                withdraw(slot)
+                giveUp(PushID(slot: UInt32(slot), generation: generations[slot]), Self.cancelledError)
             }
         case .shutDown(let drains, let continuation):
             isShutDown = true
@@ -330,6 +328,23 @@ final class ConnectionPool: @unchecked Sendable {
         pendingCount -= 1
         metrics.finished(result, time.now() - pending.beganAt)
         finished.append((pending.submission.completion, result))
+    }
+
+    /// Lets a push wait before it is queued again.
+    func postpone(_ push: PushID, until: Moment) {
+        slots[Int(push.slot)]?.place = .delayed
+        delayed.append((push, until))
+    }
+
+    private func queueDelayed(_ now: Moment) {
+        guard !delayed.isEmpty else { return }
+        delayed.removeAll { push, until in
+            guard pending(push) != nil else { return true }
+            guard until <= now else { return false }
+            slots[Int(push.slot)]?.place = .queued
+            machine.enqueued(push)
+            return true
+        }
     }
 
     func touch(_ link: Link) { link.isTouched = true }
@@ -395,7 +410,6 @@ final class ConnectionPool: @unchecked Sendable {
         guard link.machine.events.isEmpty else { return touch(link) }
         if link.machine.phase == .ended {
             link.isFinished = true
-            machine.ended(link.id, now, random: .random(in: 0...1))
             link.channel?.close(promise: nil)
             // What waits is not to wait for the next tick.
             loop.execute { self.endTurn() }
@@ -410,18 +424,22 @@ final class ConnectionPool: @unchecked Sendable {
             inFlight: link.machine.streams.count,
             isProven: link.machine.isProven || !link.machine.options.startsWithOneStream,
             hasAnswered: link.hasAnswered, now: now)
-        if link.hasAnswered { connectFault = nil }
+        if link.hasAnswered, !link.wasOfUse {
+            link.wasOfUse = true
+            connectFault = nil
+            isConnectFaultLasting = false
+        }
     }
 
     /// Wakes those whose answers came: once for all of a batch.
     private func answerWaiting() {
         if !finished.isEmpty {
-            inbox.withLock { $0.outstanding -= finished.count }
+            var singles = 0
             var box: BatchBox?
             var results: [(Int, SubmissionResult)] = []
             for (completion, result) in finished {
                 switch completion {
-                case .single(let continuation): continuation.resume(returning: result)
+                case .single: singles += 1
                 case .batch(let own, let index):
                     if let box, box !== own {
                         box.finished(results)
@@ -432,17 +450,26 @@ final class ConnectionPool: @unchecked Sendable {
                 }
             }
             box?.finished(results)
+            if singles > 0 { resumeSingles(singles) }
             finished.removeAll(keepingCapacity: true)
         }
         guard !warmUps.isEmpty else { return }
         let open = machine.connections.count { $0.phase == .open }
         if open >= options.pool.minimum || isShutDown {
-            for waiting in warmUps { waiting.resume(returning: isShutDown ? .failure(Self.shutDownError) : .success(())) }
+            for (_, waiting) in warmUps {
+                waiting.resume(returning: isShutDown ? .failure(Self.shutDownError) : .success(()))
+            }
             warmUps = []
         } else if let connectFault {
-            for waiting in warmUps { waiting.resume(returning: .failure(connectFault)) }
+            for (_, waiting) in warmUps { waiting.resume(returning: .failure(connectFault)) }
             warmUps = []
         }
+    }
+
+    private func resumeSingles(_ count: Int) {
+        // First, so that whoever is woken finds the room.
+        inbox.withLock { $0.outstanding -= count }
+        for case (.single(let continuation), let result) in finished { continuation.resume(returning: result) }
     }
 
     private func closeDown() {
@@ -454,6 +481,7 @@ final class ConnectionPool: @unchecked Sendable {
             (link.channel ?? link.socket)?.close(promise: nil)
         }
         links = []
+        metrics.gauge(queued: 0, inFlight: 0, connections: 0)
         tick?.cancel()
         for closing in closings { closing.resume() }
         closings = []
@@ -471,22 +499,19 @@ final class ConnectionPool: @unchecked Sendable {
     private func ticked() {
         let now = time.now()
         for slot in slots.indices {
-            guard let pending = slots[slot] else { continue }
-            let push = PushID(slot: UInt32(slot), generation: generations[slot])
-            if pending.deadline <= now {
-                giveUp(push, timeoutError(of: pending), countsAsTimeout: true)
-            } else if case .delayed(let until) = pending.place, until <= now {
-                slots[slot]?.place = .queued
-                machine.enqueued(push)
-            }
+            guard let deadline = slots[slot]?.deadline, deadline <= now, let pending = slots[slot] else { continue }
+            giveUp(
+                PushID(slot: UInt32(slot), generation: generations[slot]), timeoutError(of: pending), countsAsTimeout: true)
         }
+        queueDelayed(now)
         for link in links where link.channel != nil {
             link.machine.timePassed(now)
             touch(link)
         }
         expireAttempts(now)
         endTurn()
-        metrics.gauge(queued: machine.queued, inFlight: pendingCount - machine.queued, connections: links.count)
+        metrics.gauge(
+            queued: machine.queued, inFlight: pendingCount - machine.queued - delayed.count, connections: links.count)
         ticksFast = false
         if pendingCount > 0 || !links.isEmpty || machine.isWaitingToConnect { scheduleTick() }
     }

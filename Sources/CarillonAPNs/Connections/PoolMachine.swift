@@ -136,7 +136,7 @@ struct PoolMachine {
     mutating func changed(
         _ id: ConnectionID, free: Int, inFlight: Int, isProven: Bool, hasAnswered: Bool, now: Moment
     ) {
-        if hasAnswered { schedule.succeeded() }
+        if hasAnswered, connections.contains(where: { $0.id == id && !$0.hasAnswered }) { schedule.succeeded() }
         change(id) {
             $0.free = free
             $0.inFlight = inFlight
@@ -156,11 +156,13 @@ struct PoolMachine {
     }
 
     /// A connection is no more, or never came to be.
-    mutating func ended(_ id: ConnectionID, _ now: Moment, random: Double) {
+    /// - Parameter isRetired: whether that was our own wish.
+    mutating func ended(_ id: ConnectionID, _ now: Moment, isRetired: Bool = false, random: Double) {
         guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
         let connection = connections.remove(at: index)
         // One that was there is replaced at once when it had been of use, or when we retired it.
-        if connection.phase == .opening || (!connection.hasAnswered && !connection.isRetired) {
+        guard !isRetired, !connection.isRetired else { return }
+        if connection.phase == .opening || !connection.hasAnswered {
             schedule.failed(now, random: random)
         }
     }

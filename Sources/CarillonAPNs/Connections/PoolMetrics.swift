@@ -39,9 +39,8 @@ struct PoolMetrics: Sendable {
             accepted.increment()
             outcome = "accepted"
         case .success(let answer):
-            let rejection = APNsRejection(answer)
             // Only names that are known, so that a peer cannot make labels without end.
-            let known = rejection.reason.flatMap { APNsReason.known.contains($0) ? $0.rawValue : nil }
+            let known = answer.rejection?.reason.flatMap { APNsReason.known.contains($0) ? $0.rawValue : nil }
             outcome = known ?? "status\(answer.status / 100)xx"
             count(outcome)
         case .failure(let error):

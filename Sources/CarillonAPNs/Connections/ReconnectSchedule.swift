@@ -1,11 +1,13 @@
-/// When the next connection may be attempted after failures: 1 second, doubled up to 60, with a random part so that many
-/// providers do not come back at once.
+/// When the next connection may be attempted after failures: within 1 second, doubled up to 60, of which the second half is
+/// random so that many providers do not come back at once.
 struct ReconnectSchedule: Sendable {
     private(set) var failures = 0
     private(set) var notBefore: Moment?
 
+    /// Attempts that were made together and fail together count as one.
     /// - Parameter random: from 0 to 1.
     mutating func failed(_ now: Moment, random: Double) {
+        guard allows(now) else { return }
         let seconds = min(60, 1 << min(failures, 6))
         failures += 1
         // Between half and the whole, so that the second attempt is never immediate.

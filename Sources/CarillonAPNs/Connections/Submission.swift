@@ -2,13 +2,15 @@ import Synchronization
 
 /// A request on its way to a pool.
 struct Submission: Sendable {
-    /// By which the submitter can take it back.
-    var number: UInt64 = 0
     var head: RequestHead
     var path: String
     var body: RequestBody
     var timeout: Duration
     var completion: Completion
+    /// By which the submitter can take it back.
+    var ticket: CancellationTicket?
+    /// Whether it may be sent again, by policy, when nobody knows what became of it.
+    var isRepeatable = true
 }
 
 /// What one request came to.

@@ -49,6 +49,12 @@ public struct APNsCertificate: Sendable {
         } catch {
             throw APNsError(.credentialsInvalid, "The certificate is not in PEM form.", cause: error)
         }
+        // NIOSSL ends the process over others.
+        guard passphrase?.utf8.allSatisfy({ $0 < 0x80 }) ?? true else {
+            throw APNsError(
+                .credentialsInvalid,
+                "The passphrase of a PEM key must be ASCII; decrypt the key with openssl pkey, or give a .p12.")
+        }
         do {
             if let passphrase {
                 key = try NIOSSLPrivateKey(bytes: Array(privateKeyPEM.utf8), format: .pem) { $0(passphrase.utf8) }

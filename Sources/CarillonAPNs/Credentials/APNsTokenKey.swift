@@ -14,6 +14,11 @@ public struct APNsTokenKey: Sendable {
     public let teamID: String
     private let key: P256.Signing.PrivateKey
 
+    static func == (one: APNsTokenKey, other: APNsTokenKey) -> Bool {
+        one.keyID == other.keyID && one.teamID == other.teamID
+            && one.key.rawRepresentation == other.key.rawRepresentation
+    }
+
     /// Reads a `.p8` file.
     public init(path: String, keyID: String, teamID: String) throws(APNsError) {
         try self.init(

@@ -18,6 +18,8 @@ final class ProviderTokenSource: Sendable {
         self.renewals = renewals
     }
 
+    func hasSameKey(as other: ProviderTokenSource) -> Bool { key == other.key }
+
     func current(_ now: Moment) throws(APNsError) -> ProviderToken {
         let (token, isNew) = try state.withLock { state throws(APNsError) -> (ProviderToken, Bool) in
             let wall = time.wallSeconds()
@@ -42,8 +44,9 @@ final class ProviderTokenSource: Sendable {
     /// - Returns: whether a push that was sent with the given token can be sent with a newer one.
     func reportedExpired(_ token: ProviderToken, _ now: Moment) -> Bool {
         state.withLock { state in
+            // One that was replaced, or that another key signed, is old news.
+            guard token === state.token else { return true }
             state.machine.reportedExpired(generation: token.generation)
-            guard token.generation == state.machine.generation else { return true }
             return state.machine.wanted(now, wall: time.wallSeconds()) != .keep
         }
     }

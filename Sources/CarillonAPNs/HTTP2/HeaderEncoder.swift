@@ -27,8 +27,9 @@ struct HeaderEncoder {
     private var entries: [Entry] = []
     private var size = 0
     private var capacity = 4096
-    /// The sizes that the peer must be told of before the next block (section 4.2).
-    private var announcedCapacities: [Int] = []
+    /// The smallest size since the last block, when there was another: the peer must be told of it before the present one
+    /// (section 4.2).
+    private var smallestCapacity: Int?
     private var insertions = 0
     private var templates: [Template] = []
 
@@ -42,23 +43,14 @@ struct HeaderEncoder {
     mutating func peerLimitsTable(to bytes: Int) {
         let limit = min(bytes, 4096)
         guard limit != capacity else { return }
-        if let last = announcedCapacities.last, last < limit {
-            announcedCapacities = [announcedCapacities.min() ?? last, limit]
-        } else {
-            announcedCapacities = [limit]
-        }
+        smallestCapacity = min(smallestCapacity ?? limit, limit)
         capacity = limit
         evict(for: 0)
         templates = []
     }
 
     mutating func encode(_ head: RequestHead, _ authorization: ProviderToken?, path: String, into buffer: inout ByteBuffer) {
-        for capacity in announcedCapacities {
-            var bytes: [UInt8] = []
-            Self.integer(capacity, prefix: 5, flags: 0x20, into: &bytes)
-            buffer.writeBytes(bytes)
-        }
-        announcedCapacities = []
+        if let smallestCapacity { announce(smallestCapacity, into: &buffer) }
         if let known = templates.first(where: { matches($0, head, authorization) }) {
             buffer.writeBytes(known.before)
             write(path: path, into: &buffer)
@@ -76,6 +68,14 @@ struct HeaderEncoder {
         templates.append(
             Template(
                 head: head, authorization: authorization, insertions: insertions, before: before, after: after))
+    }
+
+    private mutating func announce(_ smallest: Int, into buffer: inout ByteBuffer) {
+        var bytes: [UInt8] = []
+        if smallest < capacity { Self.integer(smallest, prefix: 5, flags: 0x20, into: &bytes) }
+        Self.integer(capacity, prefix: 5, flags: 0x20, into: &bytes)
+        buffer.writeBytes(bytes)
+        smallestCapacity = nil
     }
 
     private func matches(_ template: Template, _ head: RequestHead, _ authorization: ProviderToken?) -> Bool {

@@ -104,7 +104,7 @@ extension APNsNotification {
         do {
             return setting(CustomField(key: key, value: try JSONFragment(encoding: value)))
         } catch {
-            return setting(CustomField(key: key, fault: String(describing: error)))
+            return setting(CustomField(key: key, fault: EncodingFault.describe(error, of: value)))
         }
     }
 

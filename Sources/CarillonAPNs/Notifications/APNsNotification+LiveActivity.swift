@@ -87,7 +87,7 @@ extension APNsNotification {
             do {
                 keep(&notification, try JSONFragment(encoding: value))
             } catch {
-                notification.activityFault = "\(key) cannot be encoded: \(error)"
+                notification.activityFault = "\(key) cannot be encoded: \(EncodingFault.describe(error, of: value))"
             }
         }
     }

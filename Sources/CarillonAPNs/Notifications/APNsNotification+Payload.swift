@@ -92,7 +92,7 @@ extension APNsNotification {
         case .channel(let id): writer.member("input-push-channel", id)
         case nil: break
         }
-        guard !alert.isEmpty || plainAlert != nil || sound != nil else { return }
+        guard alert.isNestable || plainAlert != nil || sound != nil else { return }
         writer.member("alert") { writer in
             writeNested(alert.title, "title", &writer)
             writeNested(alert.subtitle, "subtitle", &writer)

@@ -16,6 +16,12 @@ struct AlertFields: Hashable, Sendable {
     var summaryArgumentCount: Int?
 
     var isEmpty: Bool { self == AlertFields() }
+    /// Whether there is a text for a Live Activity's alert.
+    var isNestable: Bool { title != nil || subtitle != nil || body != nil }
+    /// Whether there is what a Live Activity's alert cannot hold.
+    var hasMoreThanTexts: Bool {
+        launchImage != nil || action != nil || actionKey != nil || summaryArgument != nil || summaryArgumentCount != nil
+    }
 }
 
 /// A sound's name, or the dictionary of a critical alert.

@@ -27,3 +27,12 @@ struct JSONFragment: Hashable, Sendable {
         bytes = writer.bytes
     }
 }
+
+/// Why a value cannot be encoded, without the value.
+enum EncodingFault {
+    static func describe(_ error: any Error, of value: some Encodable) -> String {
+        guard case EncodingError.invalidValue(_, let context) = error else { return "\(type(of: value)) does not encode." }
+        let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+        return "\(type(of: value)) holds what JSON cannot\(path.isEmpty ? "." : ", at \(path).")"
+    }
+}

@@ -14,13 +14,14 @@ enum NotificationRules {
         _ notification: APNsNotification, in context: PreparedNotification.Context
     ) throws(APNsError) {
         let type = notification.type
-        guard isPrintable(type.description), !type.description.isEmpty else {
-            throw refuse("A push type must be a word of printable ASCII.")
+        guard isPrintable(type.description), (1...64).contains(type.description.utf8.count) else {
+            throw refuse("A push type must be a word of 1 to 64 bytes of printable ASCII.")
         }
         if context.channelID == nil {
             if let topic = notification.topic(in: context) {
-                guard !topic.isEmpty, isPrintable(topic) else {
-                    throw refuse("The topic \"\(topic.prefix(64))\" must be printable ASCII without spaces.")
+                guard (1...512).contains(topic.utf8.count), isPrintable(topic) else {
+                    throw refuse(
+                        "The topic \"\(topic.prefix(64))\" must be 1 to 512 bytes of printable ASCII without spaces.")
                 }
                 guard topic != type.topicSuffix || topic.isEmpty else { throw refuse("The bundle ID is empty.") }
             } else if context.usesToken {
@@ -43,9 +44,12 @@ enum NotificationRules {
             }
         }
         if let collapseID = notification.collapseID {
-            guard (1...64).contains(collapseID.utf8.count), isPrintable(collapseID, allowsSpace: true) else {
+            guard (1...64).contains(collapseID.utf8.count), isPrintable(collapseID, allowsSpace: true),
+                collapseID.first != " ", collapseID.last != " "
+            else {
                 throw refuse(
-                    "The collapse ID has \(collapseID.utf8.count) bytes; it must have 1 to 64, of printable ASCII.")
+                    "The collapse ID has \(collapseID.utf8.count) bytes; it must have 1 to 64, of printable ASCII, and no space at its ends."
+                )
             }
         }
         if let expiration = notification.expiration, expiration.seconds < 0 {
@@ -95,12 +99,15 @@ enum NotificationRules {
         guard notification.type == .liveActivity else {
             throw refuse("Live Activity fields are only for a liveactivity push.")
         }
+        guard !notification.alert.hasMoreThanTexts else {
+            throw refuse("A Live Activity's alert has no launch image, action or summary.")
+        }
         switch activity.event {
         case .start:
             guard activity.attributesType?.isEmpty == false else {
                 throw refuse("Starting a Live Activity needs the name of its attributes' type.")
             }
-            guard !notification.alert.isEmpty || notification.plainAlert != nil else {
+            guard notification.alert.isNestable || notification.plainAlert != nil else {
                 throw refuse("Starting a Live Activity needs an alert: chain title(_:) or body(_:).")
             }
             if case .channel(let id) = activity.input, id.isEmpty { throw refuse("The activity's channel ID is empty.") }

@@ -7,35 +7,23 @@ where Recipients.Element: APNsRecipient {
     /// What the source throws.
     public typealias Failure = Recipients.Failure
 
-    let client: APNsClient
-    let prepared: PreparedNotification
-    let recipients: Recipients
+    private let flow: RecipientFlow<Recipients>
 
-    /// Begins to send.
-    public func makeAsyncIterator() -> Iterator {
-        Iterator(flow: RecipientFlow(client: client, prepared: prepared, recipients: recipients))
-    }
+    init(_ flow: RecipientFlow<Recipients>) { self.flow = flow }
+
+    /// Begins to read. A second iterator goes on where the first stands.
+    public func makeAsyncIterator() -> Iterator { Iterator(flow: flow) }
 
     /// Reads results.
     public struct Iterator: AsyncIteratorProtocol {
         let flow: RecipientFlow<Recipients>
-        private var ready: [Element] = []
-        private var nextReady = 0
-
-        init(flow: RecipientFlow<Recipients>) { self.flow = flow }
 
         /// The next result; nil after the last.
         public mutating func next() async throws(Failure) -> Element? { try await next(isolation: #isolation) }
 
         /// The next result; nil after the last.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Failure) -> Element? {
-            while nextReady == ready.count {
-                guard let results = try await flow.next() else { return nil }
-                ready = results
-                nextReady = 0
-            }
-            defer { nextReady += 1 }
-            return ready[nextReady]
+            try await flow.next()
         }
     }
 }

@@ -15,8 +15,8 @@ extension APNsClient {
         public var timeout: Duration = .seconds(30)
         /// How long opening a connection may take.
         public var connectTimeout: Duration = .seconds(10)
-        /// How many pushes may be under way or wait, those of batches not counted, which bound themselves. A push beyond
-        /// it is refused with ``APNsError/Code/queueFull``.
+        /// How many pushes may be under way or wait, without those of batches, which bound themselves. A push beyond it
+        /// is refused with ``APNsError/Code/queueFull``.
         public var queueLimit = 50_000
         /// How many pushes of one batch are under way at once.
         public var batchWindow = 2000
@@ -39,6 +39,8 @@ extension APNsClient {
         public var trace: (@Sendable (Trace) -> Void)?
         /// Where the time comes from.
         public var timeSource: APNsTimeSource = .system
+        /// Where the stream numbers of a connection begin, so that a test comes to their end.
+        var firstStream: UInt32 = 1
 
         /// Begins with what must be known.
         public init(
@@ -54,7 +56,7 @@ extension APNsClient {
     public struct Pool: Sendable {
         /// As many are kept, once the first push was sent or the client warmed up.
         public var minimum = 1
-        /// There are never more.
+        /// There are never more that take pushes; one that was replaced still waits for its answers.
         public var maximum = 8
         /// The most pushes under way on one connection, whatever the service allows.
         public var streamsPerConnection = 1000
@@ -119,15 +121,22 @@ extension APNsClient.Configuration {
                 bundleID.map { !$0.isEmpty && NotificationRules.isPrintable($0) } ?? true,
                 "bundleID must be printable ASCII without spaces, like com.example.app."
             ),
-            (!environment.push.host.isEmpty, "environment has no host."),
-            (environment.push.host.utf8.count <= 253, "environment has a host of more than 253 bytes."),
             (
                 proxy.map { !$0.address.host.isEmpty && (1...65_535).contains($0.address.port) } ?? true,
                 "proxy needs a host, and a port from 1 to 65535."
             ),
-            ((1...65_535).contains(environment.push.port), "environment has port \(environment.push.port)."),
+            (
+                pool.growsAfter >= .zero && pool.idleLimit >= .zero,
+                "pool.growsAfter and pool.idleLimit must not be below nothing."
+            ),
+            (
+                pool.pingsAfterIdle > .zero && pool.suspectsAfter > .zero && pool.answersPingWithin > .zero,
+                "pool.pingsAfterIdle, pool.suspectsAfter and pool.answersPingWithin must be more than nothing."
+            ),
         ]
         for (holds, sentence) in rules where !holds { throw APNsError(.configurationInvalid, sentence) }
+        try environment.push.check()
+        try environment.management.check()
     }
 
     /// TLS as the service wants it, with whom we believe.

@@ -45,7 +45,7 @@ extension APNsClient {
     public func send<Recipients: AsyncSequence & Sendable>(
         _ notification: APNsNotification, to recipients: Recipients
     ) throws(APNsError) -> APNsAsyncResults<Recipients> where Recipients.Element: APNsRecipient {
-        APNsAsyncResults(client: self, prepared: try prepare(notification), recipients: recipients)
+        APNsAsyncResults(RecipientFlow(client: self, prepared: try prepare(notification), recipients: recipients))
     }
 
     /// Says what would be refused before sending, without sending.
@@ -59,7 +59,8 @@ extension APNsClient {
     }
 
     func request(
-        _ head: RequestHead, path: String, body: RequestBody, at address: APNsEnvironment.Address
+        _ head: RequestHead, path: String, body: RequestBody, at address: APNsEnvironment.Address,
+        isRepeatable: Bool = true
     ) async throws(APNsError) -> RawAnswer {
         let pool = try pool(of: address)
         let ticket = CancellationTicket(pool: pool)
@@ -68,7 +69,7 @@ extension APNsClient {
                 ticket.submit(
                     Submission(
                         head: head, path: path, body: body, timeout: configuration.timeout,
-                        completion: .single(continuation)))
+                        completion: .single(continuation), isRepeatable: isRepeatable))
             }
         } onCancel: {
             ticket.cancel()

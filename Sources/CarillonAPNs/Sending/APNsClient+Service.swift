@@ -5,17 +5,21 @@ extension APNsClient: Service {
     /// Opens the minimum of connections, and ends when the service group does: a graceful shutdown answers what was taken,
     /// a cancellation gives it up.
     public func run() async throws {
-        do {
-            try await warmUp()
-        } catch {
-            // The first push tries again, and says what is wrong.
-            configuration.logger.warning("no connection at start", metadata: ["error": "\(error)"])
-        }
-        do {
-            try await gracefulShutdown()
-            await shutDown()
-        } catch {
-            await shutDown(drains: false)
+        await withTaskCancellationHandler {
+            do {
+                try await cancelWhenGracefulShutdown { try await self.warmUp() }
+            } catch {
+                // The first push tries again, and says what is wrong.
+                configuration.logger.warning("no connection at start", metadata: ["error": "\(error)"])
+            }
+            do {
+                try await gracefulShutdown()
+                await shutDown()
+            } catch {
+                await shutDown(drains: false)
+            }
+        } onCancel: {
+            abandon()
         }
     }
 }

@@ -76,22 +76,32 @@ public final class APNsClient: Sendable {
 
     /// Continues with other credentials: what is sent from now on goes over new connections, and what is under way is
     /// still answered on the old ones.
+    ///
+    /// With the key that it has already, the client keeps the token that it has signed.
     public func rotate(to credentials: APNsCredentials) throws(APNsError) {
-        let identity = try Self.identity(of: credentials, configuration)
-        let pools = state.withLock { state in
+        var identity = try Self.identity(of: credentials, configuration)
+        state.withLock { state in
+            if let current = state.identity.tokens, let new = identity.tokens, current.hasSameKey(as: new) {
+                identity.tokens = current
+            }
             state.identity = identity
-            return state.pools
-        }
-        for (address, pool) in pools {
-            pool.command(.credentials(opener(of: address, identity), identity.tokens))
+            for (address, pool) in state.pools {
+                pool.command(.credentials(opener(of: address, identity), identity.tokens))
+            }
         }
     }
 
     /// Opens the pool's minimum of connections, so that the first push does not wait for them.
-    /// - Throws: ``APNsError`` when the service cannot be reached.
+    /// - Throws: ``APNsError`` when the service cannot be reached, or when the task is cancelled.
     public func warmUp(_ environment: APNsEnvironment? = nil) async throws(APNsError) {
         let pool = try pool(of: (environment ?? configuration.environment).push)
-        let result = await withUnsafeContinuation { pool.command(.warmUp($0)) }
+        let ticket = WarmUpTicket()
+        let result = await withTaskCancellationHandler {
+            await withUnsafeContinuation { pool.command(.warmUp(ticket, $0)) }
+        } onCancel: {
+            ticket.withdraw()
+            pool.command(.withdrawWarmUp(ticket))
+        }
         try result.get()
     }
 
@@ -108,6 +118,11 @@ public final class APNsClient: Sendable {
                 group.addTask { await withUnsafeContinuation { pool.command(.shutDown(drains: drains, $0)) } }
             }
         }
+    }
+
+    /// Gives up what is under way, at once.
+    func abandon() {
+        for pool in state.withLock({ Array($0.pools.values) }) { pool.command(.shutDown(drains: false, nil)) }
     }
 
     /// Takes back what is under way of a batch.
@@ -127,6 +142,7 @@ public final class APNsClient: Sendable {
         try state.withLock { state throws(APNsError) in
             guard !state.isShutDown else { throw ConnectionPool.shutDownError }
             if let pool = state.pools[address] { return pool }
+            try address.check()
             let pool = ConnectionPool(
                 loop: MultiThreadedEventLoopGroup.singleton.next(), options: options(of: address, state.identity),
                 time: configuration.timeSource, opener: opener(of: address, state.identity),
@@ -154,8 +170,9 @@ public final class APNsClient: Sendable {
         connection.pingsAfterIdle = pool.pingsAfterIdle
         connection.suspectsAfter = pool.suspectsAfter
         connection.answersPingWithin = pool.answersPingWithin
-        connection.authority = address.port == 443 ? address.host : "\(address.host):\(address.port)"
+        connection.authority = address.port == 443 ? address.uriHost : "\(address.uriHost):\(address.port)"
         connection.isSecure = address.isSecure
+        connection.firstStream = configuration.firstStream
         connection.indexesAuthorization = configuration.indexesAuthorization
         return ConnectionPool.Options(
             pool: PoolMachine.Options(

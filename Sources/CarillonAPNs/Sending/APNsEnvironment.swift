@@ -4,24 +4,35 @@ public struct APNsEnvironment: Hashable, Sendable {
         var host: String
         var port: Int
         var isSecure = true
+
+        /// The host as it stands in a URI (RFC 3986 section 3.2.2).
+        var uriHost: String { host.contains(":") ? "[\(host)]" : host }
+
+        func check() throws(APNsError) {
+            guard (1...253).contains(host.utf8.count), NotificationRules.isPrintable(host) else {
+                throw APNsError(
+                    .configurationInvalid, "The environment's host has \(host.utf8.count) bytes; it has 1 to 253.")
+            }
+            guard (1...65_535).contains(port) else {
+                throw APNsError(.configurationInvalid, "The environment's port \(port) is not from 1 to 65535.")
+            }
+        }
     }
 
     /// Where pushes and broadcasts go.
     let push: Address
     /// Where broadcast channels are managed.
     let management: Address
-    /// What logs and metrics call it.
-    let name: String
 
     /// Apps from the App Store and TestFlight.
     public static let production = APNsEnvironment(
         push: Address(host: "api.push.apple.com", port: 443),
-        management: Address(host: "api-manage-broadcast.push.apple.com", port: 2196), name: "production")
+        management: Address(host: "api-manage-broadcast.push.apple.com", port: 2196))
 
     /// Apps that were built for development.
     public static let sandbox = APNsEnvironment(
         push: Address(host: "api.sandbox.push.apple.com", port: 443),
-        management: Address(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195), name: "sandbox")
+        management: Address(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195))
 
     /// Another host: a simulator, or a relay.
     /// - Parameters:
@@ -34,13 +45,13 @@ public struct APNsEnvironment: Hashable, Sendable {
     ) -> APNsEnvironment {
         APNsEnvironment(
             push: Address(host: host, port: port, isSecure: isSecure),
-            management: Address(host: host, port: managementPort ?? port, isSecure: isSecure), name: "custom")
+            management: Address(host: host, port: managementPort ?? port, isSecure: isSecure))
     }
 
     /// The same environment by port 2197, which some firewalls let through where they stop 443.
     public var alternativePort: APNsEnvironment {
         var address = push
         address.port = 2197
-        return APNsEnvironment(push: address, management: management, name: name)
+        return APNsEnvironment(push: address, management: management)
     }
 }

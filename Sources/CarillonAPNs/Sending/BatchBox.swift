@@ -1,50 +1,51 @@
 import Synchronization
 
-/// Where the results of one batch gather until its reader takes them, all at once.
+/// Where the results of one batch gather until a reader takes them, all at once.
 final class BatchBox: Sendable {
+    typealias Results = [(Int, SubmissionResult)]
+
     private struct State {
-        var results: [(Int, SubmissionResult)] = []
-        var waiting: UnsafeContinuation<[(Int, SubmissionResult)], Never>?
+        var results: Results = []
+        var waiting: [UnsafeContinuation<Results, Never>] = []
         var isNudged = false
     }
 
     private let state = Mutex(State())
 
-    func finished(_ results: [(Int, SubmissionResult)]) {
-        let waiting = state.withLock { state -> UnsafeContinuation<[(Int, SubmissionResult)], Never>? in
-            guard let waiting = state.waiting else {
+    func finished(_ results: Results) {
+        let waiting = state.withLock { state -> UnsafeContinuation<Results, Never>? in
+            guard let waiting = state.waiting.popLast() else {
                 state.results.append(contentsOf: results)
                 return nil
             }
-            state.waiting = nil
             return waiting
         }
         waiting?.resume(returning: results)
     }
 
     /// Waits until there is a result, and takes all that are there; none after a nudge.
-    func next() async -> [(Int, SubmissionResult)] {
+    func next() async -> Results {
         await withUnsafeContinuation { continuation in
-            let ready = state.withLock { state -> [(Int, SubmissionResult)]? in
+            let ready = state.withLock { state -> Results? in
                 if !state.results.isEmpty || state.isNudged {
                     state.isNudged = false
                     defer { state.results = [] }
                     return state.results
                 }
-                state.waiting = continuation
+                state.waiting.append(continuation)
                 return nil
             }
             if let ready { continuation.resume(returning: ready) }
         }
     }
 
-    /// Whoever waits, or waits next, looks again although there may be no result.
+    /// All who wait, or the next who does, look again although there may be no result.
     func nudge() {
         let waiting = state.withLock { state in
-            if state.waiting == nil { state.isNudged = true }
-            defer { state.waiting = nil }
+            if state.waiting.isEmpty { state.isNudged = true }
+            defer { state.waiting = [] }
             return state.waiting
         }
-        waiting?.resume(returning: [])
+        for continuation in waiting { continuation.resume(returning: []) }
     }
 }

@@ -39,6 +39,7 @@ struct HTTP2Connection {
         var isRemoteOpen: Bool
         var isLocalOpen = true
         var unsent: ByteBuffer?
+        var isAnswering: Bool { unsent != nil || !isLocalOpen }
     }
 
     private struct OfferedSettings {
@@ -250,6 +251,8 @@ struct HTTP2Connection {
             streams[number] = nil
             return nil
         }
+        // Answered already, though the client has not taken all of the answer.
+        guard stream.unsent == nil else { return nil }
         return .requestCompleted(number, stream.head, body: stream.body, bodyBytes: stream.bodyBytes)
     }
 
@@ -446,9 +449,12 @@ struct HTTP2Connection {
         if streams[number]?.isLocalOpen == false { reset(number, .noError) }
     }
 
-    /// Resets every stream except some, and says which they were.
+    /// The highest stream whose answer began; 0 for none that is open.
+    var highestAnswering: UInt32 { streams.lazy.filter(\.value.isAnswering).map(\.key).max() ?? 0 }
+
+    /// Resets every stream except some, and except those whose answer began, and says which they were.
     mutating func resetAll(except kept: Set<UInt32>, _ code: ErrorCode) -> [UInt32] {
-        let others = streams.keys.filter { !kept.contains($0) }.sorted()
+        let others = streams.filter { !kept.contains($0.key) && !$0.value.isAnswering }.keys.sorted()
         for number in others { reset(number, code) }
         return others
     }

@@ -66,11 +66,11 @@ extension ConnectionHandler {
         return number >= stream
     }
 
-    /// Says GOAWAY. A stream that was processed, and whose answer is late, is never above the last: that would say that it
-    /// was not.
+    /// Says GOAWAY. A stream that was processed, and whose answer is late or not taken yet, is never above the last: that
+    /// would say that it was not.
     @discardableResult
     func dropStreams(above last: UInt32, _ code: APNsSimulator.HTTP2ErrorCode, debug: String) -> UInt32 {
-        let last = max(last, processed.max() ?? 0)
+        let last = max(last, processed.max() ?? 0, http.highestAnswering)
         for dropped in http.goAway(lastStream: last, code, debug: debug) { faults[dropped] = nil }
         return last
     }

@@ -201,6 +201,27 @@ struct HTTP2ConnectionTests {
         #expect(!connection.isFailed)
     }
 
+    @Test func `an early answer that waits for the client's window is the only one, and is kept`() throws {
+        var client = FrameClient(settings: [0, 4, 0, 0, 0, 1])
+        try client.request(1, ends: false)
+        var connection = connection()
+        connection.received(client.take())
+        _ = connection.events()
+        connection.answer(1, [":status": "410"], body: ByteBuffer(string: "{}"))
+        client.frame(0x0, 0x1, 1, [4])
+        connection.received(client.take())
+        #expect(connection.events() == [])
+        #expect(connection.highestAnswering == 1)
+        let refused = connection.resetAll(except: [], .refusedStream)
+        #expect(refused.isEmpty)
+        _ = connection.takeFrames()
+        client.frame(0x8, 0, 1, [0, 0, 0, 100])
+        connection.received(client.take())
+        _ = connection.events()
+        #expect(connection.takeFrames().map(\.payload) == [[UInt8(ascii: "}")]])
+        #expect(connection.openStreams == 0)
+    }
+
     @Test func `a connection that goes away serves what it promised and forgets the rest`() throws {
         var client = FrameClient()
         for stream in [1, 3, 5] as [UInt32] { try client.request(stream) }

@@ -55,6 +55,11 @@ struct AnswerTests {
         #expect(Self.answer(410, body).rejection?.invalidSince == Date(timeIntervalSince1970: 1_700_000_000.123))
         #expect(Self.answer(400, body).rejection?.invalidSince == nil)
         #expect(Self.answer(410, #"{"reason":"Unregistered"}"#).rejection?.invalidSince == nil)
+        for odd in [#""1700000000000""#, "[]", "null"] {
+            let rejection = Self.answer(410, #"{"reason":"Unregistered","timestamp":\#(odd)}"#).rejection
+            #expect(rejection?.reason == .unregistered)
+            #expect((rejection?.invalidSince != nil) == odd.hasPrefix("\""))
+        }
     }
 
     @Test(arguments: ["", "<html>no</html>", "{", "[]", "{\"reason\":7}", String(repeating: "x", count: 100_000), "\u{0}"])
@@ -75,6 +80,7 @@ struct AnswerTests {
         #expect(delay(429, .tooManyRequests) == .seconds(1))
         #expect(delay(429, .tooManyRequests, 3) == .seconds(4))
         #expect(delay(429, .tooManyRequests, retryAfter: .seconds(9)) == .seconds(9))
+        #expect(delay(429, .tooManyRequests, retryAfter: .zero) == .seconds(1))
         #expect(delay(429, .tooManyProviderTokenUpdates) == nil)
         #expect(delay(503, .serviceUnavailable) == .seconds(900))
         #expect(delay(500, .internalServerError, 2) == .seconds(1800))

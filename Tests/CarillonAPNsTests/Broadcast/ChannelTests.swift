@@ -44,6 +44,18 @@ struct ChannelTests {
         try await stage.end()
     }
 
+    @Test func `a channel whose fate is unknown is not made twice, whatever the policy`() async throws {
+        let stage = try await Stage(configure: { $0.retryPolicy.resendsOfUnknownFate = 3 }) { connection, _ in
+            connection.close()
+        }
+        let channels = try stage.client.channels()
+        let error = await #expect(throws: APNsError.self) { try await channels.create(storing: .nothing) }
+        #expect(error?.mayHaveBeenProcessed == true)
+        await #expect(throws: APNsError.self) { try await channels.delete("ch==") }
+        #expect(stage.server.requests.count == 2)
+        try await stage.end()
+    }
+
     @Test func `a list of ten thousand channels comes whole`() async throws {
         let ids = (0..<10_000).map { "channel-with-a-long-name-\($0)==" }
         let body = #"{"channels":["# + ids.map { "\"\($0)\"" }.joined(separator: ",") + "]}"

@@ -1,4 +1,5 @@
 import CarillonAPNs
+import NIOSSL
 import Testing
 
 /// What happens before the first push: names, TLS, proxies, and hosts that are not what they should be.
@@ -129,6 +130,27 @@ struct ConnectingTests {
         await client.shutDown()
     }
 
+    @Test func `a record's environment is looked at, too`() async throws {
+        let client = try APNsClient(.init(credentials: try Samples.credentials(), bundleID: "com.example.app"))
+        let error = await #expect(throws: APNsError.self) {
+            try await client.send(
+                .alert("Hi"), to: APNsDeviceToken(Samples.token, in: .custom(host: "10.0.0.1", port: 65_979)))
+        }
+        #expect(error?.code == .configurationInvalid)
+        await client.shutDown()
+    }
+
+    @Test func `a service that speaks an old TLS is not spoken to`() async throws {
+        let certificates = try TestCertificates()
+        let server = try await ScriptedServer(tls: certificates.serverContext(newestTLS: .tlsv11)) { $0.accept($1) }
+        let client = try Self.client(server.port, certificates)
+        let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
+        #expect(error?.message.contains("TLS") == true, "\(error?.message ?? "")")
+        #expect(server.requests.isEmpty)
+        await client.shutDown()
+        try await server.close()
+    }
+
     @Test func `settings that cannot work are refused with their name`() throws {
         for (change, name): (@Sendable (inout APNsClient.Configuration) -> Void, String) in [
             ({ $0.timeout = .zero }, "timeout"), ({ $0.queueLimit = 0 }, "queueLimit"),
@@ -136,6 +158,10 @@ struct ConnectingTests {
             ({ $0.bundleID = "" }, "bundleID"), ({ $0.batchWindow = 0 }, "batchWindow"),
             ({ $0.proxy = .socks(host: "", port: 1080) }, "proxy"),
             ({ $0.environment = .custom(host: String(repeating: "x", count: 254), port: 1) }, "host"),
+            ({ $0.environment = .custom(host: "localhost", port: 70_000) }, "port"),
+            ({ $0.environment = .custom(host: "localhost", port: 443, managementPort: 0) }, "port"),
+            ({ $0.pool.answersPingWithin = .zero }, "answersPingWithin"),
+            ({ $0.pool.growsAfter = .seconds(-1) }, "growsAfter"),
         ] {
             var configuration = APNsClient.Configuration(credentials: try Samples.credentials())
             change(&configuration)

@@ -272,6 +272,7 @@ struct ConnectionMachineTests {
     @Test func `silence while an answer is awaited brings a ping, and its silence the end`() {
         var rig = Rig.proven()
         rig.send(1)
+        rig.machine.timePassed(Self.start)
         rig.machine.timePassed(Self.start + .seconds(4))
         #expect(rig.frames(.ping).isEmpty)
         rig.machine.timePassed(Self.start + .seconds(6))

@@ -149,10 +149,41 @@ struct PoolMachineTests {
         for number in 1...3 { pool.ended(Self.id(number), Self.start, random: 1) }
         pool.timePassed(Self.start)
         #expect(pool.takeActions().isEmpty)
-        pool.timePassed(Self.start + .seconds(3))
+        // Three that were tried together are one failure.
+        pool.timePassed(Self.start + .milliseconds(999))
         #expect(pool.takeActions().isEmpty)
-        pool.timePassed(Self.start + .seconds(4))
-        #expect(Self.opens(pool.takeActions()) == 1)
+        let later = Self.start + .seconds(1)
+        pool.timePassed(later)
+        #expect(pool.takeActions() == [.open(Self.id(4))])
+        pool.ended(Self.id(4), later, random: 1)
+        pool.timePassed(later + .milliseconds(1999))
+        #expect(pool.takeActions().isEmpty)
+        pool.timePassed(later + .seconds(2))
+        #expect(pool.takeActions() == [.open(Self.id(5))])
+    }
+
+    @Test func `a connection that goes on answering does not make failed attempts forgotten`() {
+        var pool = Self.pool(minimum: 2)
+        pool.warmUp()
+        pool.timePassed(Self.start)
+        _ = pool.takeActions()
+        Self.ready(&pool, 1, free: 5, inFlight: 1)
+        pool.ended(Self.id(2), Self.start, random: 1)
+        Self.ready(&pool, 1, free: 5, inFlight: 1)
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+        pool.timePassed(Self.start + .seconds(1))
+        #expect(pool.takeActions() == [.open(Self.id(3))])
+    }
+
+    @Test func `an attempt that we gave up ourselves is no failure`() {
+        var pool = Self.pool(minimum: 2)
+        pool.warmUp()
+        pool.timePassed(Self.start)
+        _ = pool.takeActions()
+        for number in [1, 2] { pool.ended(Self.id(number), Self.start, isRetired: true, random: 1) }
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions() == [.open(Self.id(3)), .open(Self.id(4))])
     }
 
     @Test func `a host that accepts and hangs up is not called in a loop`() {

@@ -90,6 +90,28 @@ struct CredentialTests {
         #expect(throws: APNsError.self) { try APNsCertificate(pem: certificate, privateKeyPEM: "x") }
     }
 
+    @Test func `a passphrase that NIOSSL cannot pass on is refused`() throws {
+        let (certificate, _) = try TestCertificates().issue()
+        let error = #expect(throws: APNsError.self) {
+            try APNsCertificate(pem: certificate, privateKeyPEM: Self.encryptedKey, passphrase: "pässword")
+        }
+        #expect(error?.message.contains("ASCII") == true)
+        #expect(throws: APNsError.self) {
+            try APNsCertificate(pem: certificate, privateKeyPEM: Self.encryptedKey, passphrase: "wrong")
+        }
+    }
+
+    /// Made with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -aes256 -pass pass:right`.
+    private static let encryptedKey = """
+        -----BEGIN ENCRYPTED PRIVATE KEY-----
+        MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAhDyoiLXTuExQICCAAw
+        DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEEI7h9UYzfBpb8JRaYCVtzZ4EgZCx
+        mBwEpwN9kaD/kdJstxoQRv80OgIxChlafmIYclNCKQzS5HEUVbNmFfFe2B4HZ7B8
+        b9C/7zhL1hlOlOXoMM8wzhEDUewhW9OAjXl2xhDj+3wm7Q1fE96K+QZRv9TbMP2h
+        jCjZKOUdzgdF9tjkhIvz0yob0i7DB0yptGLJLH3hjqaSJPhT8FQVuTCRPshIiko=
+        -----END ENCRYPTED PRIVATE KEY-----
+        """
+
     @Test func `a token is renewed at fifty minutes, and not before`() {
         var machine = ProviderTokenMachine()
         let start = Moment(nanoseconds: 0)

@@ -86,7 +86,7 @@ struct ServerRequest: Sendable {
     var token: String { String(path.split(separator: "/").last ?? "") }
 }
 
-/// `@unchecked Sendable`: everything stored is touched on the channel's loop only, to which the methods go.
+/// `@unchecked Sendable`: what is stored beside the mutex is touched on the channel's loop only, to which the methods go.
 final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
@@ -96,8 +96,9 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
     private let box: ServerBox
     private var channel: (any NIOCore.Channel)?
     private var open: [HTTP2StreamID: ServerRequest] = [:]
-    private(set) var number = 0
-    private(set) var resets: [Int] = []
+    private let seen = Mutex((number: 0, resets: [Int]()))
+    var number: Int { seen.withLock { $0.number } }
+    var resets: [Int] { seen.withLock { $0.resets } }
 
     init(options: ScriptedServer.Options, script: @escaping ScriptedServer.Script, server: ServerBox) {
         self.options = options
@@ -110,7 +111,8 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
     func handlerAdded(context: ChannelHandlerContext) { channel = context.channel }
 
     func channelActive(context: ChannelHandlerContext) {
-        number = server?.note(self) ?? 0
+        let number = server?.note(self) ?? 0
+        seen.withLock { $0.number = number }
         context.fireChannelActive()
         options.onConnect?(self)
     }
@@ -133,7 +135,7 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
             }
             if data.endStream { finish(frame.streamID) }
         case .rstStream:
-            resets.append(Int(frame.streamID))
+            seen.withLock { $0.resets.append(Int(frame.streamID)) }
             open[frame.streamID] = nil
         default: break
         }

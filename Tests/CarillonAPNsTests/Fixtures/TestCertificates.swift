@@ -45,13 +45,18 @@ struct TestCertificates {
     }
 
     func serverContext(
-        names: [String] = ["localhost"], protocols: [String] = ["h2"], demandsClient: Bool = false
+        names: [String] = ["localhost"], protocols: [String] = ["h2"], demandsClient: Bool = false,
+        newestTLS: TLSVersion? = nil
     ) throws -> NIOSSLContext {
         let (certificate, key) = try issue(names: names)
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(certificate.utf8)).map { .certificate($0) },
             privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.utf8), format: .pem)))
         configuration.applicationProtocols = protocols
+        if let newestTLS {
+            configuration.minimumTLSVersion = .tlsv1
+            configuration.maximumTLSVersion = newestTLS
+        }
         if demandsClient {
             configuration.certificateVerification = .noHostnameVerification
             configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(authorityPEM.utf8)))

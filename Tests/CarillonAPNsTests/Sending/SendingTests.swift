@@ -435,6 +435,49 @@ struct SendingTests {
         try await stage.end()
     }
 
+    @Test func `the key that a client has already keeps its token`() async throws {
+        let stage = try await Stage()
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        try stage.client.rotate(to: try Samples.credentials())
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(Set(stage.server.requests.compactMap { $0.headers["authorization"] }).count == 1)
+        #expect(stage.server.requests.map(\.connection) == [1, 2])
+        try await stage.end()
+    }
+
+    @Test func `custom values are encoded once for all tokens`() async throws {
+        final class Tally: Sendable { let count = Mutex(0) }
+        struct Value: Encodable, Sendable {
+            let tally: Tally
+            func encode(to encoder: any Encoder) throws {
+                tally.count.withLock { $0 += 1 }
+                var container = encoder.singleValueContainer()
+                try container.encode("value")
+            }
+        }
+        let stage = try await Stage()
+        let tally = Tally()
+        let notification = APNsNotification.alert("Hi").custom("key", Value(tally: tally))
+        for await result in try stage.client.send(notification, to: Samples.tokens(200)) { #expect(result.isAccepted) }
+        #expect(tally.count.withLock { $0 } == 1)
+        #expect(stage.server.requests.allSatisfy { $0.body == notification.jsonString })
+        try await stage.end()
+    }
+
+    @Test func `a token may have any length that fits into a request`() async throws {
+        let stage = try await Stage()
+        for digits in [2, 64, 200, 4096] {
+            let token = String(repeating: "ab", count: digits / 2)
+            #expect(try await stage.client.send(.alert("Hi"), to: token).isAccepted)
+            #expect(stage.server.requests.last?.token == token)
+        }
+        for bad in ["", "a", "xy", "ab cd", String(repeating: "ab", count: 2049)] {
+            let error = await #expect(throws: APNsError.self) { try await stage.client.send(.alert("Hi"), to: bad) }
+            #expect(error?.code == .tokenInvalid)
+        }
+        try await stage.end()
+    }
+
     @Test func `new credentials continue on new connections`() async throws {
         let stage = try await Stage()
         #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)

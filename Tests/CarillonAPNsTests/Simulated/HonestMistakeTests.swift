@@ -134,6 +134,8 @@ struct HonestMistakeTests {
     @Test func `an hour of pushes renews the token once, and the service is content`() async throws {
         let clock = Mutex((elapsed: Duration.zero, wall: Int64(Date().timeIntervalSince1970)))
         let scene = try await Scene(client: {
+            // A clock that leaps would leave pings unanswered.
+            $0.pool.pingsAfterIdle = .seconds(86_400)
             $0.timeSource = APNsTimeSource(
                 elapsed: { clock.withLock { $0.elapsed } }, secondsSince1970: { clock.withLock { $0.wall } })
         })

@@ -1,0 +1,12 @@
+import Synchronization
+
+/// By which somebody who waits for connections can stop waiting.
+final class WarmUpTicket: Sendable {
+    typealias Continuation = UnsafeContinuation<Result<Void, APNsError>, Never>
+
+    private let withdrawn = Atomic(false)
+
+    var isWithdrawn: Bool { withdrawn.load(ordering: .acquiring) }
+
+    func withdraw() { withdrawn.store(true, ordering: .releasing) }
+}

@@ -1,0 +1,94 @@
+import Synchronization
+
+/// What the task that reads recipients and the readers of results share.
+final class FlowLedger<Recipient: APNsRecipient>: Sendable {
+    enum Taken {
+        case result(APNsResult<Recipient>)
+        case nothing
+        case over
+    }
+
+    private struct State {
+        var ledger: BatchLedger<Recipient>
+        var ready: [APNsResult<Recipient>] = []
+        var nextReady = 0
+        var waitingForRoom: UnsafeContinuation<Void, Never>?
+        var hasEnded = false
+        var isReleased = false
+
+        var isOver: Bool { hasEnded && ledger.underWay == 0 && nextReady == ready.count }
+    }
+
+    let box = BatchBox()
+    private let window: Int
+    private let state: Mutex<State>
+
+    init(client: APNsClient, prepared: PreparedNotification) {
+        window = client.configuration.batchWindow
+        state = Mutex(State(ledger: BatchLedger(client: client, prepared: prepared, box: box)))
+    }
+
+    /// Waits until another push may be under way.
+    func room() async {
+        await withUnsafeContinuation { continuation in
+            let isThere = state.withLock { state in
+                let held = state.ledger.underWay + state.ready.count - state.nextReady
+                if state.isReleased || held < window { return true }
+                state.waitingForRoom = continuation
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    func add(_ recipient: Recipient) {
+        let hasFailed = state.withLock { state in
+            state.ledger.add(recipient)
+            state.ledger.flush()
+            let failed = state.ledger.takeFailed()
+            state.ready.append(contentsOf: failed)
+            return !failed.isEmpty
+        }
+        if hasFailed { box.nudge() }
+    }
+
+    func ended() {
+        state.withLock { $0.hasEnded = true }
+        box.nudge()
+    }
+
+    /// Nobody reads results any more: whoever waits for room goes on, and sees that it is cancelled.
+    func release() {
+        let waiting = state.withLock { state in
+            state.isReleased = true
+            defer { state.waitingForRoom = nil }
+            return state.waitingForRoom
+        }
+        waiting?.resume()
+    }
+
+    func take() -> Taken {
+        let (taken, waiting) = state.withLock { state -> (Taken, UnsafeContinuation<Void, Never>?) in
+            guard state.nextReady < state.ready.count else { return (state.isOver ? .over : .nothing, nil) }
+            let result = state.ready[state.nextReady]
+            state.nextReady += 1
+            guard state.nextReady == state.ready.count else { return (.result(result), nil) }
+            state.ready = []
+            state.nextReady = 0
+            defer { state.waitingForRoom = nil }
+            return (.result(result), state.waitingForRoom)
+        }
+        waiting?.resume()
+        return taken
+    }
+
+    func wait() async {
+        let results = await box.next()
+        let isOver = state.withLock { state in
+            state.ready.append(contentsOf: state.ledger.settle(results))
+            return state.hasEnded && state.ledger.underWay == 0
+        }
+        // Others who wait have nothing to wait for any more.
+        if isOver { box.nudge() }
+    }
+}

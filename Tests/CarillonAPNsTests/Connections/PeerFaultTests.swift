@@ -1,0 +1,116 @@
+import NIOCore
+import NIOHPACK
+import Testing
+
+@testable import CarillonAPNs
+
+/// What the connection's machine makes of a peer that breaks rules: as little is lost as can be.
+struct PeerFaultTests {
+    typealias Rig = ConnectionMachineTests.Rig
+
+    static func at(_ seconds: Int) -> Moment { ConnectionMachineTests.start + .seconds(seconds) }
+    static let push = ConnectionMachineTests.push
+
+    @Test func `a GOAWAY before any answer is why the connection ended`() {
+        var rig = Rig(settings: [(3, 100)])
+        rig.goAway(last: 0, text: #"{"reason":"BadCertificate"}"#)
+        guard case .ended(let fault)? = rig.events().last else {
+            Issue.record("it goes on")
+            return
+        }
+        #expect(fault.kind == .goneAway)
+        #expect(fault.detail.contains("BadCertificate"))
+    }
+
+    @Test func `a refusal after the status takes nothing back`() {
+        var rig = Rig.proven()
+        let ids = rig.send(1)
+        rig.answer(ids[0], endsStream: false)
+        rig.reset(ids[0], .refusedStream)
+        guard case .answered(Self.push(1), let answer)? = rig.events().first else {
+            Issue.record("not answered")
+            return
+        }
+        #expect(answer.status == 200)
+    }
+
+    @Test func `a rule broken on one stream ends that stream alone`() {
+        var rig = Rig.proven(settings: [(4, 4)])
+        let ids = rig.send(4)
+        rig.window(ids[0], 0)
+        rig.feed(.data, stream: ids[1], payload: ByteBuffer(string: "{}"))
+        var block = ByteBuffer()
+        rig.encode([":status": "103"], into: &block)
+        rig.feed(.headers, [.endHeaders, .endStream], stream: ids[2], payload: block)
+        let lost = rig.events().compactMap { event -> PushID? in
+            guard case .lost(let push, let mayHaveBeenProcessed, _) = event, !mayHaveBeenProcessed else { return nil }
+            return push
+        }
+        #expect(lost == (1...3).map { Self.push($0) })
+        #expect(rig.frames(.resetStream).count == 3)
+        rig.window(ids[3], 100)
+        rig.window(ids[3], 0x7FFF_FFFF)
+        #expect(rig.frames(.resetStream).count == 4)
+        guard case .lost(Self.push(4), true, _)? = rig.events().first else {
+            Issue.record("not lost")
+            return
+        }
+        #expect(rig.machine.phase == .open)
+    }
+
+    @Test func `settings that let a window overflow end the connection`() {
+        var rig = Rig.proven()
+        let ids = rig.send(1)
+        rig.window(ids[0], 0x7FFF_0000)
+        rig.settings([(4, 0x7FFF_FFFF)])
+        #expect(rig.machine.phase == .ended)
+    }
+
+    @Test func `a connection that stays without room is given up`() {
+        var rig = Rig.proven(settings: [(4, 70_000)])
+        let ids = rig.send(1, bytes: 65_535)
+        rig.answer(ids[0])
+        #expect(rig.machine.freeStreams == 0)
+        rig.machine.timePassed(Self.at(1))
+        rig.machine.timePassed(Self.at(9))
+        #expect(rig.machine.phase == .open)
+        rig.machine.timePassed(Self.at(12))
+        #expect(rig.machine.phase == .ended)
+    }
+
+    @Test func `a connection that found room again is kept`() {
+        var rig = Rig.proven(settings: [(3, 0)])
+        rig.machine.timePassed(Self.at(1))
+        rig.settings([(3, 10)])
+        rig.machine.timePassed(Self.at(20))
+        #expect(rig.machine.phase == .open)
+        #expect(rig.machine.freeStreams == 10)
+    }
+
+    @Test func `idle time before a push does not count as silence`() {
+        var rig = Rig.proven()
+        rig.machine.timePassed(Self.at(60))
+        rig.send(1)
+        rig.machine.timePassed(Self.at(61))
+        rig.machine.timePassed(Self.at(65))
+        #expect(rig.frames(.ping).isEmpty)
+        rig.machine.timePassed(Self.at(67))
+        #expect(rig.frames(.ping).count == 1)
+    }
+
+    @Test func `of a push whose end was not read yet nobody knows`() {
+        var rig = Rig.proven()
+        let ids = rig.send(1)
+        rig.machine.closed("gone")
+        let mayHaveBeenProcessed = rig.machine.timedOut(ids[0])
+        #expect(mayHaveBeenProcessed)
+    }
+
+    @Test func `a stream's window writes that stream, and the connection's the oldest first`() {
+        var rig = Rig.proven(settings: [(4, 5)])
+        let ids = rig.send(3)
+        rig.window(ids[2], 100)
+        #expect(rig.frames(.data).map(\.head.stream) == ids + [ids[2]])
+        #expect(rig.machine.blocked == [ids[0], ids[1]])
+    }
+}

@@ -1,0 +1,76 @@
+import CarillonAPNsSimulator
+import Synchronization
+import Testing
+
+@testable import CarillonAPNs
+
+/// A service in trouble is not stormed, and a connection that ends for a good reason is replaced.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct BackOffTests {
+    @Test func `a service that leaves at once is told, and is not called in a loop`() async throws {
+        var options = ScriptedServer.Options()
+        options.onConnect = { $0.goAway(last: 0, reason: "BadCertificate") }
+        let stage = try await Stage(options)
+        let error = await #expect(throws: APNsError.self) { try await stage.client.warmUp() }
+        #expect(error?.code == .connectionFailed)
+        #expect(error?.message.contains("BadCertificate") == true, "\(error?.message ?? "")")
+        try await Task.sleep(for: .seconds(1))
+        #expect(stage.server.connections.count <= 3)
+        try await stage.end()
+    }
+
+    @Test(arguments: [APNsSimulator.Reason.expiredProviderToken, .tooManyProviderTokenUpdates])
+    func `a thousand refused tokens cost no storm of connections and one signature`(
+        reason: APNsSimulator.Reason
+    ) async throws {
+        let scene = try await Scene(simulator: { $0.faults = [.init(.reject(reason), skip: 1)] })
+        #expect(try await scene.outcomes(Samples.tokens(1001)) == ["accepted": 1, reason.rawValue: 1000])
+        #expect(scene.simulator.connections.count <= 2)
+        #expect(scene.simulator.connections.allSatisfy { $0.providerTokens <= 1 })
+        await scene.end()
+    }
+
+    @Test func `stream numbers that are used up roll over to a new connection`() async throws {
+        let scene = try await Scene(client: {
+            $0.firstStream = 0x7FFF_FFFF - 40
+            $0.pool.maximum = 1
+        })
+        #expect(try await scene.outcomes(Samples.tokens(60)) == ["accepted": 60])
+        #expect(scene.simulator.connections.count == 3)
+        await scene.end()
+    }
+
+    @Test func `the pool grows when the window is what is full`() async throws {
+        let scene = try await Scene(
+            simulator: {
+                $0.conditions.roundTrip = .milliseconds(40)
+                $0.conditions.connectionWindow = 8000
+            }, client: { $0.pool.maximum = 4 })
+        let notification = APNsNotification.alert(title: String(repeating: "long ", count: 300))
+        #expect(try await scene.outcomes(Samples.tokens(1000), notification) == ["accepted": 1000])
+        #expect(scene.simulator.connections.count > 1)
+        #expect(scene.simulator.connections.count <= 4)
+        await scene.end()
+    }
+
+    @Test func `a key that is not related to the connection's is tried on a new one`() async throws {
+        let stage = try await Stage { connection, request in
+            connection.number == 1 && request.stream > 1
+                ? connection.reject(request, 403, "UnrelatedKeyIdInToken") : connection.accept(request)
+        }
+        for _ in 0..<3 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }
+        #expect(stage.server.connections.count == 2)
+        try await stage.end()
+    }
+
+    @Test func `the delay that a real answer asks for is kept`() async throws {
+        let stage = try await Stage { connection, request in
+            guard request.stream == 1 else { return connection.accept(request) }
+            connection.answer(request.stream, 429, [("retry-after", "1")], body: "{\"reason\":\"TooManyRequests\"}")
+        }
+        let start = ContinuousClock.now
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(ContinuousClock.now - start >= .seconds(1))
+        try await stage.end()
+    }
+}
