@@ -12,6 +12,8 @@ enum ExitStatus {
     static let dataDirectory = ExitCode(73)
     static let tryAgain = ExitCode(75)
     static let notAllowed = ExitCode(77)
+    /// What shells say of a program that Ctrl-C ended.
+    static let interrupted = ExitCode(130)
 }
 
 /// Ends a command with a sentence and a code.

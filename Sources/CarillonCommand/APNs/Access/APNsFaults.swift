@@ -1,0 +1,89 @@
+import ArgumentParser
+import CarillonAPNs
+import NIOCore
+import NIOPosix
+
+/// Turns what the library says into what a person at a command line can do about it.
+func reportingAPNsFaults<Value>(_ work: () throws -> Value) throws -> Value {
+    do {
+        return try work()
+    } catch let error as APNsError {
+        throw CommandFault(error)
+    }
+}
+
+func reportingAPNsFaults<Value>(_ work: () async throws -> Value) async throws -> Value {
+    do {
+        return try await work()
+    } catch let error as APNsError {
+        throw CommandFault(error)
+    }
+}
+
+extension CommandFault {
+    init(_ error: APNsError) { self.init(ExitStatus.code(of: error.code), error.sentence) }
+
+    /// A refusal of the service, with what to do about it.
+    init(_ rejection: APNsRejection) {
+        self.init(ExitStatus.code(of: rejection.kind), "the service refused: \(rejection). \(Advice.of(rejection))")
+    }
+}
+
+extension ExitStatus {
+    static func code(of code: APNsError.Code) -> ExitCode {
+        switch code {
+        case .notificationInvalid, .payloadTooLarge, .tokenInvalid: refused
+        case .credentialsInvalid: notAllowed
+        case .configurationInvalid: .validationFailure
+        case .connectionFailed, .connectionLost, .timedOut, .answerInvalid: unreachable
+        case .queueFull: tryAgain
+        default: .failure
+        }
+    }
+
+    static func code(of kind: APNsRejection.Kind) -> ExitCode {
+        switch kind {
+        case .fixCredentials: notAllowed
+        case .slowDown, .tryLater: tryAgain
+        case .deadToken, .fixRequest, .unknown: refused
+        }
+    }
+}
+
+extension APNsError {
+    /// The message with its cause, in the words of the command's options.
+    var sentence: String {
+        var message = message.last == "." ? String(message.dropLast()) : message
+        if message.dropFirst().first?.isLowercase == true {
+            message = message.prefix(1).lowercased() + message.dropFirst()
+        }
+        if code == .connectionFailed, message.contains("trustRoots") {
+            let fact = message.split(separator: "; ").first.map(String.init) ?? message
+            return "\(fact): no authority is known for it, or it is not valid now; if it is yours, give its authority with --ca FILE"
+        }
+        return cause.flatMap(Self.words).map { "\(message): \($0)" } ?? message
+    }
+
+    private static func words(_ cause: any Error) -> String? {
+        switch cause {
+        case let error as NIOConnectionError:
+            guard let failure = error.connectionErrors.last else { return "the name \(error.host) is not known" }
+            return words(failure.error)
+        case let error as IOError: return systemWords(error)
+        case let error as ChannelError:
+            if case .connectTimeout = error { return "it does not answer" }
+            return nil
+        default: return nil
+        }
+    }
+
+    private static func systemWords(_ error: IOError) -> String {
+        switch error.errnoCode {
+        case ECONNREFUSED: "nobody listens there"
+        case EHOSTUNREACH, ENETUNREACH: "there is no way to it from here"
+        case ECONNRESET: "it hung up"
+        case ETIMEDOUT: "it does not answer"
+        default: error.description
+        }
+    }
+}
