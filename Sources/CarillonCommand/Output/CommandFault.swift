@@ -65,5 +65,10 @@ func reportingFaults(_ work: () async throws -> Void) async throws {
 }
 
 enum StandardError {
-    static func print(_ line: String) { FileHandle.standardError.write(Data((line + "\n").utf8)) }
+    static func print(_ line: String) { write(line + "\n") }
+
+    static func write(_ text: String) {
+        // When nobody reads it there is nobody to tell.
+        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+    }
 }

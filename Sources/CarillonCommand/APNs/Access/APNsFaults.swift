@@ -59,7 +59,8 @@ extension APNsError {
         }
         if code == .connectionFailed, message.contains("trustRoots") {
             let fact = message.split(separator: "; ").first.map(String.init) ?? message
-            return "\(fact): no authority is known for it, or it is not valid now; if it is yours, give its authority with --ca FILE"
+            return
+                "\(fact): no authority is known for it, or it is not valid now; if it is yours, give its authority with --ca FILE"
         }
         return cause.flatMap(Self.words).map { "\(message): \($0)" } ?? message
     }

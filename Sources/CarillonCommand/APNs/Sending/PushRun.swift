@@ -131,8 +131,8 @@ final class PushRun: Sendable {
             guard count == 1 else { return }
             state.withLock { $0.end = .interrupted }
             feed.stop()
-            StandardError.print(
-                "\r\u{1B}[Kcarillon: no more are begun; what is under way is awaited. Once more gives it up.")
+            let line = isatty(STDERR_FILENO) == 1 ? "\r\u{1B}[K" : ""
+            StandardError.print("\(line)carillon: stopping; what is under way is awaited, and once more gives it up")
         }
         // Cancelled, since all was sent: this must not end the others.
     }

@@ -23,7 +23,7 @@ struct SendSummary {
             lines.append(Self.row("failed", tally.failed))
             let failures = tally.failures.map { (key: $0.key.description, value: $0.value) }
             for (label, failures) in failures.sorted(by: Self.mostFirst) {
-                lines.append(Self.detail(failures.count, label, Self.sentence(failures)))
+                lines.append(Self.detail(failures.count, label, Self.sentence(label, failures)))
             }
         }
         lines.append("in \(time)\(tally.settled < 100 ? "" : ", \(rate.grouped) a second")\(ending)")
@@ -63,8 +63,11 @@ struct SendSummary {
 
     private var rate: Int64 { Int64(tally.settled) * 1000 / max(1, milliseconds) }
 
-    private static func sentence(_ failures: SendTally.Failures) -> String {
-        var text = failures.sentence
+    private static func sentence(_ label: String, _ failures: SendTally.Failures) -> String {
+        // The library's sentence is about one of them.
+        var text =
+            label == APNsError.Code.tokenInvalid.description
+            ? "not a device token, which is an even number of hexadecimal digits" : failures.sentence
         if !failures.lines.isEmpty {
             let isAll = failures.lines.count == failures.count
             let numbers = failures.lines.map(String.init).joined(separator: ", ")

@@ -19,6 +19,12 @@ final class TokenFeed: AsyncSequence, Sendable {
         var isOpen = false
         var failure: CommandFault?
         var waiting: CheckedContinuation<Void, Never>?
+        /// Whether what is waited for is a permit; otherwise it is a read.
+        var waitsForPermit = false
+
+        mutating func takeWaitingForPermit() -> CheckedContinuation<Void, Never>? {
+            waitsForPermit ? takeWaiting() : nil
+        }
 
         mutating func takeWaiting() -> CheckedContinuation<Void, Never>? {
             defer { waiting = nil }
@@ -77,7 +83,7 @@ final class TokenFeed: AsyncSequence, Sendable {
     func proceed() {
         state.withLock { state in
             state.permits += 1
-            return state.takeWaiting()
+            return state.takeWaitingForPermit()
         }?.resume()
     }
 
@@ -85,7 +91,7 @@ final class TokenFeed: AsyncSequence, Sendable {
     func open() {
         state.withLock { state in
             state.isOpen = true
-            return state.takeWaiting()
+            return state.takeWaitingForPermit()
         }?.resume()
     }
 
@@ -142,6 +148,7 @@ final class TokenFeed: AsyncSequence, Sendable {
             let isThere = state.withLock { state in
                 if state.isStopped || (!reading && (state.isOpen || state.permits > 0)) { return true }
                 state.waiting = continuation
+                state.waitsForPermit = !reading
                 return false
             }
             if isThere { return continuation.resume() }
