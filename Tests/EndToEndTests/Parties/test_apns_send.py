@@ -5,7 +5,9 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -184,7 +186,7 @@ def test_what_holds_for_all_is_said_once(person, simulator):
     simulator.fault("reject", reason="InvalidProviderToken")
     ended = person.send("--tokens-file", "-", "--title", "x", stdin=f"zz\n{DEVICE}\n" * 1000)
     assert ended.status == 77
-    assert re.search(r"refused +1\n +1  InvalidProviderToken: ", ended.out) and "the rest was not sent" in ended.out
+    assert re.search(r"refused +1\n +1  InvalidProviderToken: ", ended.out) and "nothing more was sent" in ended.out
     assert simulator.api("GET", "status")["requests"] <= 1
 
 
@@ -401,7 +403,7 @@ def test_a_wrong_key_is_refused_once_with_advice(person, simulator):
         "--token", DEVICE, UNKNOWN, "--title", "x",
     )  # fmt: skip
     assert ended.status == 77 and ended.out.count("InvalidProviderToken") == 2 and "--key-id" in ended.out
-    assert "the rest was not sent" in ended.out
+    assert "nothing more was sent" in ended.out
 
 
 def test_a_key_that_cannot_be_used_is_told_without_a_connection(person, simulator):
@@ -449,6 +451,19 @@ def test_an_authority_that_is_not_trusted_and_a_wrong_name(person, simulator):
     assert ended.status == 66 and "no certificate" in ended.err
 
 
+def test_another_kind_of_service_is_told(person, simulator):
+    page, push = simulator.ports["control"], simulator.ports["push"]
+    for endpoint, words in [
+        (f"https://localhost:{page}", "does not speak TLS"),
+        (f"http://localhost:{page}", "does not speak HTTP/2"),
+        (f"http://localhost:{push}", f"say https://localhost:{push}"),
+    ]:
+        ended = person.run(
+            "send", *person.key, *person.topic, "--endpoint", endpoint, person.endpoint[1], "--token=00", "--title=x"
+        )
+        assert ended.status == 69 and words in ended.err, ended.err
+
+
 def test_a_service_without_tls(executable, make_simulator, tmp_path):
     simulator = make_simulator("--plain")
     simulator.add_device()
@@ -462,6 +477,51 @@ def test_a_service_that_says_nothing_is_given_up(person, simulator):
     simulator.fault("silence")
     ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", stdin=f"{DEVICE}\n" * 1000)
     assert ended.status == 69 and "does not answer" in ended.out and "1 may have arrived" in ended.out, ended.out
+
+
+def test_every_token_has_one_result_through_a_service_that_misbehaves(person, simulator):
+    simulator.fault("reset", code="REFUSED_STREAM", rate=0.02)
+    simulator.fault("goAway", last="before", skip=400, times=3)
+    simulator.fault("close", skip=900, times=2)
+    ended = person.send("--tokens-file", "-", "--title", "x", "--json", stdin=f"{DEVICE}\n" * 5000)
+    lines = [result["line"] for result in ended.results]
+    assert sorted(lines) == list(range(1, 5001))
+    failed = [result for result in ended.results if result["outcome"] == "failed"]
+    assert all(result["error"] == "connectionLost" and result["mayHaveBeenProcessed"] for result in failed)
+    assert ended.summary["accepted"] == 5000 - len(failed) and ended.summary["end"] == "done"
+    assert ended.status == (69 if failed else 0)
+
+
+def test_a_proxy_is_gone_through(person, simulator):
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(PATIENCE)
+    asked = []
+
+    def pump(source, target):
+        while part := source.recv(65536):
+            target.sendall(part)
+
+    def serve():
+        client, _ = listener.accept()
+        request = b""
+        while not request.endswith(b"\r\n\r\n"):
+            request += client.recv(4096)
+        asked.append(request.decode().split()[:2])
+        service = socket.create_connection(("127.0.0.1", simulator.ports["push"]))
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        threading.Thread(target=pump, args=(client, service), daemon=True).start()
+        threading.Thread(target=pump, args=(service, client), daemon=True).start()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    ended = person.send("--token", DEVICE, "--title", "x", f"--proxy=localhost:{listener.getsockname()[1]}")
+    thread.join(PATIENCE)
+    listener.close()
+    assert ended.status == 0, ended.err
+    assert asked == [["CONNECT", f"localhost:{simulator.ports['push']}"]]
+    nobody = free_port()
+    ended = person.send("--token", DEVICE, "--title", "x", f"--proxy=127.0.0.1:{nobody}")
+    assert ended.status == 69 and f"the proxy 127.0.0.1:{nobody}: nobody listens there" in ended.err, ended.err
 
 
 # The terminal

@@ -73,6 +73,17 @@ struct APNsEndpointOptions: ParsableArguments {
         return configuration
     }
 
+    /// Opens the first connection, so that what is wrong with the way there is said once and at once.
+    func connect(_ client: APNsClient, to address: ServiceAddress) async throws {
+        do {
+            try await client.warmUp(APNsEnvironment(address))
+        } catch {
+            var fault = CommandFault(error)
+            if !address.isSecure { fault.message += "; if it speaks TLS, say https://\(address.place)" }
+            throw fault
+        }
+    }
+
     private static func proxy(_ text: String) -> APNsClient.Proxy? {
         guard let address = ServiceAddress("http://\(text)"), text.contains(":") else { return nil }
         return APNsClient.Proxy(host: address.host, port: address.port)

@@ -62,20 +62,34 @@ extension APNsError {
             return
                 "\(fact): no authority is known for it, or it is not valid now; if it is yours, give its authority with --ca FILE"
         }
-        return cause.flatMap(Self.words).map { "\(message): \($0)" } ?? message
+        return cause.flatMap { Self.words($0, message) }.map { "\(message): \($0)" } ?? message
     }
 
-    private static func words(_ cause: any Error) -> String? {
+    private static func words(_ cause: any Error, _ message: String) -> String? {
         switch cause {
         case let error as NIOConnectionError:
             guard let failure = error.connectionErrors.last else { return "the name \(error.host) is not known" }
-            return words(failure.error)
+            let place = ServiceAddress(host: error.host, port: error.port).place
+            // Another place than the service's is the proxy.
+            let proxy = message.contains("\(error.host):\(error.port)") ? "" : "the proxy \(place): "
+            return words(failure.error, message).map { proxy + $0 }
         case let error as IOError: return systemWords(error)
         case let error as ChannelError:
             if case .connectTimeout = error { return "it does not answer" }
             return nil
-        default: return nil
+        default: return handshakeWords(String(describing: cause))
         }
+    }
+
+    /// BoringSSL's names for what a person can do something about.
+    private static func handshakeWords(_ fault: String) -> String? {
+        let words = [
+            "WRONG_VERSION_NUMBER": "it does not speak TLS", "NO_APPLICATION_PROTOCOL": "it does not speak HTTP/2",
+            "ALERT_UNKNOWN_CA": "it does not know who signed the certificate",
+            "ALERT_BAD_CERTIFICATE": "it does not take the certificate",
+            "ALERT_CERTIFICATE_EXPIRED": "it takes the certificate for expired",
+        ]
+        return words.first { fault.contains($0.key) }?.value
     }
 
     private static func systemWords(_ error: IOError) -> String {

@@ -32,12 +32,12 @@ struct ChannelOptions: ParsableArguments {
     func perform(_ work: (APNsChannels) async throws -> Void) async throws {
         try await reportingFaults {
             try await reportingAPNsFaults {
-                var configuration = try endpoint.configuration(
-                    try credentials.load(), to: manage ?? endpoint.management)
+                let address = manage ?? endpoint.management
+                var configuration = try endpoint.configuration(try credentials.load(), to: address)
                 configuration.bundleID = Topic(topic, for: .liveActivity).bundleID
                 let client = try APNsClient(configuration)
                 let channels = try client.channels()
-                try await client.warmUp()
+                try await endpoint.connect(client, to: address)
                 try await work(channels)
                 await client.shutDown()
             }

@@ -117,7 +117,7 @@ struct APNsSendCommand: AsyncParsableCommand {
     }
 
     private func send(_ push: PreparedPush, to feed: TokenFeed, _ client: APNsClient) async throws {
-        try await reportingAPNsFaults { try await client.warmUp() }
+        try await endpoint.connect(client, to: endpoint.push)
         let code = try await PushRun(client: client, notification: push.notification, feed: feed, printer: printer).run()
         await client.shutDown()
         if code != .success { throw code }
@@ -125,7 +125,7 @@ struct APNsSendCommand: AsyncParsableCommand {
 
     private func broadcast(_ push: PreparedPush, to channel: String, _ client: APNsClient) async throws {
         let result: Result<APNsResponse, APNsError>
-        try await reportingAPNsFaults { try await client.warmUp() }
+        try await endpoint.connect(client, to: endpoint.push)
         do throws(APNsError) {
             result = .success(try await client.broadcast(push.notification, to: channel))
         } catch {

@@ -8,7 +8,7 @@ struct LiveActivityOptions: ParsableArguments {
         case start, update, end
     }
 
-    @Option(name: .customLong("live-activity"), help: "start, update or end.")
+    @Option(name: .customLong("live-activity"), help: ArgumentHelp("What happens to the activity.", valueName: "event"))
     var event: Event?
     @Option(
         help: ArgumentHelp(

@@ -11,7 +11,8 @@ struct NotificationOptions: ParsableArguments {
     @Option(help: ArgumentHelp("A sound file of the app, or \"default\".", valueName: "name")) var sound: String?
     @Option(help: ArgumentHelp("The category whose actions are offered.", valueName: "name")) var category: String?
     @Option(help: ArgumentHelp("Groups notifications.", valueName: "id")) var threadId: String?
-    @Option(help: "passive, active, time-sensitive or critical.") var interruptionLevel: String?
+    @Option(help: ArgumentHelp("passive, active, time-sensitive or critical.", valueName: "level"))
+    var interruptionLevel: String?
     @Flag(help: "Let the app's service extension change the notification.") var mutableContent = false
     @Flag(help: "Let the app run in the background as well.") var contentAvailable = false
     @Flag(help: "Wake the app and show nothing: push type background, with priority 5.") var background = false
@@ -39,12 +40,17 @@ struct NotificationOptions: ParsableArguments {
             "How long the service keeps it for a device that is away; 0 is one attempt. Without it, Apple decides.",
             valueName: "seconds"))
     var expires: Int64?
-    @Option(help: ArgumentHelp("10 at once, 5 with regard to power, 1 never wakes. The push type's own without it."))
+    @Option(
+        help: ArgumentHelp(
+            "10 at once, 5 with regard to power, 1 never wakes. The push type's own without it.", valueName: "n"))
     var priority: Int?
 
     @OptionGroup(title: "Live activities") var activity: LiveActivityOptions
 
     func validate() throws {
+        if let interruptionLevel, !["passive", "active", "time-sensitive", "critical"].contains(interruptionLevel) {
+            throw ValidationError("--interruption-level is passive, active, time-sensitive or critical.")
+        }
         if let priority, ![1, 5, 10].contains(priority) { throw ValidationError("--priority is 1, 5 or 10.") }
         if let expires, !(0...3_153_600_000).contains(expires) {
             throw ValidationError("--expires is a number of seconds from now, or 0.")

@@ -46,8 +46,8 @@ struct SendSummary {
         switch end {
         case .done: ""
         case .interrupted: "; interrupted, the rest was not sent"
-        case .refusedForAll: "; every push would be refused like this, so the rest was not sent"
-        case .noService: "; the service does not answer, so the rest was not sent"
+        case .refusedForAll: "; every push would be refused like this, so nothing more was sent"
+        case .noService: "; the service does not answer, so nothing more was sent"
         }
     }
 
