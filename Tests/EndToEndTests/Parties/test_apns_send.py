@@ -116,6 +116,13 @@ def test_an_answer_that_is_not_the_service_s_is_shown(person, simulator):
     assert ended.status == 75 and "502 without a reason: <html>" in ended.out
 
 
+def test_what_a_stranger_answers_does_nothing_to_the_terminal(person, simulator):
+    simulator.fault("answer", status=502, body="text", text="one\r\n\x1b[31mtwo\x07")
+    ended = person.send("--token", DEVICE, "--title", "x")
+    assert "one  [31mtwo ." in ended.out.replace("\r\n", "  ") and "\x1b" not in ended.out, repr(ended.out)
+    assert ended.out.count("\n") == 1
+
+
 # Many tokens
 
 
@@ -477,6 +484,14 @@ def test_a_service_that_says_nothing_is_given_up(person, simulator):
     simulator.fault("silence")
     ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", stdin=f"{DEVICE}\n" * 1000)
     assert ended.status == 69 and "does not answer" in ended.out and "1 may have arrived" in ended.out, ended.out
+
+
+def test_a_service_that_falls_silent_is_given_up(person, simulator):
+    simulator.fault("silence", skip=100)
+    tokens = f"{DEVICE}\n" * 20_000
+    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", "--json", stdin=tokens)
+    assert ended.status == 69 and ended.summary["end"] == "noService"
+    assert ended.summary["accepted"] == 100 and 4000 <= ended.summary["errors"]["timedOut"] <= 8000
 
 
 def test_every_token_has_one_result_through_a_service_that_misbehaves(person, simulator):

@@ -25,7 +25,7 @@ extension CommandFault {
 
     /// A refusal of the service, with what to do about it.
     init(_ rejection: APNsRejection) {
-        self.init(ExitStatus.code(of: rejection.kind), "the service refused: \(rejection). \(Advice.of(rejection))")
+        self.init(ExitStatus.code(of: rejection.kind), "the service refused: \(rejection.words). \(Advice.of(rejection))")
     }
 }
 

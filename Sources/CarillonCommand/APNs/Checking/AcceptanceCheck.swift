@@ -28,12 +28,12 @@ enum AcceptanceCheck {
         {
             return CheckFinding(
                 subject: .credentials, verdict: .ok,
-                sentence: "accepted: the answer to a token that does not exist was \(rejection), as it should be")
+                sentence: "accepted: the answer to a token that does not exist was \(rejection.words), as it should be")
         }
         let isPassing = rejection.kind == .slowDown || rejection.kind == .tryLater
         return CheckFinding(
             subject: .credentials, verdict: .wrong,
-            sentence: "\(isPassing ? "nobody knows" : "refused"): \(rejection). \(Advice.of(rejection))",
+            sentence: "\(isPassing ? "nobody knows" : "refused"): \(rejection.words). \(Advice.of(rejection))",
             exitStatus: ExitStatus.code(of: rejection.kind))
     }
 }

@@ -86,7 +86,7 @@ struct APNsSendCommand: AsyncParsableCommand {
         var configuration = try endpoint.configuration(credentials)
         configuration.bundleID = push.bundleID
         configuration.pool.maximum = connections
-        configuration.batchWindow = max(configuration.batchWindow, 1000 * connections)
+        configuration.batchWindow = max(configuration.batchWindow, 250 * connections)
         return try reportingAPNsFaults { try APNsClient(configuration) }
     }
 

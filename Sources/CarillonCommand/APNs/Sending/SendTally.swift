@@ -74,6 +74,11 @@ extension APNsRejection {
     /// The reason, or the status where there is none.
     var label: String { reason?.rawValue ?? "\(status) without a reason" }
 
+    /// Status and reason; what came instead of a reason stays on one line and does nothing to a terminal.
+    var words: String {
+        String(description.map { $0.unicodeScalars.contains { $0.properties.generalCategory == .control } ? " " : $0 })
+    }
+
     /// Whether every other push of the same notification would be refused for the same reason.
     var concernsAll: Bool {
         if kind == .fixCredentials { return true }
