@@ -123,18 +123,18 @@ final class PushRun: Sendable {
         }
     }
 
-    /// Returns at the second signal.
+    /// Returns at the second signal, or when it is cancelled because all was sent.
     private func obey(_ signals: UnixSignalsSequence) async {
-        var count = 0
+        var isStopping = false
         for await _ in signals {
-            count += 1
-            guard count == 1 else { return }
-            state.withLock { $0.end = .interrupted }
+            // When every token was given already, nothing is kept back by the first signal.
+            if isStopping || !feed.isExhausted { state.withLock { $0.end = .interrupted } }
+            if isStopping { return }
+            isStopping = true
             feed.stop()
             let line = isatty(STDERR_FILENO) == 1 ? "\r\u{1B}[K" : ""
             StandardError.print("\(line)carillon: stopping; what is under way is awaited, and once more gives it up")
         }
-        // Cancelled, since all was sent: this must not end the others.
     }
 
     private func showProgress() async {
