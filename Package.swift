@@ -126,8 +126,8 @@ let package = Package(
         .executableTarget(
             name: "CarillonCommand",
             dependencies: [
-                "CarillonAPNsSimulator", "CarillonClient", "CarillonCore", "CarillonSQLite", "CarillonServer",
-                "CarillonWire",
+                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonClient", "CarillonCore", "CarillonSQLite",
+                "CarillonServer", "CarillonWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Configuration", package: "swift-configuration"),
@@ -223,6 +223,14 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHPACK", package: "swift-nio-http2"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "CarillonCommandTests",
+            dependencies: [
+                "CarillonAPNs", "CarillonCommand",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
         ),

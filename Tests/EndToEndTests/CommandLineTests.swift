@@ -136,7 +136,12 @@ struct CommandLineTests {
         Fault(64, "serve", "--data", "/tmp/x", "--listen", "nonsense"),
         Fault(66, "serve", "--data", "/tmp/x", "--config", "/nowhere.json"),
         Fault(66, "serve", "--data", "/tmp/x", "--outward-ca", "/nowhere.pem"),
-        Fault(0, "--help"), Fault(0, "serve", "--help"), Fault(0, "listen", "--help"),
+        Fault(64, "apns", "send", "--token", "00ff", "--title", "x"),
+        Fault(
+            66, "apns", "check", "--key", "/nowhere", "--key-id", "K", "--team-id", "T", "--topic", "a", "--endpoint",
+            "https://127.0.0.1:9"),
+        Fault(0, "apns", "send", "--help"), Fault(0, "apns", "channels", "create", "--help"),
+        Fault(0, "apns", "check", "--help"), Fault(0, "--help"), Fault(0, "serve", "--help"), Fault(0, "listen", "--help"),
     ]
 
     @Test(arguments: faults)

@@ -12,6 +12,8 @@ enum ExitStatus {
     static let dataDirectory = ExitCode(73)
     static let tryAgain = ExitCode(75)
     static let notAllowed = ExitCode(77)
+    /// What shells say of a program that Ctrl-C ended.
+    static let interrupted = ExitCode(130)
 }
 
 /// Ends a command with a sentence and a code.
@@ -63,5 +65,10 @@ func reportingFaults(_ work: () async throws -> Void) async throws {
 }
 
 enum StandardError {
-    static func print(_ line: String) { FileHandle.standardError.write(Data((line + "\n").utf8)) }
+    static func print(_ line: String) { write(line + "\n") }
+
+    static func write(_ text: String) {
+        // When nobody reads it there is nobody to tell.
+        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+    }
 }

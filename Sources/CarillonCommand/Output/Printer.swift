@@ -15,7 +15,14 @@ struct Printer: Sendable {
         } else {
             line = sentence()
         }
-        FileHandle.standardOutput.write(Data((line + "\n").utf8))
+        do {
+            try FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
+        } catch {
+            // Whoever read has gone, as `head` does; programs end then without a word.
+            signal(SIGPIPE, SIG_DFL)
+            raise(SIGPIPE)
+            exit(EXIT_FAILURE)
+        }
     }
 }
 

@@ -1,0 +1,103 @@
+import ArgumentParser
+import CarillonAPNs
+import Foundation
+import Logging
+
+/// Which service is spoken to, and how.
+struct APNsEndpointOptions: ParsableArguments {
+    @Flag(help: "Apple's service for apps that were built for development.")
+    var sandbox = false
+    @Flag(help: "Apple's service for apps of the App Store, TestFlight and enterprises. This is the default.")
+    var production = false
+    @Option(
+        help: ArgumentHelp(
+            "Another service, such as `carillon apns simulate`: https://HOST:PORT; http:// is HTTP/2 without TLS.",
+            valueName: "url"))
+    var endpoint: ServiceAddress?
+    @Option(
+        help: ArgumentHelp(
+            "A PEM file of authorities to believe instead of the system's; the simulator keeps authority.pem.",
+            valueName: "file"))
+    var ca: String?
+    @Option(help: ArgumentHelp("An HTTP proxy that connects onward (CONNECT).", valueName: "host:port"))
+    var proxy: String?
+    @Flag(name: .customLong("port-2197"), help: "Push over port 2197, where a firewall stops 443.")
+    var usesPort2197 = false
+    @Option(help: ArgumentHelp("How long one push may take.", valueName: "seconds"))
+    var timeout: Double = 30
+
+    func validate() throws {
+        guard [sandbox, production, endpoint != nil].count(where: \.self) <= 1 else {
+            throw ValidationError("Say one of --sandbox, --production and --endpoint URL.")
+        }
+        guard !usesPort2197 || endpoint == nil else {
+            throw ValidationError("--port-2197 is for Apple's service; say the port in --endpoint URL.")
+        }
+        guard timeout > 0, timeout <= 86_400 else { throw ValidationError("--timeout is more than 0, and at most a day.") }
+        if let proxy, Self.proxy(proxy) == nil {
+            throw ValidationError("--proxy is HOST:PORT, such as proxy.example.com:3128, not \"\(proxy)\".")
+        }
+    }
+
+    /// Where pushes and broadcasts go.
+    var push: ServiceAddress {
+        endpoint
+            ?? ServiceAddress(
+                host: sandbox ? "api.sandbox.push.apple.com" : "api.push.apple.com", port: usesPort2197 ? 2197 : 443)
+    }
+
+    /// Where Apple manages broadcast channels; an endpoint of one's own does it where it takes pushes, unless said.
+    var management: ServiceAddress {
+        if let endpoint { return endpoint }
+        return sandbox
+            ? ServiceAddress(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195)
+            : ServiceAddress(host: "api-manage-broadcast.push.apple.com", port: 2196)
+    }
+
+    var isApple: Bool { endpoint == nil }
+
+    /// A client's settings; warnings of the library are the command's to say.
+    func configuration(
+        _ credentials: APNsCredentials, to address: ServiceAddress? = nil
+    ) throws -> APNsClient.Configuration {
+        var configuration = APNsClient.Configuration(
+            credentials: credentials, environment: APNsEnvironment(address ?? push))
+        configuration.timeout = .milliseconds(Int64(timeout * 1000))
+        configuration.connectTimeout = min(configuration.timeout, .seconds(10))
+        configuration.proxy = proxy.flatMap(Self.proxy)
+        configuration.trustRoots = try ca.map(InputFile.text)
+        if let ca, let roots = configuration.trustRoots, !roots.contains("-----BEGIN CERTIFICATE-----") {
+            throw CommandFault(ExitStatus.noInput, "\(ca) holds no certificate in PEM form")
+        }
+        configuration.logger = Logger(label: "carillon.apns", factory: { _ in SwiftLogNoOpLogHandler() })
+        return configuration
+    }
+
+    /// Opens the first connection, so that what is wrong with the way there is said once and at once.
+    func connect(_ client: APNsClient, to address: ServiceAddress) async throws {
+        do {
+            try await client.warmUp(APNsEnvironment(address))
+        } catch {
+            var fault = CommandFault(error)
+            if !address.isSecure { fault.message += "; if it speaks TLS, say https://\(address.place)" }
+            throw fault
+        }
+    }
+
+    private static func proxy(_ text: String) -> APNsClient.Proxy? {
+        guard let address = ServiceAddress("http://\(text)"), text.contains(":") else { return nil }
+        return APNsClient.Proxy(host: address.host, port: address.port)
+    }
+}
+
+extension APNsEnvironment {
+    /// One address for everything that is asked of it.
+    init(_ address: ServiceAddress) {
+        self = .custom(host: address.host, port: address.port, isSecure: address.isSecure)
+    }
+}
+
+extension ServiceAddress: ExpressibleByArgument {
+    init?(argument: String) { self.init(argument) }
+    static var defaultCompletionKind: CompletionKind { .default }
+}

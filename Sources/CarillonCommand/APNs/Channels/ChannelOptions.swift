@@ -1,0 +1,63 @@
+import ArgumentParser
+import CarillonAPNs
+
+/// What all work on broadcast channels needs to know.
+struct ChannelOptions: ParsableArguments {
+    @OptionGroup(title: "Who asks") var credentials: APNsCredentialOptions
+    @Option(
+        name: [.customLong("topic"), .customLong("bundle-id")],
+        help: ArgumentHelp("The app whose channels they are.", valueName: "bundle-id"))
+    var topic: String
+    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
+    @Option(
+        help: ArgumentHelp(
+            "Where the service manages channels, when that is not the endpoint itself: https://HOST:PORT.", valueName: "url")
+    )
+    var manage: ServiceAddress?
+    @Flag(help: "Print one JSON object a line.")
+    var json = false
+
+    func validate() throws {
+        guard credentials.areGiven else {
+            throw ValidationError("Say who asks: --key FILE --key-id ID --team-id ID, or --cert FILE.")
+        }
+        guard !endpoint.usesPort2197 else {
+            throw ValidationError("--port-2197 is for pushes; Apple manages channels on a port of its own.")
+        }
+    }
+
+    var printer: Printer { Printer(isJSON: json) }
+
+    /// Does the work, when the service can be reached.
+    func perform(_ work: (APNsChannels) async throws -> Void) async throws {
+        try await reportingFaults {
+            try await reportingAPNsFaults {
+                let address = manage ?? endpoint.management
+                var configuration = try endpoint.configuration(try credentials.load(), to: address)
+                configuration.bundleID = Topic(topic, for: .liveActivity).bundleID
+                let client = try APNsClient(configuration)
+                let channels = try client.channels()
+                try await endpoint.connect(client, to: address)
+                try await work(channels)
+                await client.shutDown()
+            }
+        }
+    }
+
+    /// What was asked for; a refusal is thrown.
+    func value<Value>(_ answer: APNsChannels.Answer<Value>) throws -> Value {
+        switch answer.outcome {
+        case .done(let value): value
+        case .rejected(let rejection): throw CommandFault(rejection)
+        }
+    }
+
+    func show(_ channel: APNsChannels.Channel, event: String?) {
+        let storage = ChannelStorage(channel.storage)
+        var values: [String: OutputValue] = ["channel": .text(channel.id), "storage": .text(storage.rawValue)]
+        values["event"] = event.map(OutputValue.text)
+        let keeps = storage == .none ? "keeps nothing" : "keeps the latest"
+        printer.print(
+            values, otherwise: ([event, channel.id, keeps] as [String?]).compactMap(\.self).joined(separator: "  "))
+    }
+}

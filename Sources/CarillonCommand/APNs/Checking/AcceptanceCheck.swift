@@ -1,0 +1,39 @@
+import ArgumentParser
+import CarillonAPNs
+
+/// Asks the service what it thinks of the credentials: sends a push to a token that no device has.
+enum AcceptanceCheck {
+    /// What no device is called.
+    static let token = String(repeating: "0", count: 64)
+
+    static func finding(_ client: APNsClient, topic: String?) async -> CheckFinding {
+        var notification = APNsNotification.background.expiration(.immediately)
+        if let topic { notification = notification.topic(topic) }
+        do {
+            return finding(try await client.send(notification, to: token))
+        } catch {
+            return CheckFinding(
+                subject: .credentials, verdict: .wrong, sentence: "there is no answer: \(error.sentence)",
+                exitStatus: ExitStatus.code(of: error.code))
+        }
+    }
+
+    static func finding(_ response: APNsResponse) -> CheckFinding {
+        guard let rejection = response.rejection else {
+            return CheckFinding(
+                subject: .credentials, verdict: .ok,
+                sentence: "accepted; so was the push to a token that does not exist, which Apple's service would refuse")
+        }
+        if rejection.reason == .badDeviceToken || rejection.reason == .deviceTokenNotForTopic || rejection.kind == .deadToken
+        {
+            return CheckFinding(
+                subject: .credentials, verdict: .ok,
+                sentence: "accepted: the answer to a token that does not exist was \(rejection.words), as it should be")
+        }
+        let isPassing = rejection.kind == .slowDown || rejection.kind == .tryLater
+        return CheckFinding(
+            subject: .credentials, verdict: .wrong,
+            sentence: "\(isPassing ? "nobody knows" : "refused"): \(rejection.words). \(Advice.of(rejection))",
+            exitStatus: ExitStatus.code(of: rejection.kind))
+    }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+
+/// What one look at the credentials or the network found.
+struct CheckFinding: Equatable {
+    enum Verdict: String {
+        case ok, warning, wrong
+    }
+
+    /// What was looked at.
+    enum Subject: String {
+        case key, certificate, connection, credentials
+    }
+
+    let subject: Subject
+    let verdict: Verdict
+    let sentence: String
+    /// The address, for a connection.
+    var address: ServiceAddress?
+    /// For a certificate that is valid.
+    var daysLeft: Int?
+    /// What the command ends with when this is wrong.
+    var exitStatus: ExitCode = .failure
+
+    func print(_ printer: Printer) {
+        var values: [String: OutputValue] = [
+            "event": "finding", "what": .text(subject.rawValue), "verdict": .text(verdict.rawValue),
+            "message": .text(sentence),
+        ]
+        values["address"] = address.map { .text($0.description) }
+        values["daysLeft"] = daysLeft.map { .number(Int64($0)) }
+        let name = verdict.rawValue.padding(to: 9) + subject.rawValue.padding(to: 13)
+        printer.print(values, otherwise: name + sentence)
+    }
+}

@@ -1,0 +1,58 @@
+import ArgumentParser
+import CarillonAPNs
+
+/// Tries to open one connection, to the end of the TLS handshake.
+struct ConnectionCheck {
+    /// What a connection is for, and what it means when there is none.
+    enum Purpose {
+        case push, alternative, management
+    }
+
+    let address: ServiceAddress
+    let purpose: Purpose
+
+    /// The service's addresses that matter: a push service of one's own has no second port.
+    static func all(_ endpoint: APNsEndpointOptions, manage: ServiceAddress?) -> [ConnectionCheck] {
+        var checks = [ConnectionCheck(address: endpoint.push, purpose: .push)]
+        if endpoint.isApple {
+            var other = endpoint.push
+            other.port = other.port == 443 ? 2197 : 443
+            checks.append(ConnectionCheck(address: other, purpose: .alternative))
+        }
+        if endpoint.isApple || manage != nil {
+            checks.append(ConnectionCheck(address: manage ?? endpoint.management, purpose: .management))
+        }
+        return checks
+    }
+
+    func finding(_ client: APNsClient) async -> CheckFinding {
+        do {
+            try await client.warmUp(APNsEnvironment(address))
+            let trust = address.isSecure ? "its certificate is trusted" : "it needs no TLS"
+            return CheckFinding(
+                subject: .connection, verdict: .ok,
+                sentence: "\(address.place) is reached, \(trust), and it speaks HTTP/2\(use)", address: address)
+        } catch {
+            let isWrong = purpose == .push
+            return CheckFinding(
+                subject: .connection, verdict: isWrong ? .wrong : .warning, sentence: error.sentence + lack,
+                address: address, exitStatus: ExitStatus.unreachable)
+        }
+    }
+
+    private var use: String {
+        switch purpose {
+        case .push: ""
+        case .alternative: " (the other port for pushes)"
+        case .management: " (for broadcast channels)"
+        }
+    }
+
+    private var lack: String {
+        switch purpose {
+        case .push: ""
+        case .alternative: "; that is only the other port for pushes"
+        case .management: "; it is only needed for broadcast channels"
+        }
+    }
+}

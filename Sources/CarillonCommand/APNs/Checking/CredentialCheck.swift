@@ -1,0 +1,61 @@
+import ArgumentParser
+import CarillonAPNs
+import Foundation
+
+/// Looks at a key or a certificate as it lies in its file.
+struct CredentialCheck {
+    let options: APNsCredentialOptions
+    let now: Date
+
+    /// A certificate that ends sooner is warned of.
+    static let daysOfWarning = 30
+
+    func findings() -> [CheckFinding] {
+        let subject: CheckFinding.Subject = options.isToken ? .key : .certificate
+        do {
+            return try reportingAPNsFaults {
+                if let key = try options.tokenKey() {
+                    return [
+                        CheckFinding(
+                            subject: subject, verdict: .ok,
+                            sentence:
+                                "\(options.key ?? "") is a key for signing tokens: key \(key.keyID) of team \(key.teamID)")
+                    ]
+                }
+                return try options.certificate().map { [Self.finding($0, now: now)] } ?? []
+            }
+        } catch let fault as CommandFault {
+            return [CheckFinding(subject: subject, verdict: .wrong, sentence: fault.message, exitStatus: fault.code)]
+        } catch {
+            return [CheckFinding(subject: subject, verdict: .wrong, sentence: "\(error)")]
+        }
+    }
+
+    private static func finding(_ certificate: APNsCertificate, now: Date) -> CheckFinding {
+        finding(from: certificate.validFrom, until: certificate.expiresAt, now: now)
+    }
+
+    /// By this machine's clock, since there is no other to ask.
+    static func finding(from start: Date, until end: Date, now: Date) -> CheckFinding {
+        let days = Int((end.timeIntervalSince(now) / 86_400).rounded(.down))
+        guard end > now else {
+            return CheckFinding(
+                subject: .certificate, verdict: .wrong,
+                sentence: "it expired on \(day(end)), by this machine's clock; make a new one in Apple's developer portal",
+                exitStatus: ExitStatus.notAllowed)
+        }
+        guard start <= now else {
+            return CheckFinding(
+                subject: .certificate, verdict: .wrong,
+                sentence: "it is not valid before \(day(start)); is this machine's clock right?",
+                exitStatus: ExitStatus.notAllowed)
+        }
+        let isShort = days < daysOfWarning
+        return CheckFinding(
+            subject: .certificate, verdict: isShort ? .warning : .ok,
+            sentence: "it is valid from \(day(start)) until \(day(end)): \(days) \(days == 1 ? "day" : "days") left"
+                + (isShort ? "; make a new one in Apple's developer portal" : ""), daysLeft: days)
+    }
+
+    private static func day(_ date: Date) -> String { date.formatted(.iso8601.year().month().day()) }
+}

@@ -1,0 +1,141 @@
+import ArgumentParser
+import CarillonAPNs
+import Foundation
+
+struct APNsSendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send", abstract: "Send a notification to one device or to millions.",
+        discussion: """
+            carillon apns send --key AuthKey_ABC1234567.p8 --team-id DEF1234567 --topic com.example.app \\
+                --token 00ff… --title Kettle --body "The water boils."
+
+            Tokens of apps that were built for development need --sandbox. --dry-run shows what would be sent, and \
+            needs neither credentials nor tokens.
+
+            The connection is opened first, and the first push goes alone: what would be wrong with every push is said \
+            once, and nothing more is sent. Ctrl-C begins nothing new and awaits what is under way.
+
+            Exit codes: 0 all were accepted; 64 wrong usage; 65 some were refused; 66 a file cannot be read; 69 no \
+            answer; 75 refused for now; 77 the credentials are not accepted; 130 stopped by Ctrl-C.
+            """)
+
+    @OptionGroup(title: "Who sends") var credentials: APNsCredentialOptions
+    @Option(
+        help: ArgumentHelp(
+            """
+            The app's bundle ID. What the push type adds, such as .voip, is appended, unless it is there already. May be \
+            left out with a certificate for one app.
+            """, valueName: "bundle-id"))
+    var topic: String?
+    @OptionGroup(title: "To whom") var recipients: RecipientOptions
+    @OptionGroup(title: "What") var content: NotificationOptions
+    @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
+    @Option(help: ArgumentHelp("How many connections there may be at most.", valueName: "n")) var connections = 8
+    @Flag(help: "Show the request with its payload, and send nothing.") var dryRun = false
+    @Flag(help: "Print one JSON object a line: one for each token, and a summary.") var json = false
+
+    func validate() throws {
+        guard (1...1000).contains(connections) else { throw ValidationError("--connections is from 1 to 1000.") }
+        if !dryRun {
+            guard recipients.areGiven else {
+                throw ValidationError("Say to whom: --token, --tokens-file, or --channel.")
+            }
+            guard credentials.areGiven else {
+                throw ValidationError("Say who sends: --key FILE --key-id ID --team-id ID, or --cert FILE.")
+            }
+        }
+        guard topic != nil || (credentials.cert != nil && recipients.channel == nil) else {
+            throw ValidationError("Say the app: --topic com.example.app.")
+        }
+        guard content.payload != "-" || recipients.tokensFile != "-" else {
+            throw ValidationError("Standard input can be the payload or the tokens, not both.")
+        }
+        if recipients.channel != nil { try checkBroadcast() }
+    }
+
+    private func checkBroadcast() throws {
+        guard content.type == .liveActivity else {
+            throw ValidationError(
+                "A broadcast is --live-activity update|end, or --payload FILE with --push-type liveactivity.")
+        }
+        guard content.activity.event != .start else {
+            throw ValidationError("A broadcast can update and end a Live Activity, not start one.")
+        }
+        guard content.collapseId == nil else { throw ValidationError("A broadcast has no --collapse-id.") }
+    }
+
+    func run() async throws {
+        try await reportingFaults {
+            let push = try PreparedPush(content, topic: topic, channel: recipients.channel, now: Date())
+            let client = try makeClient(push)
+            try reportingAPNsFaults { try check(push, client) }
+            if dryRun { return show(push) }
+            if let channel = recipients.channel {
+                try await broadcast(push, to: channel, client)
+            } else if let feed = try recipients.feed() {
+                try await send(push, to: feed, client)
+            }
+        }
+    }
+
+    private var printer: Printer { Printer(isJSON: json) }
+
+    private func makeClient(_ push: PreparedPush) throws -> APNsClient {
+        let credentials =
+            dryRun && !credentials.areGiven ? try DryRun.credentials() : try credentials.load()
+        var configuration = try endpoint.configuration(credentials)
+        configuration.bundleID = push.bundleID
+        configuration.pool.maximum = connections
+        configuration.batchWindow = max(configuration.batchWindow, 250 * connections)
+        return try reportingAPNsFaults { try APNsClient(configuration) }
+    }
+
+    /// What is wrong with the notification is known before anything is opened.
+    private func check(_ push: PreparedPush, _ client: APNsClient) throws {
+        guard recipients.channel != nil else { return try client.check(push.notification) }
+        // A broadcast may be larger than a push to a device.
+        try client.check(push.notification.withoutSizeCheck())
+        let size = push.notification.jsonString.utf8.count
+        guard size <= 5120 else {
+            throw CommandFault(ExitStatus.refused, "the payload has \(size) bytes; a broadcast may have 5120")
+        }
+    }
+
+    private func show(_ push: PreparedPush) {
+        let path: String
+        if recipients.channel != nil {
+            path = "/4/broadcasts/apps/\(push.bundleID ?? "")"
+        } else {
+            path = "/3/device/\(recipients.token.first ?? "TOKEN")"
+        }
+        let isToken = credentials.cert == nil
+        DryRun(
+            url: "\(endpoint.push)\(path)",
+            headers: (isToken ? [("authorization", "bearer (a token, signed when it is sent)")] : []) + push.headers,
+            payload: push.notification.jsonString
+        ).show(printer)
+    }
+
+    private func send(_ push: PreparedPush, to feed: TokenFeed, _ client: APNsClient) async throws {
+        try await endpoint.connect(client, to: endpoint.push)
+        let code = try await PushRun(client: client, notification: push.notification, feed: feed, printer: printer).run()
+        await client.shutDown()
+        if code != .success { throw code }
+    }
+
+    private func broadcast(_ push: PreparedPush, to channel: String, _ client: APNsClient) async throws {
+        let result: Result<APNsResponse, APNsError>
+        try await endpoint.connect(client, to: endpoint.push)
+        do throws(APNsError) {
+            result = .success(try await client.broadcast(push.notification, to: channel))
+        } catch {
+            result = .failure(error)
+        }
+        var tally = SendTally()
+        tally.add(result)
+        let report = PushReport(recipient: .channel(channel), result: result)
+        printer.print(report.values, otherwise: report.sentence)
+        await client.shutDown()
+        if tally.exitStatus != .success { throw tally.exitStatus }
+    }
+}

@@ -1,0 +1,28 @@
+import CarillonAPNs
+import Crypto
+import Foundation
+
+/// Shows a request instead of sending it.
+struct DryRun {
+    let url: String
+    let headers: [(name: String, value: String)]
+    let payload: String
+
+    func show(_ printer: Printer) {
+        printer.print(
+            [
+                "event": "dryRun", "url": .text(url),
+                "headers": .object(Dictionary(uniqueKeysWithValues: headers.map { ($0.name, .text($0.value)) })),
+                "payload": .text(payload), "bytes": .number(Int64(payload.utf8.count)),
+            ],
+            otherwise: (["POST \(url)"] + headers.map { "\($0.name): \($0.value)" } + ["", payload])
+                .joined(separator: "\n"))
+    }
+
+    /// A key that nobody knows, so that the library's rules can be asked without anybody's.
+    static func credentials() throws -> APNsCredentials {
+        .token(
+            try APNsTokenKey(
+                pem: P256.Signing.PrivateKey().pemRepresentation, keyID: "0000000000", teamID: "0000000000"))
+    }
+}

@@ -1,0 +1,191 @@
+import ArgumentParser
+import CarillonAPNs
+import Foundation
+
+/// What is sent, and how the service treats it.
+struct NotificationOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The alert's title.", valueName: "text")) var title: String?
+    @Option(help: ArgumentHelp("The line beneath the title.", valueName: "text")) var subtitle: String?
+    @Option(help: ArgumentHelp("The alert's text.", valueName: "text")) var body: String?
+    @Option(help: ArgumentHelp("The number on the app's icon; 0 removes it.", valueName: "n")) var badge: Int?
+    @Option(help: ArgumentHelp("A sound file of the app, or \"default\".", valueName: "name")) var sound: String?
+    @Option(help: ArgumentHelp("The category whose actions are offered.", valueName: "name")) var category: String?
+    @Option(help: ArgumentHelp("Groups notifications.", valueName: "id")) var threadId: String?
+    @Option(help: ArgumentHelp("passive, active, time-sensitive or critical.", valueName: "level"))
+    var interruptionLevel: String?
+    @Flag(help: "Let the app's service extension change the notification.") var mutableContent = false
+    @Flag(help: "Let the app run in the background as well.") var contentAvailable = false
+    @Flag(help: "Wake the app and show nothing: push type background, with priority 5.") var background = false
+    @Option(
+        parsing: .upToNextOption,
+        help: ArgumentHelp(
+            "A key of the app's own, with JSON as its value: kettle=7, or 'name=\"Anna\"'.", valueName: "key=json"))
+    var custom: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "Send the JSON of this file as it is, instead of what the options above say; \"-\" is standard input.",
+            valueName: "file"))
+    var payload: String?
+    @Option(
+        help: ArgumentHelp(
+            """
+            alert, background, voip, pushtotalk, complication, fileprovider, location, liveactivity, controls, widgets, \
+            or with --payload also accessory and mdm. Without it, what the other options say: mostly alert.
+            """, valueName: "type"))
+    var pushType: String?
+    @Option(help: ArgumentHelp("Replaces an earlier notification of the same ID on the device.", valueName: "id"))
+    var collapseId: String?
+    @Option(
+        help: ArgumentHelp(
+            "How long the service keeps it for a device that is away; 0 is one attempt. Without it, Apple decides.",
+            valueName: "seconds"))
+    var expires: Int64?
+    @Option(
+        help: ArgumentHelp(
+            "10 at once, 5 with regard to power, 1 never wakes. The push type's own without it.", valueName: "n"))
+    var priority: Int?
+
+    @OptionGroup(title: "Live activities") var activity: LiveActivityOptions
+
+    func validate() throws {
+        if let interruptionLevel, !["passive", "active", "time-sensitive", "critical"].contains(interruptionLevel) {
+            throw ValidationError("--interruption-level is passive, active, time-sensitive or critical.")
+        }
+        if let priority, ![1, 5, 10].contains(priority) { throw ValidationError("--priority is 1, 5 or 10.") }
+        if let expires, !(0...3_153_600_000).contains(expires) {
+            throw ValidationError("--expires is a number of seconds from now, or 0.")
+        }
+        if let badge, badge < 0 { throw ValidationError("--badge is 0 or more.") }
+        if background, let pushType, pushType != "background" {
+            throw ValidationError("--background is push type background, not \(pushType).")
+        }
+        if activity.event != nil, background || (pushType ?? "liveactivity") != "liveactivity" {
+            throw ValidationError("--live-activity is push type liveactivity, and cannot be another.")
+        }
+        if payload != nil, saysContent || activity.event != nil {
+            throw ValidationError("--payload is the whole content; leave out --title, --custom and the like.")
+        }
+        try checkContent()
+    }
+
+    /// What a push type must or must not have, as far as the options can say it.
+    private func checkContent() throws {
+        guard payload == nil else { return }
+        switch type {
+        case .liveActivity where activity.event == nil:
+            throw ValidationError("Push type liveactivity needs --live-activity start|update|end, or --payload FILE.")
+        case .liveActivity:
+            if activity.event == .start, !hasAlert {
+                throw ValidationError("Starting a Live Activity needs an alert: --title or --body.")
+            }
+        case .mdm, .accessory: throw ValidationError("Push type \(type) needs --payload FILE.")
+        case .alert:
+            guard hasAlert || badge != nil || sound != nil || contentAvailable || !custom.isEmpty else {
+                throw ValidationError(
+                    "There is nothing to send: say --title, --body, --badge, --sound, --background or --payload FILE.")
+            }
+        case .background:
+            guard !hasAlert, badge == nil, sound == nil else {
+                throw ValidationError(
+                    "A background push shows nothing; leave out --background, or the alert, badge and sound.")
+            }
+            if let priority, priority != 5 { throw ValidationError("A background push has --priority 5, and no other.") }
+        default: break
+        }
+    }
+
+    private var hasAlert: Bool { title != nil || subtitle != nil || body != nil }
+
+    private var saysContent: Bool {
+        hasAlert || badge != nil || sound != nil || category != nil || threadId != nil || interruptionLevel != nil
+            || mutableContent || contentAvailable || !custom.isEmpty || (background && payload == nil)
+    }
+
+    var type: APNsPushType {
+        if activity.event != nil { return .liveActivity }
+        if background { return .background }
+        guard let pushType else { return .alert }
+        return APNsPushType.known.first { $0.description == pushType } ?? APNsPushType(pushType)
+    }
+
+    /// The notification, with everything said that the service would otherwise decide by the push type.
+    /// - Parameter now: what `--expires` counts from.
+    func notification(now: Date) throws -> APNsNotification {
+        var notification = try content(now: now)
+        if let priority { notification = notification.priority(APNsPriority(rawValue: priority)) }
+        if let collapseId { notification = notification.collapseID(collapseId) }
+        if let expiration = expiration(now: now) { notification = notification.expiration(expiration) }
+        return notification
+    }
+
+    func expiration(now: Date) -> APNsExpiration? {
+        expires.map { $0 == 0 ? .immediately : .at(now.addingTimeInterval(Double($0))) }
+    }
+
+    private func content(now: Date) throws -> APNsNotification {
+        if let payload { return .raw(try PayloadFile.read(payload), type: type) }
+        var notification = try activity.notification(now: now) ?? base
+        if let title { notification = notification.title(title) }
+        if let subtitle { notification = notification.subtitle(subtitle) }
+        if let body { notification = notification.body(body) }
+        if let badge { notification = notification.badge(badge) }
+        if let sound { notification = notification.sound(sound) }
+        if let category { notification = notification.category(category) }
+        if let threadId { notification = notification.threadID(threadId) }
+        if let interruptionLevel {
+            notification = notification.interruptionLevel(APNsInterruptionLevel(rawValue: interruptionLevel))
+        }
+        if mutableContent { notification = notification.mutableContent() }
+        if contentAvailable { notification = notification.contentAvailable() }
+        for text in custom {
+            let field = try CustomField(text)
+            notification = notification.custom(field.key, json: field.json)
+        }
+        return notification
+    }
+
+    private var base: APNsNotification {
+        switch type {
+        case .background: .background
+        case .controls: .controls
+        case .widgets: .widgets
+        default: APNsNotification(type: type)
+        }
+    }
+}
+
+/// A key of the app's own, as `KEY=JSON`.
+struct CustomField: Equatable {
+    let key: String
+    let json: String
+
+    init(_ text: String) throws {
+        guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
+            throw CommandFault(.validationFailure, "--custom is KEY=JSON, such as kettle=7, not \"\(text)\"")
+        }
+        key = String(text[..<sign])
+        json = String(text[text.index(after: sign)...])
+        guard key != "aps" else {
+            throw CommandFault(.validationFailure, "the key \"aps\" is Apple's own; write it whole with --payload FILE")
+        }
+        guard JSONValue.isJSON(Data(json.utf8)) else {
+            throw CommandFault(
+                .validationFailure,
+                "the value of --custom \(key) is not JSON; a text has quotation marks: '\(key)=\"\(json)\"'")
+        }
+    }
+}
+
+/// A payload that is sent as it is.
+enum PayloadFile {
+    static func read(_ path: String) throws -> Data {
+        let data = try InputFile.bytes(path)
+        guard case .object? = JSONValue(data) else {
+            throw CommandFault(
+                ExitStatus.refused,
+                "\(path == "-" ? "standard input" : path) is not a payload, which is a JSON object like {\"aps\":{\"alert\":\"Hello\"}}"
+            )
+        }
+        return data
+    }
+}

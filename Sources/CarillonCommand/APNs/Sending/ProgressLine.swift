@@ -1,0 +1,26 @@
+/// One line that says how far a sending has come; made to fit the terminal.
+struct ProgressLine: Equatable {
+    var accepted: Int
+    var rejected: Int
+    var failed: Int
+    /// From 0 to 1; nil when nobody knows how much there is.
+    var fraction: Double?
+    var perSecond: Int
+
+    func text(width: Int) -> String {
+        var counts = "accepted \(accepted.grouped)"
+        if rejected > 0 { counts += "  refused \(rejected.grouped)" }
+        if failed > 0 { counts += "  failed \(failed.grouped)" }
+        let rate = "\(perSecond.grouped)/s"
+        guard let fraction else {
+            return String("\((accepted + rejected + failed).grouped) sent  \(rate)  \(counts)".prefix(max(0, width)))
+        }
+        let done = min(1, max(0, fraction))
+        let percent = "\(Int(done * 100)) %".padding(to: 5, atStart: true)
+        let words = "\(percent)  \(rate)  \(counts)"
+        let room = min(30, width - words.count - 3)
+        guard room >= 5 else { return String(words.prefix(max(0, width))) }
+        let filled = Int(done * Double(room))
+        return "[\(String(repeating: "#", count: filled))\(String(repeating: "-", count: room - filled))] \(words)"
+    }
+}

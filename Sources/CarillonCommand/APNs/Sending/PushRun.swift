@@ -1,0 +1,152 @@
+import ArgumentParser
+import CarillonAPNs
+import Foundation
+import Synchronization
+import UnixSignals
+
+/// Sends one notification to many tokens, until all are answered or the person stops it.
+///
+/// The first Ctrl-C begins nothing new and awaits what is under way; the second gives that up, too.
+final class PushRun: Sendable {
+    private struct State {
+        var tally = SendTally()
+        var end = SendSummary.End.done
+    }
+
+    private enum Event {
+        case signalled
+        case drawn
+        case sent(CommandFault?)
+    }
+
+    /// When so many in a row have no answer, the rest would have none either: two windows of pushes.
+    static let patience = 4000
+
+    private let client: APNsClient
+    private let notification: APNsNotification
+    private let feed: TokenFeed
+    private let printer: Printer
+    private let state = Mutex(State())
+
+    init(client: APNsClient, notification: APNsNotification, feed: TokenFeed, printer: Printer) {
+        self.client = client
+        self.notification = notification
+        self.feed = feed
+        self.printer = printer
+    }
+
+    /// - Throws: ``CommandFault`` when the file of tokens cannot be read to its end; what was sent before is reported.
+    func run() async throws -> ExitCode {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        let began = ContinuousClock.now
+        let fault = await withTaskGroup(of: Event.self) { group in
+            group.addTask {
+                await self.obey(signals)
+                return .signalled
+            }
+            if feed.isFile, !printer.isJSON, ProgressDisplay.isPossible {
+                group.addTask {
+                    await self.showProgress()
+                    return .drawn
+                }
+            }
+            group.addTask { .sent(await self.send()) }
+            var fault: CommandFault?
+            for await event in group {
+                switch event {
+                case .signalled: group.cancelAll()
+                case .drawn: break
+                case .sent(let end):
+                    fault = end
+                    group.cancelAll()
+                }
+            }
+            return fault
+        }
+        let (tally, end) = state.withLock { ($0.tally, $0.end) }
+        let summary = SendSummary(tally: tally, duration: .now - began, end: end)
+        if printer.isJSON || feed.count != 1 {
+            printer.print(summary.values, otherwise: summary.lines.joined(separator: "\n"))
+        }
+        if let fault { throw fault }
+        return end == .interrupted ? ExitStatus.interrupted : tally.exitStatus
+    }
+
+    private func send() async -> CommandFault? {
+        let results: APNsAsyncResults<TokenFeed>
+        do {
+            results = try client.send(notification, to: feed)
+        } catch {
+            return CommandFault(error)
+        }
+        do {
+            for try await result in results {
+                report(result)
+                follow(result)
+            }
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func report(_ result: APNsResult<TokenLine>) {
+        let report = PushReport(recipient: .token(result.recipient), result: result.result)
+        if printer.isJSON || !feed.isFile {
+            let name = feed.count == 1 ? "" : "\(result.recipient.deviceToken)  "
+            printer.print(report.values, otherwise: name + report.sentence)
+        }
+    }
+
+    /// Decides how it goes on after a result.
+    private func follow(_ result: APNsResult<TokenLine>) {
+        let end = state.withLock { state -> SendSummary.End in
+            let isFirstWord = state.tally.answered == 0
+            state.tally.add(result.result, line: result.recipient.line, bytes: result.recipient.bytes)
+            guard state.end == .done else { return state.end }
+            if result.rejection?.concernsAll == true {
+                state.end = .refusedForAll
+            } else if state.tally.unansweredInRow >= (isFirstWord ? 1 : Self.patience) {
+                state.end = .noService
+            }
+            return state.end
+        }
+        if end != .done {
+            // With nothing left, nothing was kept back.
+            if feed.isExhausted { state.withLock { $0.end = $0.end == .interrupted ? .interrupted : .done } }
+            feed.stop()
+        } else if result.error?.code == .tokenInvalid {
+            // It was never sent, so that nothing is known of the service yet.
+            feed.proceed()
+        } else {
+            feed.open()
+        }
+    }
+
+    /// Returns at the second signal, or when it is cancelled because all was sent.
+    private func obey(_ signals: UnixSignalsSequence) async {
+        var isStopping = false
+        for await _ in signals {
+            // When every token was given already, nothing is kept back by the first signal.
+            if isStopping || !feed.isExhausted { state.withLock { $0.end = .interrupted } }
+            if isStopping { return }
+            isStopping = true
+            feed.stop()
+            let line = isatty(STDERR_FILENO) == 1 ? "\r\u{1B}[K" : ""
+            StandardError.print("\(line)carillon: stopping; what is under way is awaited, and once more gives it up")
+        }
+    }
+
+    private func showProgress() async {
+        var display = ProgressDisplay()
+        while !Task.isCancelled {
+            display.draw(state.withLock { $0.tally }, of: feed.size, at: .now)
+            do {
+                try await Task.sleep(for: ProgressDisplay.interval)
+            } catch {
+                break
+            }
+        }
+        display.clear()
+    }
+}

@@ -1,0 +1,96 @@
+import ArgumentParser
+import CarillonAPNs
+
+/// Counts what became of the pushes of one command.
+struct SendTally {
+    /// Refusals of one reason.
+    struct Refusals {
+        var count = 0
+        /// One of them, for the advice.
+        let example: APNsRejection
+    }
+
+    /// Pushes without an answer for one cause.
+    struct Failures {
+        var count = 0
+        /// How many of them the service can have taken all the same.
+        var unknownFates = 0
+        /// The first lines of the file that they stood on.
+        var lines: [Int] = []
+        /// The first of them, in words.
+        let sentence: String
+    }
+
+    private(set) var accepted = 0
+    private(set) var rejected = 0
+    private(set) var failed = 0
+    private(set) var refusals: [String: Refusals] = [:]
+    private(set) var failures: [APNsError.Code: Failures] = [:]
+    /// How many in a row had no answer because the service cannot be talked to.
+    private(set) var unansweredInRow = 0
+    /// How much of the file is done.
+    private(set) var bytes = 0
+
+    /// How many have an answer of the service.
+    var answered: Int { accepted + rejected }
+    var settled: Int { accepted + rejected + failed }
+
+    mutating func add(_ result: Result<APNsResponse, APNsError>, line: Int? = nil, bytes: Int = 0) {
+        self.bytes += bytes
+        switch result {
+        case .success(let response):
+            unansweredInRow = 0
+            guard let rejection = response.rejection else {
+                accepted += 1
+                return
+            }
+            rejected += 1
+            refusals[rejection.label, default: Refusals(example: rejection)].count += 1
+        case .failure(let error):
+            failed += 1
+            if error.meansNoService { unansweredInRow += 1 }
+            add(error, line)
+        }
+    }
+
+    private mutating func add(_ error: APNsError, _ line: Int?) {
+        var failures = failures[error.code, default: Failures(sentence: error.sentence)]
+        failures.count += 1
+        if error.mayHaveBeenProcessed { failures.unknownFates += 1 }
+        if let line, failures.lines.count < 3 { failures.lines.append(line) }
+        self.failures[error.code] = failures
+    }
+
+    /// 0 only when all were accepted; otherwise what weighs most.
+    var exitStatus: ExitCode {
+        let codes =
+            refusals.values.map { ExitStatus.code(of: $0.example.kind) } + failures.keys.map { ExitStatus.code(of: $0) }
+        let byWeight = [ExitStatus.notAllowed, ExitStatus.unreachable, ExitStatus.tryAgain, ExitStatus.refused]
+        return byWeight.first { codes.contains($0) } ?? codes.first ?? .success
+    }
+}
+
+extension APNsRejection {
+    /// The reason, or the status where there is none.
+    var label: String { reason?.rawValue ?? "\(status) without a reason" }
+
+    /// Status and reason; what came instead of a reason stays on one line and does nothing to a terminal.
+    var words: String {
+        String(description.map { $0.unicodeScalars.contains { $0.properties.generalCategory == .control } ? " " : $0 })
+    }
+
+    /// Whether every other push of the same notification would be refused for the same reason.
+    var concernsAll: Bool {
+        if kind == .fixCredentials { return true }
+        guard let reason else { return kind == .unknown }
+        return [
+            .badCollapseID, .badExpirationDate, .badMessageID, .badPriority, .badTopic, .duplicateHeaders, .invalidPushType,
+            .missingTopic, .payloadEmpty, .payloadTooLarge, .badPath, .methodNotAllowed,
+        ].contains(reason)
+    }
+}
+
+extension APNsError {
+    /// Whether the next push is likely to end the same way.
+    var meansNoService: Bool { [.connectionFailed, .timedOut, .answerInvalid].contains(code) }
+}

@@ -1,0 +1,102 @@
+import ArgumentParser
+import CarillonAPNs
+import Foundation
+import Testing
+
+@testable import CarillonCommand
+
+struct APNsOptionsTests {
+    private let now = Date(timeIntervalSince1970: 1_800_000_000)
+
+    @Test(arguments: [
+        ("https://localhost:2197", "localhost", 2197, true), ("http://127.0.0.1:80", "127.0.0.1", 80, false),
+        ("https://push.example.com", "push.example.com", 443, true), ("https://[::1]:8443/", "::1", 8443, true),
+    ])
+    func `an endpoint is a host with a port`(text: String, host: String, port: Int, isSecure: Bool) throws {
+        let address = try #require(ServiceAddress(text))
+        #expect(address == ServiceAddress(host: host, port: port, isSecure: isSecure))
+        #expect(ServiceAddress(address.description) == address)
+    }
+
+    @Test(arguments: [
+        "localhost:2197", "ftp://localhost", "https://", "https://localhost/path", "https://u@localhost", "https://h:0",
+        "https://h:99999",
+    ])
+    func `what is no endpoint is none`(text: String) {
+        #expect(ServiceAddress(text) == nil)
+    }
+
+    @Test func `a topic gets the suffix of its push type once`() {
+        #expect(Topic("com.example.app", for: .alert).text == "com.example.app")
+        #expect(Topic("com.example.app", for: .voip).text == "com.example.app.voip")
+        #expect(Topic("com.example.app.voip", for: .voip).text == "com.example.app.voip")
+        #expect(Topic("com.example.app.voip", for: .voip).bundleID == "com.example.app")
+        #expect(Topic("com.apple.mgmt.External.1", for: .mdm).text == "com.apple.mgmt.External.1")
+        #expect(Topic(".voip", for: .voip).text == ".voip.voip")
+    }
+
+    @Test func `a key's ID is read from the name that Apple gives its file`() throws {
+        func identifier(_ arguments: [String]) throws -> String? {
+            try APNsCredentialOptions.parse(arguments).identifier
+        }
+        #expect(try identifier(["--key", "/a/AuthKey_ABC1234567.p8", "--team-id", "T"]) == "ABC1234567")
+        #expect(try identifier(["--key", "AuthKey_ABC1234567.p8", "--key-id", "X", "--team-id", "T"]) == "X")
+        #expect(throws: (any Error).self) { try identifier(["--key", "key.p8", "--team-id", "T"]) }
+        #expect(throws: (any Error).self) { try identifier(["--key", "key.p8", "--cert", "c"]) }
+    }
+
+    @Test func `times are given in three ways`() {
+        #expect(GivenTime(argument: "+600")?.date(from: now) == now + 600)
+        #expect(GivenTime(argument: "1800000060")?.date(from: now) == now + 60)
+        #expect(GivenTime(argument: "2027-01-15T08:00:00Z")?.date(from: now) == now)
+        for text in ["", "soon", "+", "-5", "+x"] { #expect(GivenTime(argument: text) == nil) }
+    }
+
+    @Test func `the options become the payload`() throws {
+        let options = try NotificationOptions.parse([
+            "--title", "Kettle", "--badge", "0", "--custom", "kettle=7", "who={\"name\":\"Anna\"}", "--expires", "60",
+        ])
+        let push = try PreparedPush(options, topic: "com.example.app", channel: nil, now: now)
+        #expect(
+            push.notification.jsonString
+                == #"{"aps":{"alert":{"title":"Kettle"},"badge":0},"kettle":7,"who":{"name":"Anna"}}"#)
+        #expect(
+            push.headers.map { "\($0.name): \($0.value)" } == [
+                "apns-topic: com.example.app", "apns-push-type: alert", "apns-priority: 10", "apns-expiration: 1800000060",
+            ])
+    }
+
+    @Test func `a Live Activity's state goes through as it is`() throws {
+        let state = #"{"a":1,"b":1.5,"c":[true,null,"x"],"d":{"e":9007199254740993}}"#
+        let options = try NotificationOptions.parse(["--live-activity", "update", "--content-state", state])
+        let push = try PreparedPush(options, topic: "com.example.app", channel: "c", now: now)
+        #expect(push.notification.jsonString.contains(#""content-state":\#(state)"#))
+        #expect(push.headers.map(\.name) == ["apns-channel-id", "apns-push-type", "apns-priority", "apns-expiration"])
+    }
+
+    @Test(arguments: ["name", "=1", "name=Anna", "aps={}", "x="])
+    func `a custom key without JSON is refused`(text: String) {
+        #expect(throws: CommandFault.self) { try CustomField(text) }
+    }
+
+    @Test(arguments: [(31, "ok"), (30, "ok"), (29, "warning"), (0, "warning"), (-1, "wrong")])
+    func `a certificate is warned of before it ends`(days: Int, verdict: String) {
+        let finding = CredentialCheck.finding(
+            from: now - 86_400, until: now + Double(days) * 86_400 + 60, now: now)
+        #expect(finding.verdict.rawValue == verdict)
+        #expect(CredentialCheck.finding(from: now + 60, until: now + 86_400, now: now).verdict == .wrong)
+    }
+
+    @Test func `an answer to a token that does not exist says what the credentials are worth`() {
+        func verdict(_ status: Int, _ reason: APNsReason?) -> (CheckFinding.Verdict, Int32) {
+            let outcome = reason.map { APNsResponse.Outcome.rejected(APNsRejection(status: status, reason: $0)) }
+            let finding = AcceptanceCheck.finding(APNsResponse(outcome: outcome ?? .accepted, status: status))
+            return (finding.verdict, finding.exitStatus.rawValue)
+        }
+        #expect(verdict(400, .badDeviceToken).0 == .ok)
+        #expect(verdict(200, nil).0 == .ok)
+        #expect(verdict(403, .invalidProviderToken) == (.wrong, 77))
+        #expect(verdict(503, .serviceUnavailable) == (.wrong, 75))
+        #expect(verdict(400, .badTopic) == (.wrong, 65))
+    }
+}

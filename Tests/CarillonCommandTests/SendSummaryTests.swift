@@ -1,0 +1,89 @@
+import ArgumentParser
+import CarillonAPNs
+import Testing
+
+@testable import CarillonCommand
+
+struct SendSummaryTests {
+    private func rejected(_ status: Int, _ reason: APNsReason) -> Result<APNsResponse, APNsError> {
+        .success(APNsResponse(outcome: .rejected(APNsRejection(status: status, reason: reason)), status: status))
+    }
+
+    private let accepted = Result<APNsResponse, APNsError>.success(APNsResponse(outcome: .accepted, status: 200))
+
+    private func failed(_ code: APNsError.Code, mayHaveBeenProcessed: Bool = false) -> Result<APNsResponse, APNsError> {
+        .failure(APNsError(code, "The reason.", mayHaveBeenProcessed: mayHaveBeenProcessed))
+    }
+
+    @Test func `outcomes are counted by reason, the most frequent first, with advice`() {
+        var tally = SendTally()
+        for _ in 0..<9120 { tally.add(accepted) }
+        for _ in 0..<2 { tally.add(rejected(410, .unregistered)) }
+        for _ in 0..<12 { tally.add(rejected(400, .badDeviceToken)) }
+        for line in [7, 9, 30, 31] { tally.add(failed(.tokenInvalid), line: line) }
+        tally.add(failed(.connectionLost, mayHaveBeenProcessed: true), line: 40)
+        let lines = SendSummary(tally: tally, duration: .milliseconds(2000), end: .done).lines
+        #expect(lines[0] == "accepted      9,120")
+        #expect(lines[1] == "refused          14")
+        #expect(lines[2].hasPrefix("                 12  BadDeviceToken: "))
+        #expect(lines[3].hasPrefix("                  2  Unregistered: "))
+        #expect(lines[4] == "failed            5")
+        #expect(lines[5].hasSuffix("(lines 7, 9, 30 and others)"))
+        #expect(lines[6] == "                  1  connectionLost: the reason (line 40); 1 may have arrived all the same")
+        #expect(lines[7] == "in 2.0 s, 4,569 a second")
+        #expect(lines.count == 8)
+    }
+
+    struct Case: Sendable {
+        var results: [Result<APNsResponse, APNsError>]
+        var code: Int32
+    }
+
+    @Test func `the exit code is that of what weighs most`() {
+        let cases = [
+            Case(results: [], code: 0), Case(results: [accepted], code: 0),
+            Case(results: [accepted, rejected(410, .unregistered)], code: 65),
+            Case(results: [failed(.tokenInvalid), accepted], code: 65),
+            Case(results: [rejected(410, .unregistered), rejected(429, .tooManyRequests)], code: 75),
+            Case(results: [rejected(503, .serviceUnavailable), failed(.timedOut)], code: 69),
+            Case(results: [failed(.timedOut), rejected(403, .invalidProviderToken), accepted], code: 77),
+            Case(results: [failed(.cancelled)], code: 1),
+        ]
+        for one in cases {
+            var tally = SendTally()
+            for result in one.results { tally.add(result) }
+            #expect(tally.exitStatus.rawValue == one.code)
+        }
+    }
+
+    @Test func `an answer of the service ends a row of failures`() {
+        var tally = SendTally()
+        tally.add(failed(.timedOut))
+        tally.add(failed(.connectionLost))
+        tally.add(failed(.connectionFailed))
+        #expect(tally.unansweredInRow == 2)
+        tally.add(rejected(400, .badDeviceToken))
+        #expect(tally.unansweredInRow == 0)
+    }
+
+    @Test(arguments: APNsReason.known)
+    func `every reason has advice`(reason: APNsReason) {
+        let advice = Advice.of(APNsRejection(status: 400, reason: reason))
+        #expect(advice.hasSuffix(".") || advice.hasSuffix("?"))
+        #expect(advice.count > 15)
+    }
+
+    @Test func `what is wrong with one token does not concern the others`() {
+        for reason in [APNsReason.badDeviceToken, .unregistered, .expiredToken, .deviceTokenNotForTopic, .tooManyRequests] {
+            #expect(!APNsRejection(status: 400, reason: reason).concernsAll)
+        }
+        for reason in [APNsReason.badTopic, .payloadTooLarge, .invalidProviderToken, .topicDisallowed] {
+            #expect(APNsRejection(status: 400, reason: reason).concernsAll)
+        }
+    }
+
+    @Test(arguments: [(0, "0"), (999, "999"), (1000, "1,000"), (-1234, "-1,234"), (12_345_678, "12,345,678")])
+    func `numbers are grouped`(number: Int, text: String) {
+        #expect(number.grouped == text)
+    }
+}

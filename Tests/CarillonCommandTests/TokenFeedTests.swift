@@ -1,0 +1,76 @@
+import Foundation
+import Testing
+
+@testable import CarillonCommand
+
+@Suite(.timeLimit(.minutes(1)))
+struct TokenFeedTests {
+    private func withFile(_ content: String, _ work: (String) async throws -> Void) async throws {
+        let path = NSTemporaryDirectory() + UUID().uuidString
+        try Data(content.utf8).write(to: URL(filePath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try await work(path)
+    }
+
+    @Test func `the second token waits until it may be given`() async throws {
+        let feed = TokenFeed(["aa", "bb", "cc"])
+        var tokens = feed.makeAsyncIterator()
+        #expect(try await tokens.next()?.deviceToken == "aa")
+        async let second = feed.makeAsyncIterator().first()
+        feed.proceed()
+        #expect(try await second?.deviceToken == "bb")
+        async let third = feed.makeAsyncIterator().first()
+        feed.open()
+        #expect(try await third?.deviceToken == "cc")
+        #expect(try await tokens.next() == nil)
+        #expect(feed.isExhausted)
+    }
+
+    @Test func `nothing is lost when permits come while the file is read`() async throws {
+        let count = 100_000
+        try await withFile((0..<count).map { "\($0)" }.joined(separator: "\n")) { path in
+            let feed = try TokenFeed(file: path)
+            // Ends when the group is cancelled, after the last token.
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    while !Task.isCancelled {
+                        feed.proceed()
+                        feed.open()
+                        await Task.yield()
+                    }
+                }
+                var next = 0
+                for try await token in feed {
+                    guard token.deviceToken == String(next), token.line == next + 1 else { break }
+                    next += 1
+                }
+                #expect(next == count)
+                group.cancelAll()
+            }
+        }
+    }
+
+    @Test func `it ends when it is stopped, even while a token is waited for`() async throws {
+        let feed = TokenFeed(["aa", "bb"])
+        var tokens = feed.makeAsyncIterator()
+        _ = try await tokens.next()
+        async let rest = feed.makeAsyncIterator().first()
+        feed.stop()
+        #expect(try await rest == nil)
+        #expect(!feed.isExhausted)
+    }
+
+    @Test func `a file that is not there, and a directory, are told`() {
+        for path in ["/nowhere/tokens", NSTemporaryDirectory()] {
+            let fault = #expect(throws: CommandFault.self) { try TokenFeed(file: path) }
+            #expect(fault?.code == ExitStatus.noInput)
+        }
+    }
+}
+
+extension TokenFeed.Iterator {
+    fileprivate func first() async throws -> TokenLine? {
+        var copy = self
+        return try await copy.next()
+    }
+}
