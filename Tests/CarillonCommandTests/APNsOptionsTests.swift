@@ -61,7 +61,7 @@ struct APNsOptionsTests {
             push.notification.jsonString
                 == #"{"aps":{"alert":{"title":"Kettle"},"badge":0},"kettle":7,"who":{"name":"Anna"}}"#)
         #expect(
-            push.headers.map { "\($0.name): \($0.value)" } == [
+            try Self.headers(push) == [
                 "apns-topic: com.example.app", "apns-push-type: alert", "apns-priority: 10", "apns-expiration: 1800000060",
             ])
     }
@@ -71,7 +71,15 @@ struct APNsOptionsTests {
         let options = try NotificationOptions.parse(["--live-activity", "update", "--content-state", state])
         let push = try PreparedPush(options, topic: "com.example.app", channel: "c", now: now)
         #expect(push.notification.jsonString.contains(#""content-state":\#(state)"#))
-        #expect(push.headers.map(\.name) == ["apns-channel-id", "apns-push-type", "apns-priority", "apns-expiration"])
+        #expect(
+            try Self.headers(push) == [
+                "apns-channel-id: c", "apns-push-type: liveactivity", "apns-priority: 10", "apns-expiration: 0",
+            ])
+    }
+
+    private static func headers(_ push: PreparedPush) throws -> [String] {
+        let client = try APNsClient(.init(credentials: try DryRun.credentials()))
+        return try client.headers(of: push.notification, toChannel: push.channel).map { "\($0.name): \($0.value)" }
     }
 
     @Test(arguments: ["name", "=1", "name=Anna", "aps={}", "x="])

@@ -66,13 +66,6 @@ struct SendSummaryTests {
         #expect(tally.unansweredInRow == 0)
     }
 
-    @Test(arguments: APNsReason.known)
-    func `every reason has advice`(reason: APNsReason) {
-        let advice = Advice.of(APNsRejection(status: 400, reason: reason))
-        #expect(advice.hasSuffix(".") || advice.hasSuffix("?"))
-        #expect(advice.count > 15)
-    }
-
     @Test func `what is wrong with one token does not concern the others`() {
         for reason in [APNsReason.badDeviceToken, .unregistered, .expiredToken, .deviceTokenNotForTopic, .tooManyRequests] {
             #expect(!APNsRejection(status: 400, reason: reason).concernsAll)

@@ -48,6 +48,7 @@ struct ConnectFailure {
                 true
             )
         }
+        if detail.contains("WRONG_VERSION_NUMBER") { return ("\(host) does not speak TLS; is it the right port?", true) }
         if cause is NIOSSLError { return ("TLS with \(host) failed; does TLS listen on that port?", false) }
         return ("\(host) cannot be reached.", false)
     }
@@ -55,7 +56,7 @@ struct ConnectFailure {
     /// Whether the peer ended TLS because of our certificate, or because there is none.
     static func isAboutOwnCertificate(_ error: any Error) -> Bool {
         let detail = String(describing: error)
-        return detail.contains("ALERT") && detail.contains("CERTIFICATE")
+        return detail.contains("ALERT") && (detail.contains("CERTIFICATE") || detail.contains("UNKNOWN_CA"))
     }
 
     private static func target(_ opener: ConnectionOpener) -> String {

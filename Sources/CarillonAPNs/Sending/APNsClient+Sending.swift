@@ -49,7 +49,24 @@ extension APNsClient {
     }
 
     /// Says what would be refused before sending, without sending.
-    public func check(_ notification: APNsNotification) throws(APNsError) { _ = try prepare(notification) }
+    /// - Parameters:
+    ///   - notification: what would be sent.
+    ///   - channelID: the channel of a broadcast; nil for a push to a device.
+    public func check(_ notification: APNsNotification, toChannel channelID: String? = nil) throws(APNsError) {
+        _ = try headers(of: notification, toChannel: channelID)
+    }
+
+    /// The headers with which a notification is sent, in their order, without the `authorization`.
+    /// - Parameters:
+    ///   - notification: what would be sent.
+    ///   - channelID: the channel of a broadcast; nil for a push to a device.
+    /// - Throws: ``APNsError`` when the notification breaks a rule.
+    public func headers(
+        of notification: APNsNotification, toChannel channelID: String? = nil
+    ) throws(APNsError) -> [(name: String, value: String)] {
+        let channelID = try channelID.map(BroadcastPath.checked)
+        return try prepare(notification, channelID: channelID).head.fields.map { ($0.name.rawValue, $0.value) }
+    }
 
     func prepare(_ notification: APNsNotification, channelID: String? = nil) throws(APNsError) -> PreparedNotification {
         var context = context(channelID: channelID)

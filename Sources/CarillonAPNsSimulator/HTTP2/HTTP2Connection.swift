@@ -216,7 +216,7 @@ struct HTTP2Connection {
         connectionReceiveWindow -= header.payloadLength
         guard connectionReceiveWindow >= 0 else { return fail(.flowControlError) }
         guard var data = Self.unpadded(header, payload) else { return fail(.protocolError) }
-        restoreConnectionWindow()
+        restoreConnectionWindow(whenUsed: connectionTarget - connectionTarget / 2)
         let ends = header.has(FrameHeader.Flag.endStream)
         guard let index = streams.index(forKey: number) else { return nil }
         guard streams.values[index].isRemoteOpen else { return fail(.streamClosed) }
@@ -256,8 +256,11 @@ struct HTTP2Connection {
         return .requestCompleted(number, stream.head, body: stream.body, bodyBytes: stream.bodyBytes)
     }
 
-    private mutating func restoreConnectionWindow() {
-        guard connectionReceiveWindow <= connectionTarget / 2, connectionReceiveWindow < connectionTarget else { return }
+    /// All that came was read: gives back what it used, unless that is little.
+    mutating func endRead() { restoreConnectionWindow(whenUsed: connectionTarget / 8) }
+
+    private mutating func restoreConnectionWindow(whenUsed bytes: Int) {
+        guard connectionTarget - connectionReceiveWindow >= max(1, bytes) else { return }
         writeWindowUpdate(0, connectionTarget - connectionReceiveWindow)
         connectionReceiveWindow = connectionTarget
     }

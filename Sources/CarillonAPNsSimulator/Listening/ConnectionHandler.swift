@@ -152,6 +152,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     func channelReadComplete(context: ChannelHandlerContext) {
         isReading = false
+        if !isWedged { http.endRead() }
         flush()
         context.fireChannelReadComplete()
     }

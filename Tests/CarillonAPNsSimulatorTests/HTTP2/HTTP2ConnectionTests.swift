@@ -133,6 +133,22 @@ struct HTTP2ConnectionTests {
         #expect(connection.events() == ["reset 1"])
     }
 
+    @Test func `at the end of a read the connection's window is whole again, unless little of it was used`() throws {
+        var client = FrameClient()
+        client.frame(0x4, 0x1, 0, [])
+        try client.request(1, body: Array(repeating: 0, count: 8000))
+        var connection = connection(target: 65_535)
+        connection.received(client.take())
+        _ = connection.events()
+        connection.endRead()
+        #expect(connection.takeFrames().allSatisfy { $0.kind != 0x8 })
+        try client.request(3, body: Array(repeating: 0, count: 1000))
+        connection.received(client.take())
+        _ = connection.events()
+        connection.endRead()
+        #expect(connection.takeFrames().filter { $0.kind == 0x8 }.map(\.number) == [9000])
+    }
+
     @Test func `a connection window of nothing is never opened again`() throws {
         var client = FrameClient()
         var connection = connection(window: 1_000_000, target: 0)

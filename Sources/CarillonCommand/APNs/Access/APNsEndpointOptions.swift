@@ -19,7 +19,10 @@ struct APNsEndpointOptions: ParsableArguments {
             "A PEM file of authorities to believe instead of the system's; the simulator keeps authority.pem.",
             valueName: "file"))
     var ca: String?
-    @Option(help: ArgumentHelp("An HTTP proxy that connects onward (CONNECT).", valueName: "host:port"))
+    @Option(
+        help: ArgumentHelp(
+            "A proxy that connects onward: HOST:PORT or http://HOST:PORT for HTTP CONNECT, socks://HOST:PORT for SOCKS 5.",
+            valueName: "host:port"))
     var proxy: String?
     @Flag(name: .customLong("port-2197"), help: "Push over port 2197, where a firewall stops 443.")
     var usesPort2197 = false
@@ -35,7 +38,8 @@ struct APNsEndpointOptions: ParsableArguments {
         }
         guard timeout > 0, timeout <= 86_400 else { throw ValidationError("--timeout is more than 0, and at most a day.") }
         if let proxy, Self.proxy(proxy) == nil {
-            throw ValidationError("--proxy is HOST:PORT, such as proxy.example.com:3128, not \"\(proxy)\".")
+            throw ValidationError(
+                "--proxy is HOST:PORT, such as proxy.example.com:3128, or socks://HOST:PORT, not \"\(proxy)\".")
         }
     }
 
@@ -85,8 +89,11 @@ struct APNsEndpointOptions: ParsableArguments {
     }
 
     private static func proxy(_ text: String) -> APNsClient.Proxy? {
-        guard let address = ServiceAddress("http://\(text)"), text.contains(":") else { return nil }
-        return APNsClient.Proxy(host: address.host, port: address.port)
+        let isSOCKS = text.hasPrefix("socks://")
+        let place = text.replacing(/^(http|socks):\/\//, with: "")
+        guard let address = ServiceAddress("http://\(place)"), place.contains(":") else { return nil }
+        return isSOCKS
+            ? .socks(host: address.host, port: address.port) : .http(host: address.host, port: address.port)
     }
 }
 

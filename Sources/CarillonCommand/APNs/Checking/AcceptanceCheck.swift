@@ -33,7 +33,7 @@ enum AcceptanceCheck {
         let isPassing = rejection.kind == .slowDown || rejection.kind == .tryLater
         return CheckFinding(
             subject: .credentials, verdict: .wrong,
-            sentence: "\(isPassing ? "nobody knows" : "refused"): \(rejection.words). \(Advice.of(rejection))",
+            sentence: "\(isPassing ? "nobody knows" : "refused"): \(rejection.words). \(rejection.advice)",
             exitStatus: ExitStatus.code(of: rejection.kind))
     }
 }

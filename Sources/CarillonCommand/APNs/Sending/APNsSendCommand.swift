@@ -68,8 +68,9 @@ struct APNsSendCommand: AsyncParsableCommand {
         try await reportingFaults {
             let push = try PreparedPush(content, topic: topic, channel: recipients.channel, now: Date())
             let client = try makeClient(push)
-            try reportingAPNsFaults { try check(push, client) }
-            if dryRun { return show(push) }
+            // What is wrong with the notification is known before anything is opened.
+            let headers = try reportingAPNsFaults { try client.headers(of: push.notification, toChannel: push.channel) }
+            if dryRun { return show(push, headers) }
             if let channel = recipients.channel {
                 try await broadcast(push, to: channel, client)
             } else if let feed = try recipients.feed() {
@@ -90,18 +91,7 @@ struct APNsSendCommand: AsyncParsableCommand {
         return try reportingAPNsFaults { try APNsClient(configuration) }
     }
 
-    /// What is wrong with the notification is known before anything is opened.
-    private func check(_ push: PreparedPush, _ client: APNsClient) throws {
-        guard recipients.channel != nil else { return try client.check(push.notification) }
-        // A broadcast may be larger than a push to a device.
-        try client.check(push.notification.withoutSizeCheck())
-        let size = push.notification.jsonString.utf8.count
-        guard size <= 5120 else {
-            throw CommandFault(ExitStatus.refused, "the payload has \(size) bytes; a broadcast may have 5120")
-        }
-    }
-
-    private func show(_ push: PreparedPush) {
+    private func show(_ push: PreparedPush, _ headers: [(name: String, value: String)]) {
         let path: String
         if recipients.channel != nil {
             path = "/4/broadcasts/apps/\(push.bundleID ?? "")"
@@ -111,7 +101,7 @@ struct APNsSendCommand: AsyncParsableCommand {
         let isToken = credentials.cert == nil
         DryRun(
             url: "\(endpoint.push)\(path)",
-            headers: (isToken ? [("authorization", "bearer (a token, signed when it is sent)")] : []) + push.headers,
+            headers: (isToken ? [("authorization", "bearer (a token, signed when it is sent)")] : []) + headers,
             payload: push.notification.jsonString
         ).show(printer)
     }

@@ -59,7 +59,7 @@ struct PushReport {
                     + names.compactMap { name, id in id.map { "\(name) \($0)" } }.joined(separator: "  ")
             }
             let since = rejection.invalidSince.map { ", since \($0.formatted(.iso8601))" } ?? ""
-            return "refused  \(rejection.words)\(since). \(Advice.of(rejection))"
+            return "refused  \(rejection.words)\(since). \(rejection.advice)"
         case .failure(let error):
             return "failed  \(error.code): \(error.sentence)"
                 + (error.mayHaveBeenProcessed ? "; it may have arrived all the same" : "; it was not sent")

@@ -16,7 +16,7 @@ struct SendSummary {
         if tally.rejected > 0 {
             lines.append(Self.row("refused", tally.rejected))
             for (label, refusals) in tally.refusals.sorted(by: Self.mostFirst) {
-                lines.append(Self.detail(refusals.count, label, Advice.of(refusals.example)))
+                lines.append(Self.detail(refusals.count, label, refusals.example.advice))
             }
         }
         if tally.failed > 0 {
