@@ -22,15 +22,20 @@ struct PushCommand: AsyncParsableCommand {
         try await sender.first()
         let first = start.elapsed
         let cold = try await round(sender, self.cold, since: start, already: 1)
-        let warm = try await round(sender, self.warm, since: Start(), already: 0)
+        let warm = try await round(sender, self.warm, already: 0)
         await sender.client.shutDown()
         try APNsLoad.say(Figures.Pushing(firstMilliseconds: first / .milliseconds(1), cold: cold, warm: warm))
     }
 
-    private func round(_ sender: Sender, _ count: Int, since start: Start, already: Int) async throws -> Figures.Round {
+    private func round(
+        _ sender: Sender, _ count: Int, since beginning: Start? = nil, already: Int
+    ) async throws -> Figures.Round {
         let rest = count - already
+        // Whoever has a batch has its list.
+        let recipients = batch ? Array(sender.tokens.first(rest)) : []
+        let start = beginning ?? Start()
         let failures =
-            batch ? try await sender.batch(rest) : await sender.singles(rest, inFlight: inFlight)
+            batch ? try await sender.batch(recipients) : await sender.singles(rest, inFlight: inFlight)
         return Figures.Round(
             pushes: count, seconds: start.elapsed / .seconds(1), cpuMicroseconds: try start.cpuMicroseconds(),
             failures: failures)

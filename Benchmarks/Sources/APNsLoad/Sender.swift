@@ -43,14 +43,14 @@ struct Sender: Sendable {
         }
     }
 
-    /// One notification to so many devices.
+    /// One notification to many devices.
     /// - Returns: how many were not accepted.
-    func batch(_ count: Int) async throws -> Int {
+    func batch(_ recipients: [String]) async throws -> Int {
         var accepted = 0
-        for await result in try client.send(alert.notification(1), to: tokens.first(count)) where result.isAccepted {
+        for await result in try client.send(alert.notification(1), to: recipients) where result.isAccepted {
             accepted += 1
         }
-        return count - accepted
+        return recipients.count - accepted
     }
 }
 

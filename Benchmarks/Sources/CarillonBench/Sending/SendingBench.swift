@@ -125,7 +125,8 @@ struct SendingBench: Sendable {
         ]
         table.notes.append(
             "Of the \(offered), \(stalls.text(\.answeredCount)) were answered before the service stood still; the rest was given "
-                + "up in time. Each push that waited by a call of its own held \(crowds.text(\.waitingKiB)) KiB, with its task.")
+                + "up in time. Each push that waited by a call of its own held \(crowds.text(\.waitingKiB)) KiB, with its task."
+        )
     }
 }
 
