@@ -14,7 +14,7 @@ struct SendingTable: Sendable {
         }
 
         var markdown: String {
-            "| \(name) | \(carillon.text) | \(h2load.text) | \(carillon.ratio(to: h2load)) | \(aim) |"
+            "| \(name) | \(carillon.text) | \(h2load.text) | \(carillon.ratio(to: h2load)) |\(aim.isEmpty ? "" : " \(aim)") |"
         }
     }
 
