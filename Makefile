@@ -1,6 +1,6 @@
 # What can be done here. On Debian and Ubuntu, what is missing is installed first; on macOS nothing is.
 
-.PHONY: run test check bench test-durability test-soak setup setup-tests format lint thread-sanitizer docs clean
+.PHONY: run test check bench test-durability test-soak setup setup-tests setup-bench format lint thread-sanitizer docs clean
 
 BUILD := .build/debug
 PYTHON := .venv/bin/python
@@ -23,8 +23,8 @@ check: lint setup-tests
 	$(MAKE) docs
 	$(MAKE) test
 
-## The table of docs/benchmarks.md. Beside Nchan where nginx and its module are installed.
-bench: setup
+## The tables of docs/benchmarks.md. Beside Nchan where nginx and its module are installed.
+bench: setup-bench
 	swift build -c release --product carillon
 	swift build -c release --package-path Benchmarks
 	Benchmarks/.build/release/carillon-bench --executable .build/release/carillon $(BENCH)
@@ -44,6 +44,9 @@ setup:
 
 setup-tests:
 	@Scripts/setup tests
+
+setup-bench:
+	@Scripts/setup bench
 
 format:
 	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples Benchmarks/Package.swift Benchmarks/Sources

@@ -16,6 +16,9 @@ struct Bench: Sendable {
         if wants(.live, .cpu) { await live(&table) }
         if wants(.catchUp) { await catchUp(&table) }
         if wants(.restart) { await restart(&table) }
+        if wants(.apns) {
+            table.sending = await SendingBench(scale: scale.sending, runs: scale.runs, carillon: carillon).table()
+        }
         table.rows = RowGroup.allCases.filter(wanted.contains).flatMap { group in
             table.rows.filter { $0.group == group }
         }
@@ -253,10 +256,11 @@ struct Bench: Sendable {
         say("not measured: \(error)")
         return Runs(values: [], fault: NotMeasured("\(error)"))
     }
+}
 
-    private func say(_ text: String) {
-        FileHandle.standardError.write(Data((text + "\n").utf8))
-    }
+/// Says on standard error what is being done.
+func say(_ text: String) {
+    FileHandle.standardError.write(Data((text + "\n").utf8))
 }
 
 /// What the runs of a measurement gave.

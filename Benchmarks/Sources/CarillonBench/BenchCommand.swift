@@ -5,7 +5,7 @@ import Foundation
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "carillon-bench",
-        abstract: "Measure a Carillon server, beside Nchan where that is installed, and print one table.",
+        abstract: "Measure Carillon's server beside Nchan and its APNs client beside h2load, and print the tables.",
         discussion: "Exits with 1 when a figure of Carillon could not be measured.")
 
     @Option(help: "The Carillon to measure; a release build.")
@@ -54,7 +54,7 @@ struct BenchCommand: AsyncParsableCommand {
         await bench.fill(&table)
         print(table.markdown, terminator: "")
         if let markdown { try table.markdown.write(toFile: markdown, atomically: true, encoding: .utf8) }
-        if table.rows.contains(where: { $0.isMissing }) { throw ExitCode.failure }
+        if table.isIncomplete { throw ExitCode.failure }
     }
 }
 

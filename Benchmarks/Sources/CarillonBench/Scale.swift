@@ -14,11 +14,12 @@ struct Scale: Sendable {
     var catchUpEach = 500
     var restartDevices = 2000
     var restartEnvelopes = 1_000_000
+    var sending = SendingScale()
 
     static let full = Scale()
 
     static let quick = Scale(
         runs: 1, connections: 1000, settle: .seconds(1), latencyMessages: 1000, offlineDevices: 200,
         offlineMessages: 10_000, liveDevices: 200, liveMessages: 10_000, catchUpDevices: 40, catchUpEach: 100,
-        restartDevices: 100, restartEnvelopes: 20_000)
+        restartDevices: 100, restartEnvelopes: 20_000, sending: .quick)
 }

@@ -26,6 +26,12 @@ enum Figure: Sendable {
         }
     }
 
+    /// How it stands to another server's figure.
+    func ratio(to other: Figure) -> String {
+        guard let own = median, let others = other.median, others > 0 else { return "–" }
+        return Self.text(own / others)
+    }
+
     /// Three digits that matter; thousands in groups.
     static func text(_ number: Double) -> String {
         switch abs(number) {

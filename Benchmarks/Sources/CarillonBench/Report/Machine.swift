@@ -14,7 +14,7 @@ enum Machine {
         lines.append("disk: \(DiskProbe.describe(scratch))")
         let load = read("/proc/loadavg").split(separator: " ").first ?? "unknown"
         let date = Date.now.formatted(.iso8601.year().month().day())
-        lines.append("\(date), load average before the run \(load); loopback, no TLS, the load on the same cores")
+        lines.append("\(date), load average before the run \(load); loopback, the load on the same cores")
         // Of the checkout that the executable was built in; one that lies elsewhere has none.
         let place = (executable as NSString).deletingLastPathComponent
         let commit = try? await ServerProcess.output(
@@ -23,8 +23,11 @@ enum Machine {
         let nginx = try? await ServerProcess.output(
             "/usr/bin/dpkg-query", ["-W", "-f", "${Package} ${Version} ", "nginx-light", "libnginx-mod-nchan"],
             log: scratch.file("dpkg.log"))
+        let h2load = try? await ServerProcess.output(
+            "/usr/bin/dpkg-query", ["-W", "-f", "${Package} ${Version}", "nghttp2-client"], log: scratch.file("dpkg.log"))
         if let commit { lines.append("Carillon at commit \(commit.trimmingCharacters(in: .whitespacesAndNewlines))") }
         if let nginx { lines.append("\(nginx.trimmingCharacters(in: .whitespaces)), 2 workers") }
+        if let h2load { lines.append("\(h2load.trimmingCharacters(in: .whitespaces)) (h2load), one thread") }
         let command = (["carillon-bench"] + CommandLine.arguments.dropFirst()).joined(separator: " ")
         lines.append("`\(command)`")
         return lines

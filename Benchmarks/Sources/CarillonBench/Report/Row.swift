@@ -1,8 +1,9 @@
-/// The rows of the table, by the names that `--only` knows.
+/// The rows of the tables, by the names that `--only` knows.
 enum RowGroup: String, CaseIterable, Sendable {
     case memory, connects, latency, offline, live, cpu
     case catchUp = "catch-up"
     case restart
+    case apns
 }
 
 /// One line of the table.
@@ -19,10 +20,6 @@ struct Row: Sendable {
     }
 
     var markdown: String {
-        var ratio = "–"
-        if let ours = carillon.median, let theirs = nchan.median, theirs > 0 {
-            ratio = Figure.text(ours / theirs)
-        }
-        return "| \(name) | \(carillon.text) | \(nchan.text) | \(ratio) |"
+        "| \(name) | \(carillon.text) | \(nchan.text) | \(carillon.ratio(to: nchan)) |"
     }
 }

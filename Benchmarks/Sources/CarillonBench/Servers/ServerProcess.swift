@@ -33,14 +33,26 @@ final class ServerProcess: Sendable {
         return ServerProcess(pid: pid, name: (path as NSString).lastPathComponent, log: log)
     }
 
+    /// What a command printed, and the user and system time that it took.
+    struct Ended: Sendable {
+        var printed: String
+        var cpuMicroseconds: Double
+    }
+
+    /// Runs a command to its end.
+    static func run(_ path: String, _ arguments: [String], log: String) async throws -> Ended {
+        let process = try start(path, arguments, log: log)
+        let (status, usage) = try await process.ended()
+        guard status == 0 else {
+            throw NotMeasured("\(process.name) \(arguments.first ?? "") failed: \(process.printed.suffix(500))")
+        }
+        return Ended(
+            printed: process.printed, cpuMicroseconds: usage.ru_utime.microseconds + usage.ru_stime.microseconds)
+    }
+
     /// Runs a command to its end, and answers what it printed.
     static func output(_ path: String, _ arguments: [String], log: String) async throws -> String {
-        let process = try start(path, arguments, log: log)
-        let status = try await process.ended()
-        guard status == 0 else {
-            throw NotMeasured("\(process.name) \(arguments.joined(separator: " ")) failed: \(process.printed)")
-        }
-        return process.printed
+        try await run(path, arguments, log: log).printed
     }
 
     /// The end of what it printed.
@@ -60,17 +72,22 @@ final class ServerProcess: Sendable {
         }
     }
 
-    /// Waits for the process to end; answers its exit status, or the signal's number below zero.
-    private func ended(within limit: Duration = .seconds(600)) async throws -> Int32 {
+    /// Waits for the process to end; answers its exit status, or the signal's number below zero, and what it used.
+    private func ended(within limit: Duration = .seconds(600)) async throws -> (status: Int32, usage: rusage) {
         let start = ContinuousClock.now
         var status: Int32 = 0
-        while waitpid(pid, &status, WNOHANG) == 0 {
+        var usage = rusage()
+        while wait4(pid, &status, WNOHANG, &usage) == 0 {
             guard ContinuousClock.now - start < limit else { throw NotMeasured("\(name) did not end in time") }
             try await Task.sleep(for: .milliseconds(2))
         }
         Running.remove(pid)
-        return status & 0x7F == 0 ? (status >> 8) & 0xFF : -(status & 0x7F)
+        return (status & 0x7F == 0 ? (status >> 8) & 0xFF : -(status & 0x7F), usage)
     }
+}
+
+extension timeval {
+    fileprivate var microseconds: Double { Double(tv_sec) * 1e6 + Double(tv_usec) }
 }
 
 /// The processes that must not outlive this one.

@@ -1,0 +1,85 @@
+import Foundation
+import NIOCore
+
+/// Carillon's APNs simulator in a process of its own, which accepts everything on one thread.
+struct SimulatedAPNs: Sendable {
+    let process: ServerProcess
+    /// Its data directory, with the authority and the signing key.
+    let data: String
+    let port: Int
+    private let control: SocketAddress
+
+    /// How it treats connections that begin from now on.
+    struct Conditions: Encodable, Sendable {
+        var streamWindow = 65_535
+        var connectionWindow = 65_535
+        var roundTripMilliseconds = 0
+    }
+
+    /// What it says of one connection.
+    struct Connection: Decodable, Sendable {
+        var number: Int
+        var accepted: Int
+        var headerBlockBytes: Int
+    }
+
+    static func start(_ executable: String, _ scratch: ScratchDirectory) async throws -> SimulatedAPNs {
+        let data = scratch.file("simulator")
+        let process = try ServerProcess.start(
+            executable,
+            [
+                "apns", "simulate", "--accept-all", "--json", "--data", data, "--listen", "127.0.0.1:0", "--manage", "none",
+                "--http", "127.0.0.1:0",
+            ], log: scratch.file("simulator.log"))
+        let start = ContinuousClock.now
+        while !process.printed.contains("\"ready\"") {
+            guard ContinuousClock.now - start < .seconds(20) else {
+                await process.stop()
+                throw NotMeasured("the simulator did not become ready: \(process.printed.suffix(300))")
+            }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        guard let port = listening("push", process.printed), let controlPort = listening("control", process.printed) else {
+            await process.stop()
+            throw NotMeasured("the simulator did not say where it listens: \(process.printed.suffix(300))")
+        }
+        return SimulatedAPNs(
+            process: process, data: data, port: port,
+            control: try SocketAddress(ipAddress: "127.0.0.1", port: controlPort))
+    }
+
+    func setConditions(_ conditions: Conditions) async throws {
+        _ = try await ask("PATCH", "/api/conditions", ByteBuffer(bytes: JSONEncoder().encode(conditions)))
+    }
+
+    /// The connections that it saw, oldest first.
+    func connections() async throws -> [Connection] {
+        let body = try await ask("GET", "/api/connections")
+        return try JSONDecoder().decode([Connection].self, from: Data(body.readableBytesView))
+    }
+
+    /// A provider token that it believes, signed as every other.
+    func providerToken() async throws -> String {
+        String(buffer: try await ask("GET", "/api/provider-token"))
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    private func ask(_ method: String, _ path: String, _ body: ByteBuffer? = nil) async throws -> ByteBuffer {
+        let answer = try await HTTPConnection.exchange(HTTPRequest.bytes(method, path, body: body), control)
+        guard answer.status == 200 else { throw NotMeasured("the simulator answered \(path) with \(answer.description)") }
+        return answer.body
+    }
+
+    private struct Announcement: Decodable {
+        var service: String?
+        var port: Int?
+    }
+
+    private static func listening(_ service: String, _ printed: String) -> Int? {
+        for line in printed.split(separator: "\n") {
+            let said = try? JSONDecoder().decode(Announcement.self, from: Data(line.utf8))
+            if let said, said.service == service { return said.port }
+        }
+        return nil
+    }
+}
