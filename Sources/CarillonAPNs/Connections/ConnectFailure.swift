@@ -38,7 +38,7 @@ struct ConnectFailure {
         let detail = String(describing: cause)
         if detail.contains("CERTIFICATE_VERIFY_FAILED") {
             return (
-                "The certificate of \(host) is not trusted; set the client's trustRoots to its authority, if it is yours.",
+                "The certificate of \(host) is not trusted, or not valid now; set the client's trustRoots to its authority, if it is yours.",
                 true
             )
         }

@@ -113,7 +113,7 @@ def test_a_push_certificate_needs_no_topic(person, simulator):
 def test_a_network_that_leads_nowhere(person, simulator):
     nowhere = f"--endpoint=https://127.0.0.1:{free_port()}"
     ended = person.run("check", *person.key, *person.topic, nowhere)
-    assert ended.status == 69 and re.search("wrong +connection +.*nobody listens there", ended.out), ended.out
+    assert ended.status == 69 and re.search("wrong +connection +.*refuses connections", ended.out), ended.out
     ended = person.run("check", *person.key, *person.topic, person.endpoint[0])
     assert ended.status == 69 and "not trusted" in ended.out and "credentials" not in ended.out
     simulator.conditions(certificate="expired")
@@ -147,7 +147,7 @@ def test_channels_that_the_service_refuses(person, simulator):
     assert ended.status == 65 and "--manage" in ended.err, "the port for pushes knows no channels"
     nowhere = f"--manage=https://127.0.0.1:{free_port()}"
     ended = person.run("channels", "list", *person.access(), nowhere)
-    assert ended.status == 69 and "nobody listens there" in ended.err
+    assert ended.status == 69 and "refuses connections" in ended.err
     assert person.run("channels", "list", *person.topic, *person.endpoint).status == 64
 
 

@@ -64,7 +64,7 @@ def test_one_token_is_answered_in_words(person, simulator):
 def test_a_refusal_says_what_to_do(person, simulator):
     ended = person.send("--token", UNKNOWN, "--title", "x")
     assert ended.status == 65
-    assert ended.out.startswith("refused  400 BadDeviceToken. ") and "--sandbox" in ended.out
+    assert ended.out.startswith("refused  400 BadDeviceToken. ") and "sandbox" in ended.out
     simulator.add_device(GONE, state="unregistered", since=1700000000123)
     ended = person.send("--token", GONE, "--title", "x")
     assert (ended.status, "410 Unregistered, since 2023-11-14T22:13:20Z" in ended.out) == (65, True)
@@ -347,7 +347,7 @@ def test_a_broadcast_reaches_a_channel_that_was_created(person, simulator):
     assert len(simulator.api("GET", "channels")[0]["sent"]) == 2
     assert person.channels("delete", channel).out == f"deleted channel {channel}\n"
     ended = person.send(*what)
-    assert ended.status == 65 and "ChannelNotRegistered" in ended.out and "channels list" in ended.out
+    assert ended.status == 65 and "ChannelNotRegistered" in ended.out and "create it" in ended.out
     ended = person.channels("read", channel)
     assert ended.status == 65 and "ChannelNotRegistered" in ended.err
     quiet = person.channels("create", "--storage", "none")
@@ -409,7 +409,7 @@ def test_a_wrong_key_is_refused_once_with_advice(person, simulator):
         "send", file, "--key-id=NOBODYKNOW", f"--team-id={simulator.team}", *person.topic, *person.endpoint,
         "--token", DEVICE, UNKNOWN, "--title", "x",
     )  # fmt: skip
-    assert ended.status == 77 and ended.out.count("InvalidProviderToken") == 2 and "--key-id" in ended.out
+    assert ended.status == 77 and ended.out.count("InvalidProviderToken") == 2 and "key ID" in ended.out
     assert "nothing more was sent" in ended.out
 
 
@@ -433,8 +433,8 @@ def test_a_key_that_cannot_be_used_is_told_without_a_connection(person, simulato
 
 def test_a_host_that_cannot_be_reached_is_told_at_once(person):
     for endpoint, words in [
-        (f"https://127.0.0.1:{free_port()}", "nobody listens there"),
-        ("https://nobody.invalid", "not known"),
+        (f"https://127.0.0.1:{free_port()}", "refuses connections"),
+        ("https://nobody.invalid", "no address was found for nobody.invalid"),
     ]:
         began = time.monotonic()
         ended = person.run(
@@ -491,7 +491,7 @@ def test_a_service_that_falls_silent_is_given_up(person, simulator):
     tokens = f"{DEVICE}\n" * 20_000
     ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", "--json", stdin=tokens)
     assert ended.status == 69 and ended.summary["end"] == "noService"
-    assert ended.summary["accepted"] == 100 and 4000 <= ended.summary["errors"]["timedOut"] <= 8000
+    assert ended.summary["accepted"] == 100 and 4000 <= sum(ended.summary["errors"].values()) <= 8000
 
 
 def test_every_token_has_one_result_through_a_service_that_misbehaves(person, simulator):
@@ -536,7 +536,7 @@ def test_a_proxy_is_gone_through(person, simulator):
     assert asked == [["CONNECT", f"localhost:{simulator.ports['push']}"]]
     nobody = free_port()
     ended = person.send("--token", DEVICE, "--title", "x", f"--proxy=127.0.0.1:{nobody}")
-    assert ended.status == 69 and f"the proxy 127.0.0.1:{nobody}: nobody listens there" in ended.err, ended.err
+    assert ended.status == 69 and f"the proxy 127.0.0.1:{nobody} refuses connections" in ended.err, ended.err
 
 
 # The terminal

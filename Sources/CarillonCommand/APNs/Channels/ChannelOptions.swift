@@ -47,8 +47,13 @@ struct ChannelOptions: ParsableArguments {
     /// What was asked for; a refusal is thrown.
     func value<Value>(_ answer: APNsChannels.Answer<Value>) throws -> Value {
         switch answer.outcome {
-        case .done(let value): value
-        case .rejected(let rejection): throw CommandFault(rejection)
+        case .done(let value): return value
+        case .rejected(let rejection):
+            var fault = CommandFault(rejection)
+            if rejection.reason == .badPath, !endpoint.isApple, manage == nil {
+                fault.message += " Where channels are managed at another address than --endpoint, give it with --manage URL."
+            }
+            throw fault
         }
     }
 
