@@ -20,13 +20,14 @@ struct SimulateCommand: AsyncParsableCommand {
     @Option(help: "The address of the page and the JSON API, which nothing protects; \"none\" for nowhere.")
     var http = "127.0.0.1:2180"
     @Option(help: "Where the authority and the signing key are kept; made when it is missing.") var data: String?
-    @Option(help: "sandbox or production.") var environment = "sandbox"
+    @Option(help: "sandbox, production, or both: production is then at the next port of each address.")
+    var environment = "sandbox"
     @Option(help: "What device tokens are taken that are not in the book: refuse, register or accept.")
     var unknownDevices = "refuse"
     @Option(help: "What chance begins with: the same requests meet the same faults again.") var seed: UInt64 = 1
     @Option(help: "A further name or address for the certificate.") var host: [String] = []
     @Option(help: "Threads that serve connections.") var threads = 1
-    @Option(help: "A device of the book, as TOKEN:TOPIC.") var device: [String] = []
+    @Option(help: "A device of the book, as TOKEN:TOPIC, or TOKEN:TOPIC:production.") var device: [String] = []
     @Flag(help: "Plain HTTP/2 with prior knowledge, without TLS.") var plain = false
     @Flag(help: "For benchmarks: accept every device token, record nothing, allow many streams from the first.")
     var acceptAll = false
@@ -37,7 +38,7 @@ struct SimulateCommand: AsyncParsableCommand {
             let simulator: APNsSimulator
             do {
                 simulator = try APNsSimulator(try configuration())
-                for device in device { try simulator.add(try Self.device(device, environment)) }
+                for device in device { try simulator.add(try Self.device(device, environments[0])) }
             } catch {
                 throw Self.fault(error)
             }
@@ -59,9 +60,6 @@ struct SimulateCommand: AsyncParsableCommand {
     }
 
     private func configuration() throws -> APNsSimulator.Configuration {
-        guard let environment = APNsSimulator.Environment(rawValue: environment) else {
-            throw CommandFault(.validationFailure, "--environment is sandbox or production, not \"\(environment)\"")
-        }
         guard let unknown = APNsSimulator.UnknownDevices(rawValue: unknownDevices) else {
             throw CommandFault(
                 .validationFailure, "--unknown-devices is refuse, register or accept, not \"\(unknownDevices)\"")
@@ -70,11 +68,15 @@ struct SimulateCommand: AsyncParsableCommand {
         guard let push = try Self.address(listen, "--listen") else {
             throw CommandFault(.validationFailure, "--listen cannot be none")
         }
-        var ports = [
-            APNsSimulator.Port(.push, environment, host: push.host, port: push.port, isSecure: !plain)
-        ]
-        if let place = try Self.address(manage, "--manage") {
-            ports.append(.init(.management, environment, host: place.host, port: place.port, isSecure: !plain))
+        let management = try Self.address(manage, "--manage")
+        var ports: [APNsSimulator.Port] = []
+        for (offset, environment) in try environments.enumerated() {
+            func add(_ service: APNsSimulator.Port.Service, _ place: (host: String, port: Int)) {
+                let port = place.port == 0 ? 0 : place.port + offset
+                ports.append(.init(service, environment, host: place.host, port: port, isSecure: !plain))
+            }
+            add(.push, push)
+            if let management { add(.management, management) }
         }
         var configuration =
             acceptAll ? APNsSimulator.Configuration.acceptingAll(ports: ports) : APNsSimulator.Configuration(ports: ports)
@@ -85,6 +87,17 @@ struct SimulateCommand: AsyncParsableCommand {
         configuration.extraHosts = host
         configuration.eventLoops = threads
         return configuration
+    }
+
+    private var environments: [APNsSimulator.Environment] {
+        get throws {
+            if environment == "both" { return [.sandbox, .production] }
+            guard let only = APNsSimulator.Environment(rawValue: environment) else {
+                throw CommandFault(
+                    .validationFailure, "--environment is sandbox, production or both, not \"\(environment)\"")
+            }
+            return [only]
+        }
     }
 
     /// `HOST:PORT`, `[v6]:PORT`, or `none`; port 0 is any that is free.
@@ -99,13 +112,16 @@ struct SimulateCommand: AsyncParsableCommand {
         return (host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : String(host), port)
     }
 
-    private static func device(_ text: String, _ environment: String) throws -> APNsSimulator.Device {
-        guard let colon = text.firstIndex(of: ":") else {
-            throw CommandFault(.validationFailure, "--device must be TOKEN:TOPIC, not \"\(text)\"")
+    private static func device(
+        _ text: String, _ environment: APNsSimulator.Environment
+    ) throws -> APNsSimulator.Device {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
+        let named = parts.count == 3 ? APNsSimulator.Environment(rawValue: parts[2]) : environment
+        guard (2...3).contains(parts.count), let named else {
+            throw CommandFault(
+                .validationFailure, "--device must be TOKEN:TOPIC, or TOKEN:TOPIC:production, not \"\(text)\"")
         }
-        return APNsSimulator.Device(
-            token: String(text[..<colon]), topic: String(text[text.index(after: colon)...]),
-            environment: APNsSimulator.Environment(rawValue: environment) ?? .sandbox)
+        return APNsSimulator.Device(token: parts[0], topic: parts[1], environment: named)
     }
 
     private static func fault(_ error: any Error) -> any Error {

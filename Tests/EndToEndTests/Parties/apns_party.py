@@ -49,7 +49,8 @@ class Simulator:
             event = json.loads(line)
             if event["event"] == "ready":
                 break
-            self.ports[event["service"]] = event["port"]
+            place = event["service"] if event.get("environment") != "production" else f"production {event['service']}"
+            self.ports[place] = event["port"]
         self.key_id, self.team = event["keyID"], event["teamID"]
         self.key = (self.data / f"AuthKey_{self.key_id}.p8").read_text()
         self.url = f"http://127.0.0.1:{self.ports['control']}"

@@ -549,6 +549,28 @@ def test_curl_pushes(simulator):
     assert done.stdout == "2 200"
 
 
+def test_both_environments_are_served_by_one_command(executable, tmp_path):
+    devices = ["--device", f"{DEVICE}:{TOPIC}", "--device", f"{DEVICE}:{TOPIC}:production"]
+    simulator = Simulator(executable, tmp_path, "--environment", "both", *devices)
+    try:
+        places = ["push", "management", "production push", "production management"]
+        assert all(place in simulator.ports for place in places), simulator.ports
+        for place, environment in [("push", "sandbox"), ("production push", "production")]:
+            done = subprocess.run(
+                [executable, "apns", "send", "--key", simulator.data / f"AuthKey_{simulator.key_id}.p8"]
+                + ["--team-id", simulator.team, "--topic", TOPIC, "--ca", simulator.data / "authority.pem"]
+                + ["--endpoint", f"https://localhost:{simulator.ports[place]}", "--token", DEVICE, "--title", environment],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+            assert done.returncode == 0, done.stderr
+            shown = simulator.api("GET", f"devices/{DEVICE}?environment={environment}")["shown"]
+            assert len(shown) == 1, shown
+    finally:
+        simulator.end()
+
+
 @pytest.mark.parametrize(
     "options, code",
     [
