@@ -351,6 +351,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     /// Assigns, writes and answers.
     func endTurn() {
+        loop.assertInEventLoop()
         guard !isInTurn else { return }
         isInTurn = true
         defer { isInTurn = false }

@@ -131,6 +131,21 @@ struct HonestMistakeTests {
         await scene.end()
     }
 
+    @Test(arguments: [(-7200, "ExpiredProviderToken"), (7200, "InvalidProviderToken")])
+    func `a clock that is off is refused, with advice to set it`(seconds: Int64, reason: String) async throws {
+        let scene = try await Scene(client: {
+            let start = ContinuousClock.now
+            $0.timeSource = APNsTimeSource(
+                elapsed: { ContinuousClock.now - start },
+                secondsSince1970: { Int64(Date().timeIntervalSince1970) + seconds })
+        })
+        let rejection = try #require(try await scene.client.send(.alert("Hi"), to: Samples.token).rejection)
+        #expect(rejection.reason?.rawValue == reason)
+        #expect(rejection.kind == .fixCredentials)
+        #expect(rejection.advice.contains("clock"))
+        await scene.end()
+    }
+
     @Test func `an hour of pushes renews the token once, and the service is content`() async throws {
         let clock = Mutex((elapsed: Duration.zero, wall: Int64(Date().timeIntervalSince1970)))
         let scene = try await Scene(client: {
