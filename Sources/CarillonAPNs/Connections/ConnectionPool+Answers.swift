@@ -42,7 +42,7 @@ extension ConnectionPool {
     private func answered(_ push: PushID, _ answer: RawAnswer, _ link: Link, _ now: Moment) {
         guard !(200...299).contains(answer.status) else { return finish(push, .success(answer)) }
         let slot = Int(push.slot)
-        guard pending(push) != nil else { return }
+        guard holds(push) else { return }
         slots[slot]?.answers += 1
         guard let pending = slots[slot] else { return }
         let rejection = APNsRejection(answer)
@@ -92,7 +92,7 @@ extension ConnectionPool {
     }
 
     private func returned(_ push: PushID, _ now: Moment) {
-        guard pending(push) != nil else { return }
+        guard holds(push) else { return }
         let slot = Int(push.slot)
         slots[slot]?.returns += 1
         metrics.returned()
@@ -106,7 +106,7 @@ extension ConnectionPool {
     }
 
     private func lost(_ push: PushID, mayHaveBeenProcessed: Bool, _ detail: String) {
-        guard let pending = pending(push) else { return }
+        guard holds(push), let pending = slots[Int(push.slot)] else { return }
         if !mayHaveBeenProcessed, pending.resets < 3 {
             slots[Int(push.slot)]?.resets += 1
             return again(push)

@@ -253,9 +253,10 @@ final class ConnectionPool: @unchecked Sendable {
 
     /// Takes a push from wherever it is, and answers with the error.
     func giveUp(_ push: PushID, _ error: APNsError, countsAsTimeout: Bool = false) {
-        guard let pending = pending(push) else { return }
+        let slot = Int(push.slot)
+        guard holds(push), let place = slots[slot]?.place else { return }
         var error = error
-        switch pending.place {
+        switch place {
         case .queued: machine.removed(push)
         case .delayed: break
         case .stream(let link, let stream):
@@ -268,7 +269,7 @@ final class ConnectionPool: @unchecked Sendable {
             }
             touch(link)
         }
-        if pending.lostCount > 0 { error.mayHaveBeenProcessed = true }
+        if slots[slot]?.lostCount ?? 0 > 0 { error.mayHaveBeenProcessed = true }
         finish(push, .failure(error))
     }
 
@@ -315,19 +316,22 @@ final class ConnectionPool: @unchecked Sendable {
         for link in links { link.machine.retire("The client is shut down.") }
     }
 
-    func pending(_ push: PushID) -> Pending? {
-        guard generations[Int(push.slot)] == push.generation else { return nil }
-        return slots[Int(push.slot)]
+    /// Whether the push is not over.
+    func holds(_ push: PushID) -> Bool {
+        generations[Int(push.slot)] == push.generation && slots[Int(push.slot)] != nil
     }
 
     func finish(_ push: PushID, _ result: SubmissionResult) {
-        guard let pending = pending(push) else { return }
-        slots[Int(push.slot)] = nil
-        generations[Int(push.slot)] &+= 1
+        let slot = Int(push.slot)
+        guard holds(push), let began = slots[slot]?.beganAt, let completion = slots[slot]?.submission.completion else {
+            return
+        }
+        slots[slot] = nil
+        generations[slot] &+= 1
         freeSlots.append(push.slot)
         pendingCount -= 1
-        metrics.finished(result, time.now() - pending.beganAt)
-        finished.append((pending.submission.completion, result))
+        metrics.finished(result, time.now() - began)
+        finished.append((completion, result))
     }
 
     /// Lets a push wait before it is queued again.
@@ -339,7 +343,7 @@ final class ConnectionPool: @unchecked Sendable {
     private func queueDelayed(_ now: Moment) {
         guard !delayed.isEmpty else { return }
         delayed.removeAll { push, until in
-            guard pending(push) != nil else { return true }
+            guard holds(push) else { return true }
             guard until <= now else { return false }
             slots[Int(push.slot)]?.place = .queued
             machine.enqueued(push)
@@ -389,7 +393,7 @@ final class ConnectionPool: @unchecked Sendable {
             }
         }
         while let (push, id) = machine.nextAssignment() {
-            guard let link = links.first(where: { $0.id == id }), pending(push) != nil else { continue }
+            guard let link = links.first(where: { $0.id == id }), holds(push) else { continue }
             send(push, on: link, token)
         }
     }

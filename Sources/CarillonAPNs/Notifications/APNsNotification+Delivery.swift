@@ -9,26 +9,26 @@ extension APNsNotification {
     /// What the service calls the notification in its answer. It makes an ID itself when there is none.
     ///
     /// The ID is the notification's, so that many tokens share it.
-    public func id(_ id: UUID) -> Self { with { $0.id = id } }
+    public consuming func id(_ id: UUID) -> Self { with { $0.id = id } }
 
     /// Until when the service tries; without it the service decides.
-    public func expiration(_ expiration: APNsExpiration) -> Self { with { $0.expiration = expiration } }
+    public consuming func expiration(_ expiration: APNsExpiration) -> Self { with { $0.expiration = expiration } }
 
     /// Until when the service tries.
-    public func expiration(_ date: Date) -> Self { expiration(.at(date)) }
+    public consuming func expiration(_ date: Date) -> Self { expiration(.at(date)) }
 
     /// How urgent it is; without it the push type decides.
-    public func priority(_ priority: APNsPriority) -> Self { with { $0.priority = priority } }
+    public consuming func priority(_ priority: APNsPriority) -> Self { with { $0.priority = priority } }
 
     /// The whole topic, instead of the one that is made from bundle ID and push type.
-    public func topic(_ topic: String) -> Self { with { $0.topic = topic } }
+    public consuming func topic(_ topic: String) -> Self { with { $0.topic = topic } }
 
     /// The app, instead of the client's ``APNsClient/Configuration/bundleID``.
-    public func bundleID(_ bundleID: String) -> Self { with { $0.bundleID = bundleID } }
+    public consuming func bundleID(_ bundleID: String) -> Self { with { $0.bundleID = bundleID } }
 
     /// Replaces an earlier notification of the same ID on the device. At most 64 bytes of printable ASCII.
-    public func collapseID(_ id: String) -> Self { with { $0.collapseID = id } }
+    public consuming func collapseID(_ id: String) -> Self { with { $0.collapseID = id } }
 
     /// Sends a payload of any size and leaves the refusal to the service, should its limit rise.
-    public func withoutSizeCheck() -> Self { with { $0.isSizeChecked = false } }
+    public consuming func withoutSizeCheck() -> Self { with { $0.isSizeChecked = false } }
 }

@@ -67,10 +67,10 @@ extension APNsNotification {
     }
 
     /// From when the activity's state counts as out of date.
-    public func staleDate(_ date: Date) -> Self { with { $0.activity?.staleDate = WholeSeconds.of(date) } }
+    public consuming func staleDate(_ date: Date) -> Self { with { $0.activity?.staleDate = WholeSeconds.of(date) } }
 
     /// When an ended activity leaves the lock screen.
-    public func dismissalDate(_ date: Date) -> Self { with { $0.activity?.dismissalDate = WholeSeconds.of(date) } }
+    public consuming func dismissalDate(_ date: Date) -> Self { with { $0.activity?.dismissalDate = WholeSeconds.of(date) } }
 
     private static func activity(
         _ event: ActivityFields.Event, _ timestamp: Date, _ contentState: some Encodable & Sendable
@@ -80,7 +80,7 @@ extension APNsNotification {
             .encoding("content-state", contentState) { $0.activity?.contentState = $1 }
     }
 
-    private func encoding(
+    private consuming func encoding(
         _ key: String, _ value: some Encodable & Sendable, _ keep: (inout APNsNotification, JSONFragment) -> Void
     ) -> Self {
         with { notification in
