@@ -57,6 +57,25 @@ struct DocumentationTests {
         }
     }
 
+    @Test func `the lines of the simulator's own page run`() async throws {
+        try await APNsSimulator.withSimulator { simulator in
+            try simulator.add(APNsSimulator.Device(token: "00ff00ff", topic: "com.example.app"))
+            try simulator.setFaults([.init(.reset(.refusedStream), times: 1)])
+
+            var configuration = APNsClient.Configuration(
+                credentials: try Scene.key(simulator.signingKey), bundleID: "com.example.app",
+                environment: .custom(host: "localhost", port: simulator.port() ?? 0))
+            configuration.trustRoots = simulator.trustRoot
+            let client = try APNsClient(configuration)
+            _ = try await client.send(.alert(title: "Hello"), to: "00ff00ff")
+
+            try await simulator.waitForRequests(1)
+            let shown = simulator.device("00ff00ff")?.shown
+            #expect(shown?.first?.title == "Hello")
+            await client.shutDown()
+        }
+    }
+
     @Test func `files are asked for where the documentation says`() {
         #expect(throws: APNsError.self) {
             try APNsClient(
