@@ -78,7 +78,7 @@ struct APNsOptionsTests {
     }
 
     private static func headers(_ push: PreparedPush) throws -> [String] {
-        let client = try APNsClient(.init(credentials: try DryRun.credentials()))
+        let client = try APNsClient(.init(credentials: try APNsCredentials.ofNobody()))
         return try client.headers(of: push.notification, toChannel: push.channel).map { "\($0.name): \($0.value)" }
     }
 

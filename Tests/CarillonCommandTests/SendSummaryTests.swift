@@ -56,6 +56,21 @@ struct SendSummaryTests {
         }
     }
 
+    @Test func `a service in trouble counts as one that does not answer`() {
+        var tally = SendTally()
+        for _ in 0..<3 { tally.add(rejected(503, .serviceUnavailable)) }
+        #expect(tally.unansweredInRow == 3)
+        #expect(APNsRejection(status: 429, reason: .tooManyProviderTokenUpdates).concernsAll)
+    }
+
+    @Test func `a stranger's reasons stay few, and do nothing to a terminal`() {
+        var tally = SendTally()
+        for number in 0..<1000 { tally.add(rejected(400, APNsReason(rawValue: "\u{1B}[31m\(number)"))) }
+        #expect(tally.refusals.count == 101)
+        #expect(!tally.refusals.keys.contains { $0.contains("\u{1B}") })
+        #expect("a\u{1B}[2J\nb\r\u{7}".forTerminal == "a [2J\nb  ")
+    }
+
     @Test func `an answer of the service ends a row of failures`() {
         var tally = SendTally()
         tally.add(failed(.timedOut))

@@ -22,15 +22,17 @@ struct ConnectFailure {
         case ConnectFault.notHTTP2:
             return ("\(host) does not speak HTTP/2 (ALPN h2); is it the right host?", true)
         case let fault as ConnectionFault:
-            return ("\(host): \(fault.detail)", false)
+            return ("\(host): \(fault.detail)", fault.kind == .protocolViolated)
         case is NIOSSLExtraError:
             return ("The certificate of \(host) is made out to another name; is it the right host?", true)
         case let error as NIOConnectionError:
             return (unreachable(error, opener), false)
-        case is NIOHTTP1ProxyConnectHandler.Error:
-            return ("The proxy does not connect to \(host): \(cause).", false)
-        case is SOCKSError.ConnectionFailed, is SOCKSError.NoValidAuthenticationMethod, is SOCKSError.InvalidProtocolVersion:
-            return ("The proxy does not connect to \(host): \(cause).", false)
+        case let error as NIOHTTP1ProxyConnectHandler.Error:
+            return ("\(target(opener)) does not connect to \(host)\(answer(of: error)).", false)
+        case is SOCKSError.NoValidAuthenticationMethod:
+            return ("\(target(opener)) wants a name and a password, which is not supported for SOCKS.", false)
+        case is SOCKSError.ConnectionFailed: return ("\(target(opener)) does not connect to \(host).", false)
+        case is SOCKSError.InvalidProtocolVersion: return ("\(target(opener)) does not speak SOCKS 5.", false)
         case ChannelError.connectTimeout: return (silent(target(opener), opener), false)
         case let error as IOError: return (unreachable(error, target(opener), opener), false)
         default: break
@@ -51,6 +53,13 @@ struct ConnectFailure {
         if detail.contains("WRONG_VERSION_NUMBER") { return ("\(host) does not speak TLS; is it the right port?", true) }
         if cause is NIOSSLError { return ("TLS with \(host) failed; does TLS listen on that port?", false) }
         return ("\(host) cannot be reached.", false)
+    }
+
+    /// Without what else the proxy said, which is a stranger's text.
+    private static func answer(of error: NIOHTTP1ProxyConnectHandler.Error) -> String {
+        if error == .proxyAuthenticationRequired() { return ": it wants authorization" }
+        let status = String(describing: error).firstMatch(of: /status: (\d{3})/)?.output.1
+        return status.map { ": it answered with status \($0)" } ?? ""
     }
 
     /// Whether the peer ended TLS because of our certificate, or because there is none.

@@ -1,5 +1,5 @@
 /// Why a connection takes no more pushes, or ended.
-struct ConnectionFault: Equatable, Sendable {
+struct ConnectionFault: Error, Equatable, Sendable {
     enum Kind: Equatable, Sendable {
         /// The service asked to leave: GOAWAY.
         case goneAway

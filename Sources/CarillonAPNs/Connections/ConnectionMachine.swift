@@ -115,7 +115,7 @@ struct ConnectionMachine {
 
     /// How many pushes can be given now.
     var freeStreams: Int {
-        guard phase == .open, sendWindow > 0, blocked.isEmpty || !isBlockedByWindow else { return 0 }
+        guard phase == .open, sendWindow > 0 else { return 0 }
         return max(0, streamLimit - streams.count)
     }
 
@@ -123,9 +123,6 @@ struct ConnectionMachine {
     var streamLimit: Int {
         min(peer.maxConcurrentStreams, ownLimit, options.startsWithOneStream && !isProven ? 1 : .max)
     }
-
-    /// Whether bytes wait for the connection's window.
-    var isBlockedByWindow: Bool { sendWindow <= 0 }
 
     mutating func takeEvents() -> [Event] {
         guard !events.isEmpty else { return [] }

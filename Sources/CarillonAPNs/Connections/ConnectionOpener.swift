@@ -68,11 +68,11 @@ struct ConnectionOpener: Sendable {
         _ channel: any NIOCore.Channel, _ authorization: String?, _ handler: NIOLoopBound<ConnectionHandler>
     ) throws -> EventLoopFuture<any NIOCore.Channel> {
         let answered = channel.eventLoop.makePromise(of: Void.self)
-        var headers = HTTPHeaders()
+        var headers = HTTPHeaders([("Host", "\(address.uriHost):\(address.port)")])
         if let authorization { headers.add(name: "Proxy-Authorization", value: authorization) }
         let pipeline = channel.pipeline.syncOperations
         let encoder = HTTPRequestEncoder()
-        let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes))
+        let decoder = ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .forwardBytes))
         let connect = NIOHTTP1ProxyConnectHandler(
             targetHost: address.uriHost, targetPort: address.port, headers: headers,
             deadline: .now() + TimeAmount(timeout), promise: answered)

@@ -30,9 +30,8 @@ extension ConnectionPool {
                 report(link, now)
                 machine.ended(link.id, now, isRetired: fault.kind == .retired, random: .random(in: 0...1))
                 if !link.isDraining { metrics.connectionRetired(fault) }
-                if !link.hasAnswered, fault.kind != .retired, !(isConnectFaultLasting && fault.kind == .closed) {
-                    connectFault = APNsError(.connectionFailed, "\(opener.address.host): \(fault.detail)")
-                    isConnectFaultLasting = fault.kind == .protocolViolated
+                if !link.hasAnswered, fault.kind != .retired {
+                    noteConnectFailure(link.failure ?? ConnectFailure(fault, to: opener))
                 }
             }
         }
@@ -41,10 +40,9 @@ extension ConnectionPool {
 
     private func answered(_ push: PushID, _ answer: RawAnswer, _ link: Link, _ now: Moment) {
         guard !(200...299).contains(answer.status) else { return finish(push, .success(answer)) }
-        let slot = Int(push.slot)
-        guard holds(push) else { return }
-        slots[slot]?.answers += 1
-        guard let pending = slots[slot] else { return }
+        guard pushes.holds(push) else { return }
+        pushes[push]?.answers += 1
+        guard let pending = pushes[push] else { return }
         let rejection = APNsRejection(answer)
         var answer = answer
         answer.rejection = rejection
@@ -53,7 +51,7 @@ extension ConnectionPool {
             if let token = pending.token, let tokens, pending.renewals == 0, tokens.reportedExpired(token, now) {
                 // The service keeps to its opinion of a token for a while on such a connection.
                 retire(link, "The provider token expired on it.")
-                slots[slot]?.renewals += 1
+                pushes[push]?.renewals += 1
                 return again(push)
             }
             _ = mayReplace(link, now, "The provider token expired on it.")
@@ -64,7 +62,7 @@ extension ConnectionPool {
             if pending.moves == 0, link.machine.isProven || link.machine.phase == .draining,
                 mayReplace(link, now, "It may not know a topic or a key that is newer.")
             {
-                slots[slot]?.moves += 1
+                pushes[push]?.moves += 1
                 return again(push)
             }
         default: break
@@ -72,10 +70,10 @@ extension ConnectionPool {
         let attempt = APNsRetryPolicy.Attempt(number: pending.answers, rejection: rejection)
         if !isShutDown, let delay = options.policy.delay(attempt), pending.waited + delay <= options.policy.patience {
             let jittered = delay + delay / 10 * Double.random(in: 0...1)
-            postpone(push, until: now + jittered)
-            slots[slot]?.waited += delay
-            slots[slot]?.deadline = pending.deadline + jittered
-            slots[slot]?.refusal = answer
+            pushes.postpone(push, until: now + jittered)
+            pushes[push]?.waited += delay
+            pushes[push]?.deadline = pending.deadline + jittered
+            pushes[push]?.refusal = answer
             metrics.retried()
             return
         }
@@ -92,40 +90,35 @@ extension ConnectionPool {
     }
 
     private func returned(_ push: PushID, _ now: Moment) {
-        guard holds(push) else { return }
-        let slot = Int(push.slot)
-        slots[slot]?.returns += 1
+        guard pushes.holds(push) else { return }
+        pushes[push]?.returns += 1
         metrics.returned()
-        let returns = slots[slot]?.returns ?? 0
+        let returns = pushes[push]?.returns ?? 0
         // A server that refuses without end is not asked without end.
         guard returns <= 8 else {
-            return postpone(push, until: now + .milliseconds(25 << min(returns - 8, 7)))
+            return pushes.postpone(push, until: now + .milliseconds(25 << min(returns - 8, 7)))
         }
-        slots[slot]?.place = .queued
+        pushes[push]?.place = .queued
         returned.append(push)
     }
 
     private func lost(_ push: PushID, mayHaveBeenProcessed: Bool, _ detail: String) {
-        guard holds(push), let pending = slots[Int(push.slot)] else { return }
+        guard pushes.holds(push), let pending = pushes[push] else { return }
         if !mayHaveBeenProcessed, pending.resets < 3 {
-            slots[Int(push.slot)]?.resets += 1
+            pushes[push]?.resets += 1
             return again(push)
         }
         if mayHaveBeenProcessed, pending.submission.isRepeatable,
             pending.lostCount < options.policy.resendsOfUnknownFate
         {
-            slots[Int(push.slot)]?.lostCount += 1
+            pushes[push]?.lostCount += 1
             return again(push)
         }
-        finish(
-            push,
-            .failure(
-                APNsError(
-                    .connectionLost, detail, mayHaveBeenProcessed: mayHaveBeenProcessed || pending.lostCount > 0)))
+        fail(push, APNsError(.connectionLost, detail, mayHaveBeenProcessed: mayHaveBeenProcessed))
     }
 
     private func again(_ push: PushID) {
-        slots[Int(push.slot)]?.place = .queued
+        pushes[push]?.place = .queued
         returned.append(push)
         metrics.retried()
     }

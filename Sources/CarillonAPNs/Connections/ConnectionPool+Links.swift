@@ -20,8 +20,7 @@ extension ConnectionPool {
     }
 
     private func open(_ id: ConnectionID, _ now: Moment) {
-        let link = Link(id, ConnectionMachine(options: options.connection, now: now))
-        link.beganAt = now
+        let link = Link(id, ConnectionMachine(options: options.connection, now: now), now)
         links.append(link)
         let handler = ConnectionHandler(id: id, pool: self, isSecure: opener.tls != nil)
         opener.open(on: loop, handler: handler).assumeIsolated().whenComplete { result in
@@ -65,7 +64,7 @@ extension ConnectionPool {
         } else {
             // With TLS 1.3 a server judges the client's certificate when the client thinks that all is done.
             if let error, !link.hasAnswered, ConnectFailure.isAboutOwnCertificate(error) {
-                noteConnectFailure(ConnectFailure(error, to: opener))
+                link.failure = ConnectFailure(error, to: opener)
             }
             link.machine.closed(error.map { "The connection broke: \($0)" } ?? "The service closed the connection.")
             touch(link)
@@ -81,14 +80,14 @@ extension ConnectionPool {
         guard fault.kind != .retired else { return }
         noteConnectFailure(ConnectFailure(error ?? fault, to: opener))
         metrics.connectFailed()
-        if let connectFault {
-            logger.warning("cannot connect", metadata: ["host": "\(opener.address.host)", "error": "\(connectFault)"])
+        if let error = connectFailure?.error {
+            logger.warning("cannot connect", metadata: ["host": "\(opener.address.host)", "error": "\(error)"])
         }
     }
 
-    private func noteConnectFailure(_ failure: ConnectFailure) {
-        connectFault = failure.error
-        isConnectFaultLasting = failure.isLasting
+    func noteConnectFailure(_ failure: ConnectFailure) {
+        connectFailure = failure
+        failedAttempts += 1
     }
 
     /// Gives up attempts that take too long.
@@ -100,23 +99,22 @@ extension ConnectionPool {
 
     /// While every attempt meets what will not change by itself, nothing is kept waiting for it.
     func failWhatCannotBeSent(_ now: Moment) {
-        guard isConnectFaultLasting, let connectFault, machine.queued > 0 else { return }
+        guard let connectFailure, connectFailure.isLasting, machine.queued > 0 else { return }
         guard !links.contains(where: { $0.channel != nil }) else { return }
         // Otherwise the next attempt is due, and they wait for it.
         guard !machine.schedule.allows(now) else { return }
-        for push in machine.takeQueue() { finish(push, .failure(connectFault)) }
+        for push in machine.takeQueue() { fail(push, connectFailure.error) }
     }
 
-    func timeoutError(of pending: Pending) -> APNsError {
+    func timeoutError(of push: PushID) -> APNsError {
+        guard let pending = pushes[push] else { return Self.cancelledError }
         let timeout = pending.submission.timeout
         if case .stream = pending.place { return APNsError(.timedOut, "The service did not answer within \(timeout).") }
-        if let connectFault { return connectFault }
+        if let connectFailure, !links.contains(where: { $0.channel != nil }) { return connectFailure.error }
         return APNsError(
             .timedOut,
             pending.returns > 0
                 ? "The service refused the push's stream \(pending.returns) times within \(timeout), and did not process it."
-                : "The push found no free connection within \(timeout); it was not sent.")
+                : "The push found no free connection within \(timeout).")
     }
 }
-
-extension ConnectionFault: Error {}

@@ -61,7 +61,8 @@ struct PoolMachine {
 
     init(options: Options) { self.options = options }
 
-    var queued: Int { queue.count - givenUp.count }
+    var queued: Int { queueLength - givenUp.count }
+    var queueLength: Int { queue.count }
 
     /// Whether a connection is wanted that the schedule does not allow yet.
     var isWaitingToConnect: Bool { isWarm && !isShutDown && connections.count < options.minimum }
@@ -93,7 +94,9 @@ struct PoolMachine {
     /// Takes a push that was given up out of the queue.
     mutating func removed(_ push: PushID) {
         givenUp.insert(push)
-        if queued == 0 { _ = takeQueue() }
+        guard queued == 0 || (givenUp.count > 1024 && givenUp.count > queued) else { return }
+        queue.removeAll { givenUp.contains($0) }
+        givenUp = []
     }
 
     /// The next push and where it goes; nil when nothing waits or nothing is free.

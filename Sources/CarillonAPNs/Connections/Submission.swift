@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A request on its way to a pool.
 struct Submission: Sendable {
     var head: RequestHead
@@ -20,4 +18,12 @@ typealias SubmissionResult = Result<RawAnswer, APNsError>
 enum Completion: Sendable {
     case single(UnsafeContinuation<SubmissionResult, Never>)
     case batch(BatchBox, Int)
+
+    /// Tells one that never came to a pool's loop.
+    func resume(_ result: SubmissionResult) {
+        switch self {
+        case .single(let continuation): continuation.resume(returning: result)
+        case .batch(let box, let index): box.finished([(index, result)])
+        }
+    }
 }

@@ -14,9 +14,8 @@ public struct APNsTokenKey: Sendable {
     public let teamID: String
     private let key: P256.Signing.PrivateKey
 
-    static func == (one: APNsTokenKey, other: APNsTokenKey) -> Bool {
-        one.keyID == other.keyID && one.teamID == other.teamID
-            && one.key.rawRepresentation == other.key.rawRepresentation
+    func isSame(as other: APNsTokenKey) -> Bool {
+        keyID == other.keyID && teamID == other.teamID && key.rawRepresentation == other.key.rawRepresentation
     }
 
     /// Reads a `.p8` file.

@@ -18,7 +18,7 @@ final class ProviderTokenSource: Sendable {
         self.renewals = renewals
     }
 
-    func hasSameKey(as other: ProviderTokenSource) -> Bool { key == other.key }
+    func hasSameKey(as other: ProviderTokenSource) -> Bool { key.isSame(as: other.key) }
 
     func current(_ now: Moment) throws(APNsError) -> ProviderToken {
         let (token, isNew) = try state.withLock { state throws(APNsError) -> (ProviderToken, Bool) in

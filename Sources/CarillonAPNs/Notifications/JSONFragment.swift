@@ -28,11 +28,12 @@ struct JSONFragment: Hashable, Sendable {
     }
 }
 
-/// Why a value cannot be encoded, without the value.
+/// Why a value cannot be encoded, without anything that it holds.
 enum EncodingFault {
     static func describe(_ error: any Error, of value: some Encodable) -> String {
         guard case EncodingError.invalidValue(_, let context) = error else { return "\(type(of: value)) does not encode." }
-        let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
-        return "\(type(of: value)) holds what JSON cannot\(path.isEmpty ? "." : ", at \(path).")"
+        // The names on the way are the caller's data.
+        let place = context.codingPath.compactMap(\.intValue).last.map { ", at index \($0)." } ?? "."
+        return "\(type(of: value)) holds what JSON cannot\(place)"
     }
 }

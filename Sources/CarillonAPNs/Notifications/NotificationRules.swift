@@ -23,7 +23,7 @@ enum NotificationRules {
                     throw refuse(
                         "The topic \"\(topic.prefix(64))\" must be 1 to 512 bytes of printable ASCII without spaces.")
                 }
-                guard topic != type.topicSuffix || topic.isEmpty else { throw refuse("The bundle ID is empty.") }
+                guard topic != type.topicSuffix else { throw refuse("The bundle ID is empty.") }
             } else if context.usesToken {
                 throw refuse(
                     type.topicSuffix == nil

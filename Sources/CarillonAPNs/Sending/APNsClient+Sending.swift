@@ -39,8 +39,10 @@ extension APNsClient {
 
     /// Sends a notification to devices whose tokens come as they are read, from a database for instance.
     ///
-    /// As with a list, pushes go out while the results are read, and a slow reader slows the reading of tokens. An error of
-    /// the source is thrown when the results of what was read before are all there.
+    /// As with a list, pushes go out while the results are read, and a slow reader slows the reading of tokens: at most
+    /// ``Configuration/batchWindow`` tokens are read ahead of the results, also when reading stops; cancelling the reading
+    /// task, or letting the results go, stops the sending. An error of the source is thrown when the results of what was
+    /// read before are all there. The source must end when its task is cancelled.
     /// - Throws: ``APNsError`` when the notification breaks a rule; then nothing is sent.
     public func send<Recipients: AsyncSequence & Sendable>(
         _ notification: APNsNotification, to recipients: Recipients

@@ -8,6 +8,8 @@ extension APNsClient: Service {
         await withTaskCancellationHandler {
             do {
                 try await cancelWhenGracefulShutdown { try await self.warmUp() }
+            } catch let error as APNsError where error.code == .cancelled {
+                // It is told to stop before there is a connection.
             } catch {
                 // The first push tries again, and says what is wrong.
                 configuration.logger.warning("no connection at start", metadata: ["error": "\(error)"])

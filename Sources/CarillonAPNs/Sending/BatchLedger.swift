@@ -37,7 +37,7 @@ struct BatchLedger<Recipient: APNsRecipient> {
             do throws(APNsError) {
                 try client.pool(of: address).submit(submissions)
             } catch {
-                for submission in submissions { ConnectionPool.finish(submission.completion, .failure(error)) }
+                for submission in submissions { submission.completion.resume(.failure(error)) }
             }
         }
         submissions.removeAll(keepingCapacity: true)

@@ -15,7 +15,7 @@ final class CancellationTicket: Sendable {
 
     func submit(_ submission: Submission) {
         guard state.load(ordering: .acquiring) == Self.isNew else {
-            return ConnectionPool.finish(submission.completion, .failure(ConnectionPool.cancelledError))
+            return submission.completion.resume(.failure(ConnectionPool.cancelledError))
         }
         var submission = submission
         submission.ticket = self

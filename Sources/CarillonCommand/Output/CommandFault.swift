@@ -65,7 +65,7 @@ func reportingFaults(_ work: () async throws -> Void) async throws {
 }
 
 enum StandardError {
-    static func print(_ line: String) { write(line + "\n") }
+    static func print(_ line: String) { write(line.forTerminal + "\n") }
 
     static func write(_ text: String) {
         // When nobody reads it there is nobody to tell.

@@ -13,7 +13,7 @@ struct Printer: Sendable {
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
             line = (try? encoder.encode(values)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
         } else {
-            line = sentence()
+            line = sentence().forTerminal
         }
         do {
             try FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))

@@ -77,7 +77,7 @@ struct ConnectingTests {
         } else {
             let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
             #expect(error?.code == .connectionFailed)
-            #expect(error?.message.contains("proxy does not connect") == true, "\(error?.message ?? "")")
+            #expect(error?.message.contains("does not connect to") == true, "\(error?.message ?? "")")
         }
         #expect(proxy.head.contains("CONNECT localhost:\(stage.server.port) HTTP/1.1"))
         #expect(proxy.head.contains("Proxy-Authorization: Basic dTpw"))
@@ -96,7 +96,7 @@ struct ConnectingTests {
             #expect(try await client.send(.alert("Hi"), to: Samples.token).isAccepted)
         } else {
             let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
-            #expect(error?.message.contains("proxy does not connect") == true, "\(error?.message ?? "")")
+            #expect(error?.message.contains("does not connect to") == true, "\(error?.message ?? "")")
         }
         // The proxy resolves the name.
         #expect(proxy.targets == ["localhost:\(stage.server.port)"])

@@ -235,7 +235,7 @@ struct ConnectionMachineTests {
         var rig = Rig.proven()
         // 65,535 bytes hold sixteen bodies of 4000 and a part of the next.
         #expect(rig.send(100, bytes: 4000).count == 17)
-        #expect(rig.machine.isBlockedByWindow)
+        #expect(rig.machine.sendWindow == 0)
         #expect(rig.frames(.data).map(\.head.length).reduce(0, +) == 65_535)
         rig.written = []
         rig.window(0, 3000)

@@ -76,6 +76,17 @@ struct PoolMachineTests {
         #expect(pool.takeQueue().isEmpty)
     }
 
+    @Test func `a million that were given up behind one that waits are not kept`() {
+        var pool = Self.pool()
+        pool.enqueued(Self.push(0))
+        for number in 1...1_000_000 {
+            pool.enqueued(Self.push(number))
+            pool.removed(Self.push(number))
+        }
+        #expect(pool.queued == 1)
+        #expect(pool.queueLength < 3000)
+    }
+
     @Test func `a pool that is full for a while grows by one at a time, to its maximum`() {
         var pool = Self.pool(maximum: 3)
         for number in 1...100 { pool.enqueued(Self.push(number)) }

@@ -58,7 +58,9 @@ private final class ProxyHandler: ChannelInboundHandler {
         }
         guard text.contains("\r\n\r\n") else { return }
         hasHead = true
-        guard allows, let target = text.split(separator: " ").dropFirst().first?.split(separator: ":").last,
+        // RFC 9112 section 3.2: a request without Host is refused.
+        guard allows, text.contains("\r\nHost: "),
+            let target = text.split(separator: " ").dropFirst().first?.split(separator: ":").last,
             let port = Int(target)
         else {
             context.writeAndFlush(

@@ -26,7 +26,7 @@ final class ScriptedServer: Sendable {
         var onConnect: (@Sendable (ServerConnection) -> Void)?
     }
 
-    init(tls: NIOSSLContext, options: Options = Options(), script: @escaping Script) async throws {
+    init(tls: NIOSSLContext, options: Options = Options(), port wanted: Int = 0, script: @escaping Script) async throws {
         let box = ServerBox()
         listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -44,7 +44,7 @@ final class ScriptedServer: Sendable {
                         connection)
                 }
             }
-            .bind(host: "127.0.0.1", port: 0).get()
+            .bind(host: "127.0.0.1", port: wanted).get()
         port = listener.localAddress?.port ?? 0
         box.server.withLock { $0 = self }
     }

@@ -228,6 +228,27 @@ struct SendingTests {
         try await stage.end()
     }
 
+    @Test func `what was lost once is never called unprocessed, however it ends`() async throws {
+        let certificates = try TestCertificates()
+        let strange = try TestCertificates()
+        let first = try await ScriptedServer(tls: certificates.serverContext()) { connection, _ in connection.close() }
+        var configuration = APNsClient.Configuration(
+            credentials: try Samples.credentials(), bundleID: "com.example.app",
+            environment: .custom(host: "localhost", port: first.port))
+        configuration.trustRoots = certificates.authorityPEM
+        configuration.retryPolicy.resendsOfUnknownFate = 5
+        let client = try APNsClient(configuration)
+        let push = Task { try await client.send(.alert("Hi"), to: Samples.token) }
+        try await eventually { !first.requests.isEmpty }
+        // The host comes back with a certificate that nobody trusts.
+        try await first.close()
+        let second = try await ScriptedServer(tls: strange.serverContext(), port: first.port) { $0.accept($1) }
+        let error = await #expect(throws: APNsError.self) { try await push.value }
+        #expect(error?.mayHaveBeenProcessed == true)
+        await client.shutDown(drains: false)
+        try await second.close()
+    }
+
     @Test func `a silent service lets the push time out, and is reset`() async throws {
         let stage = try await Stage(configure: { $0.timeout = .seconds(2) }) { connection, request in
             if Samples.number(request.token) != 1 { connection.accept(request) }

@@ -45,17 +45,17 @@ struct APNsCheckCommand: AsyncParsableCommand {
                 finding.print(printer)
                 findings.append(finding)
             }
-            CredentialCheck(options: credentials, now: Date()).findings().forEach(say)
-            let areUsable = findings.allSatisfy { $0.verdict != .wrong }
+            let (usable, finding) = CredentialCheck(options: credentials, now: Date()).look()
+            say(finding)
             // Without usable credentials the network can still be looked at.
-            let client = try makeClient(areUsable ? try credentials.load() : try DryRun.credentials())
+            let client = try makeClient(try usable ?? APNsCredentials.ofNobody())
             var isReached = false
             for check in ConnectionCheck.all(endpoint, manage: manage) {
                 let finding = await check.finding(client)
                 say(finding)
                 if check.purpose == .push { isReached = finding.verdict == .ok }
             }
-            if areUsable, isReached {
+            if usable != nil, isReached {
                 say(await AcceptanceCheck.finding(client, topic: topic.map { Topic($0, for: .background).text }))
             }
             await client.shutDown()

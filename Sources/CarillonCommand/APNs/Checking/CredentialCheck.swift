@@ -10,25 +10,29 @@ struct CredentialCheck {
     /// A certificate that ends sooner is warned of.
     static let daysOfWarning = 30
 
-    func findings() -> [CheckFinding] {
+    /// Reads the files once, which may be pipes.
+    /// - Returns: what can be used of them, if anything.
+    func look() -> (usable: APNsCredentials?, finding: CheckFinding) {
         let subject: CheckFinding.Subject = options.isToken ? .key : .certificate
+        let fault: CommandFault
         do {
             return try reportingAPNsFaults {
                 if let key = try options.tokenKey() {
-                    return [
-                        CheckFinding(
-                            subject: subject, verdict: .ok,
-                            sentence:
-                                "\(options.key ?? "") is a key for signing tokens: key \(key.keyID) of team \(key.teamID)")
-                    ]
+                    let sentence = "\(options.key ?? "") is a key for signing tokens: key \(key.keyID) of team \(key.teamID)"
+                    return (.token(key), CheckFinding(subject: subject, verdict: .ok, sentence: sentence))
                 }
-                return try options.certificate().map { [Self.finding($0, now: now)] } ?? []
+                guard let certificate = try options.certificate() else { throw CommandFault(.failure, "nothing is given") }
+                let finding = Self.finding(certificate, now: now)
+                return (finding.verdict == .wrong ? nil : .certificate(certificate), finding)
             }
-        } catch let fault as CommandFault {
-            return [CheckFinding(subject: subject, verdict: .wrong, sentence: fault.message, exitStatus: fault.code)]
+        } catch let known as CommandFault {
+            fault = known
         } catch {
-            return [CheckFinding(subject: subject, verdict: .wrong, sentence: "\(error)")]
+            fault = CommandFault(.failure, "\(error)")
         }
+        return (
+            nil, CheckFinding(subject: subject, verdict: .wrong, sentence: fault.message, exitStatus: fault.code)
+        )
     }
 
     private static func finding(_ certificate: APNsCertificate, now: Date) -> CheckFinding {

@@ -47,8 +47,12 @@ struct APNsSendCommand: AsyncParsableCommand {
         guard topic != nil || (credentials.cert != nil && recipients.channel == nil) else {
             throw ValidationError("Say the app: --topic com.example.app.")
         }
-        guard content.payload != "-" || recipients.tokensFile != "-" else {
-            throw ValidationError("Standard input can be the payload or the tokens, not both.")
+        let readers = [
+            content.payload, recipients.tokensFile, credentials.key, credentials.cert, credentials.certKey,
+            credentials.passphraseFile,
+        ]
+        guard readers.count(where: { $0 == "-" }) <= 1 else {
+            throw ValidationError("Standard input can be read for one thing only.")
         }
         if recipients.channel != nil { try checkBroadcast() }
     }
@@ -83,7 +87,7 @@ struct APNsSendCommand: AsyncParsableCommand {
 
     private func makeClient(_ push: PreparedPush) throws -> APNsClient {
         let credentials =
-            dryRun && !credentials.areGiven ? try DryRun.credentials() : try credentials.load()
+            dryRun && !credentials.areGiven ? try APNsCredentials.ofNobody() : try credentials.load()
         var configuration = try endpoint.configuration(credentials)
         configuration.bundleID = push.bundleID
         configuration.pool.maximum = connections

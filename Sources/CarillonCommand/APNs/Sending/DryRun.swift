@@ -1,5 +1,3 @@
-import CarillonAPNs
-import Crypto
 import Foundation
 
 /// Shows a request instead of sending it.
@@ -17,12 +15,5 @@ struct DryRun {
             ],
             otherwise: (["POST \(url)"] + headers.map { "\($0.name): \($0.value)" } + ["", payload])
                 .joined(separator: "\n"))
-    }
-
-    /// A key that nobody knows, so that the library's rules can be asked without anybody's.
-    static func credentials() throws -> APNsCredentials {
-        .token(
-            try APNsTokenKey(
-                pem: P256.Signing.PrivateKey().pemRepresentation, keyID: "0000000000", teamID: "0000000000"))
     }
 }

@@ -118,7 +118,7 @@ struct NotificationOptions: ParsableArguments {
         return notification
     }
 
-    func expiration(now: Date) -> APNsExpiration? {
+    private func expiration(now: Date) -> APNsExpiration? {
         expires.map { $0 == 0 ? .immediately : .at(now.addingTimeInterval(Double($0))) }
     }
 
@@ -151,41 +151,5 @@ struct NotificationOptions: ParsableArguments {
         case .widgets: .widgets
         default: APNsNotification(type: type)
         }
-    }
-}
-
-/// A key of the app's own, as `KEY=JSON`.
-struct CustomField: Equatable {
-    let key: String
-    let json: String
-
-    init(_ text: String) throws {
-        guard let sign = text.firstIndex(of: "="), sign != text.startIndex else {
-            throw CommandFault(.validationFailure, "--custom is KEY=JSON, such as kettle=7, not \"\(text)\"")
-        }
-        key = String(text[..<sign])
-        json = String(text[text.index(after: sign)...])
-        guard key != "aps" else {
-            throw CommandFault(.validationFailure, "the key \"aps\" is Apple's own; write it whole with --payload FILE")
-        }
-        guard JSONValue.isJSON(Data(json.utf8)) else {
-            throw CommandFault(
-                .validationFailure,
-                "the value of --custom \(key) is not JSON; a text has quotation marks: '\(key)=\"\(json)\"'")
-        }
-    }
-}
-
-/// A payload that is sent as it is.
-enum PayloadFile {
-    static func read(_ path: String) throws -> Data {
-        let data = try InputFile.bytes(path)
-        guard case .object? = JSONValue(data) else {
-            throw CommandFault(
-                ExitStatus.refused,
-                "\(path == "-" ? "standard input" : path) is not a payload, which is a JSON object like {\"aps\":{\"alert\":\"Hello\"}}"
-            )
-        }
-        return data
     }
 }

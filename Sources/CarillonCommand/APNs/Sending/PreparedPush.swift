@@ -15,8 +15,6 @@ struct PreparedPush {
         self.channel = channel
         var notification = try options.notification(now: now)
         if let topic, channel == nil { notification = notification.topic(topic.text) }
-        if let priority = options.priority { notification = notification.priority(APNsPriority(rawValue: priority)) }
-        if let expiration = options.expiration(now: now) { notification = notification.expiration(expiration) }
         self.notification = notification
     }
 }

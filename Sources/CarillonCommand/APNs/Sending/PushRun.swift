@@ -65,7 +65,9 @@ final class PushRun: Sendable {
         }
         let (tally, end) = state.withLock { ($0.tally, $0.end) }
         let summary = SendSummary(tally: tally, duration: .now - began, end: end)
-        if printer.isJSON || feed.count != 1 {
+        // A file that cannot be read is no empty one.
+        let isEmptyHanded = fault != nil && tally.settled == 0
+        if printer.isJSON || feed.count != 1, !isEmptyHanded {
             printer.print(summary.values, otherwise: summary.lines.joined(separator: "\n"))
         }
         if let fault { throw fault }
@@ -129,11 +131,15 @@ final class PushRun: Sendable {
         for await _ in signals {
             // When every token was given already, nothing is kept back by the first signal.
             if isStopping || !feed.isExhausted { state.withLock { $0.end = .interrupted } }
-            if isStopping { return }
+            if isStopping {
+                // A third one ends the process, whatever it waits for.
+                signal(SIGINT, SIG_DFL)
+                return
+            }
             isStopping = true
             feed.stop()
-            let line = isatty(STDERR_FILENO) == 1 ? "\r\u{1B}[K" : ""
-            StandardError.print("\(line)carillon: stopping; what is under way is awaited, and once more gives it up")
+            if isatty(STDERR_FILENO) == 1 { StandardError.write("\r\u{1B}[K") }
+            StandardError.print("carillon: stopping; what is under way is awaited, and once more gives it up")
         }
     }
 

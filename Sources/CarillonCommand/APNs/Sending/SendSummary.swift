@@ -95,22 +95,3 @@ protocol Counted {
 
 extension SendTally.Refusals: Counted {}
 extension SendTally.Failures: Counted {}
-
-extension BinaryInteger {
-    /// With commas between groups of three digits.
-    var grouped: String {
-        var text = ""
-        for (index, digit) in String(self).reversed().enumerated() {
-            if index > 0, index.isMultiple(of: 3), digit != "-" { text.append(",") }
-            text.append(digit)
-        }
-        return String(text.reversed())
-    }
-}
-
-extension String {
-    func padding(to width: Int, atStart: Bool = false) -> String {
-        let spaces = String(repeating: " ", count: max(0, width - count))
-        return atStart ? spaces + self : self + spaces
-    }
-}

@@ -39,13 +39,17 @@ struct SendTally {
         self.bytes += bytes
         switch result {
         case .success(let response):
-            unansweredInRow = 0
             guard let rejection = response.rejection else {
+                unansweredInRow = 0
                 accepted += 1
                 return
             }
+            // A service in trouble has not answered either.
+            unansweredInRow = rejection.kind == .tryLater ? unansweredInRow + 1 : 0
             rejected += 1
-            refusals[rejection.label, default: Refusals(example: rejection)].count += 1
+            // A stranger may give as many reasons as there are pushes.
+            let label = refusals.count < 100 || refusals[rejection.label] != nil ? rejection.label : "other reasons"
+            refusals[label, default: Refusals(example: rejection)].count += 1
         case .failure(let error):
             failed += 1
             if error.meansNoService { unansweredInRow += 1 }
@@ -68,29 +72,4 @@ struct SendTally {
         let byWeight = [ExitStatus.notAllowed, ExitStatus.unreachable, ExitStatus.tryAgain, ExitStatus.refused]
         return byWeight.first { codes.contains($0) } ?? codes.first ?? .success
     }
-}
-
-extension APNsRejection {
-    /// The reason, or the status where there is none.
-    var label: String { reason?.rawValue ?? "\(status) without a reason" }
-
-    /// Status and reason; what came instead of a reason stays on one line and does nothing to a terminal.
-    var words: String {
-        String(description.map { $0.unicodeScalars.contains { $0.properties.generalCategory == .control } ? " " : $0 })
-    }
-
-    /// Whether every other push of the same notification would be refused for the same reason.
-    var concernsAll: Bool {
-        if kind == .fixCredentials { return true }
-        guard let reason else { return kind == .unknown }
-        return [
-            .badCollapseID, .badExpirationDate, .badMessageID, .badPriority, .badTopic, .duplicateHeaders, .invalidPushType,
-            .missingTopic, .payloadEmpty, .payloadTooLarge, .badPath, .methodNotAllowed,
-        ].contains(reason)
-    }
-}
-
-extension APNsError {
-    /// Whether the next push is likely to end the same way.
-    var meansNoService: Bool { [.connectionFailed, .timedOut, .answerInvalid].contains(code) }
 }

@@ -1,0 +1,90 @@
+import Synchronization
+
+/// What any thread puts before a pool, until the pool's loop takes all of it at once.
+final class PoolInbox: Sendable {
+    enum Command: Sendable {
+        case warmUp(WarmUpTicket, WarmUpTicket.Continuation)
+        case withdrawWarmUp(WarmUpTicket)
+        case credentials(ConnectionOpener, ProviderTokenSource?)
+        case shutDown(drains: Bool, UnsafeContinuation<Void, Never>?)
+        case withdraw(BatchBox)
+    }
+
+    struct Contents {
+        var submissions: [Submission] = []
+        var cancellations: [CancellationTicket] = []
+        var commands: [Command] = []
+    }
+
+    /// Whether something was put in; then whether the loop must be woken, because nobody has woken it yet.
+    enum Verdict {
+        case taken(wakes: Bool)
+        case full
+        case shutDown
+    }
+
+    private struct State {
+        var contents = Contents()
+        /// Single requests that are not over.
+        var singles = 0
+        var isWakePending = false
+        var isShutDown = false
+
+        mutating func wakes() -> Bool {
+            defer { isWakePending = true }
+            return !isWakePending
+        }
+    }
+
+    private let limit: Int
+    private let state = Mutex(State())
+
+    /// - Parameter limit: how many single requests there may be that are not over.
+    init(limit: Int) { self.limit = limit }
+
+    func submit(_ submission: Submission) -> Verdict {
+        state.withLock { state in
+            guard !state.isShutDown else { return .shutDown }
+            guard state.singles < limit else { return .full }
+            state.singles += 1
+            state.contents.submissions.append(submission)
+            return .taken(wakes: state.wakes())
+        }
+    }
+
+    /// Takes many requests of one batch, which bounds itself.
+    func submit(_ submissions: [Submission]) -> Verdict {
+        state.withLock { state in
+            guard !state.isShutDown else { return .shutDown }
+            state.contents.submissions.append(contentsOf: submissions)
+            return .taken(wakes: state.wakes())
+        }
+    }
+
+    func cancel(_ ticket: CancellationTicket) -> Bool {
+        state.withLock { state in
+            state.contents.cancellations.append(ticket)
+            return state.wakes()
+        }
+    }
+
+    func command(_ command: Command) -> Bool {
+        state.withLock { state in
+            if case .shutDown = command { state.isShutDown = true }
+            state.contents.commands.append(command)
+            return state.wakes()
+        }
+    }
+
+    func takeAll() -> Contents {
+        state.withLock { state in
+            defer {
+                state.contents = Contents()
+                state.isWakePending = false
+            }
+            return state.contents
+        }
+    }
+
+    func singlesAreOver(_ count: Int) { state.withLock { $0.singles -= count } }
+}

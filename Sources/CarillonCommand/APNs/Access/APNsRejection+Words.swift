@@ -1,0 +1,24 @@
+import CarillonAPNs
+
+extension APNsRejection {
+    /// The reason, or the status where there is none.
+    var label: String { reason?.rawValue.withoutControls ?? "\(status) without a reason" }
+
+    /// Status and reason; what came instead of a reason stays on one line.
+    var words: String { description.withoutControls }
+
+    /// Whether every other push of the same notification would be refused for the same reason.
+    var concernsAll: Bool {
+        if kind == .fixCredentials { return true }
+        guard let reason else { return kind == .unknown }
+        return [
+            .badCollapseID, .badExpirationDate, .badMessageID, .badPriority, .badTopic, .duplicateHeaders, .invalidPushType,
+            .missingTopic, .payloadEmpty, .payloadTooLarge, .badPath, .methodNotAllowed, .tooManyProviderTokenUpdates,
+        ].contains(reason)
+    }
+}
+
+extension APNsError {
+    /// Whether the next push is likely to end the same way.
+    var meansNoService: Bool { [.connectionFailed, .timedOut, .answerInvalid].contains(code) }
+}
