@@ -119,8 +119,20 @@ def test_an_answer_that_is_not_the_service_s_is_shown(person, simulator):
 def test_what_a_stranger_answers_does_nothing_to_the_terminal(person, simulator):
     simulator.fault("answer", status=502, body="text", text="one\r\n\x1b[31mtwo\x07")
     ended = person.send("--token", DEVICE, "--title", "x")
-    assert "one  [31mtwo ." in ended.out.replace("\r\n", "  ") and "\x1b" not in ended.out, repr(ended.out)
+    assert re.search(r"one +\[31mtwo \.", ended.out) and "\x1b" not in ended.out, repr(ended.out)
     assert ended.out.count("\n") == 1
+
+
+def test_a_stranger_s_reason_does_nothing_to_the_summary(person, simulator):
+    simulator.fault("answer", status=400, body="text", text=json.dumps({"reason": "\x1b]0;owned\x07Bad"}))
+    ended = person.send("--tokens-file", "-", "--title", "x", stdin=f"{DEVICE}\n" * 3)
+    assert ended.status == 65 and "owned" in ended.out and "\x1b" not in ended.out + ended.err
+
+
+def test_a_service_in_trouble_is_left_alone(person, simulator):
+    simulator.fault("reject", reason="ServiceUnavailable")
+    ended = person.send("--tokens-file", "-", "--title", "x", "--json", stdin=f"{DEVICE}\n" * 500)
+    assert ended.status == 75 and ended.summary["end"] == "noService" and ended.summary["rejected"] == 1
 
 
 # Many tokens
@@ -282,7 +294,8 @@ USAGE = [
     (["--token", "00ff", "--live-activity", "update"], "--content-state"),
     (["--token", "00ff", "--live-activity", "start", "--content-state", "{}"], "--attributes"),
     (["--channel", "c", "--title", "x"], "broadcast"),
-    (["--tokens-file", "-", "--payload", "-"], "not both"),
+    (["--tokens-file", "-", "--payload", "-"], "one thing only"),
+    (["--tokens-file", "-", "--payload", "x", "--passphrase-file", "-"], "--cert"),
 ]
 
 
