@@ -24,11 +24,11 @@ extension APNsClient {
         _ notification: APNsNotification, to channelID: String, storing storage: APNsChannels.Storage? = nil,
         in environment: APNsEnvironment? = nil
     ) async throws(APNsError) -> APNsResponse {
-        if storage == .nothing, let expiration = notification.expiration, expiration != .immediately {
+        if storage == .nothing, let expiration = notification.fields.expiration, expiration != .immediately {
             throw APNsError(
                 .notificationInvalid, "A channel that stores nothing takes only broadcasts that expire immediately.")
         }
-        let bundleID = try BroadcastPath.bundleID(notification.bundleID ?? configuration.bundleID)
+        let bundleID = try BroadcastPath.bundleID(notification.fields.bundleID ?? configuration.bundleID)
         let prepared = try prepare(notification, channelID: try BroadcastPath.checked(channelID))
         let answer = try await request(
             prepared.head, path: "/4/broadcasts/apps/\(bundleID)", body: prepared.payload,

@@ -1,7 +1,7 @@
 /// What the notification shows and carries.
 extension APNsNotification {
-    consuming func with(_ change: (inout APNsNotification) -> Void) -> APNsNotification {
-        change(&self)
+    consuming func with(_ change: (inout NotificationFields) -> Void) -> APNsNotification {
+        change(&fields)
         return self
     }
 
@@ -101,9 +101,9 @@ extension APNsNotification {
     /// A value that cannot be encoded is reported when the notification is sent.
     public consuming func custom(_ key: String, _ value: some Encodable & Sendable) -> Self {
         do {
-            return setting(CustomField(key: key, value: try JSONFragment(encoding: value)))
+            return setting(NotificationFields.CustomField(key: key, value: try JSONFragment(encoding: value)))
         } catch {
-            return setting(CustomField(key: key, fault: EncodingFault.describe(error, of: value)))
+            return setting(NotificationFields.CustomField(key: key, fault: EncodingFault.describe(error, of: value)))
         }
     }
 
@@ -112,16 +112,18 @@ extension APNsNotification {
     /// A text that is not one JSON value is reported when the notification is sent.
     public consuming func custom(_ key: String, json: String) -> Self {
         let bytes = Array(json.utf8)
-        guard JSONSyntax.holds(bytes) else { return setting(CustomField(key: key, fault: "it is not JSON.")) }
-        return setting(CustomField(key: key, value: JSONFragment(bytes: bytes)))
+        guard JSONSyntax.holds(bytes) else {
+            return setting(NotificationFields.CustomField(key: key, fault: "it is not JSON."))
+        }
+        return setting(NotificationFields.CustomField(key: key, value: JSONFragment(bytes: bytes)))
     }
 
-    private consuming func setting(_ field: CustomField) -> Self {
-        with { notification in
-            if let index = notification.custom.firstIndex(where: { $0.key == field.key }) {
-                notification.custom[index] = field
+    private consuming func setting(_ field: NotificationFields.CustomField) -> Self {
+        with { fields in
+            if let index = fields.custom.firstIndex(where: { $0.key == field.key }) {
+                fields.custom[index] = field
             } else {
-                notification.custom.append(field)
+                fields.custom.append(field)
             }
         }
     }

@@ -81,13 +81,13 @@ extension APNsNotification {
     }
 
     private consuming func encoding(
-        _ key: String, _ value: some Encodable & Sendable, _ keep: (inout APNsNotification, JSONFragment) -> Void
+        _ key: String, _ value: some Encodable & Sendable, _ keep: (inout NotificationFields, JSONFragment) -> Void
     ) -> Self {
-        with { notification in
+        with { fields in
             do {
-                keep(&notification, try JSONFragment(encoding: value))
+                keep(&fields, try JSONFragment(encoding: value))
             } catch {
-                notification.activityFault = "\(key) cannot be encoded: \(EncodingFault.describe(error, of: value))"
+                fields.activityFault = "\(key) cannot be encoded: \(EncodingFault.describe(error, of: value))"
             }
         }
     }

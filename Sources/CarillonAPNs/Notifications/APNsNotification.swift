@@ -1,9 +1,3 @@
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// One notification: what it shows, what it carries, and how the service treats it.
 ///
 /// Begin with the factory for the kind of push and chain what it needs; each method returns a changed copy, so that a
@@ -19,73 +13,46 @@
 /// Nothing is checked while chaining. ``APNsClient`` refuses, before anything is sent, what the service would
 /// refuse, and says which rule it breaks; ``jsonString`` shows exactly what is sent.
 public struct APNsNotification: Sendable {
-    var type: APNsPushType
-    var alert = AlertFields()
-    var plainAlert: String?
-    var badge: Int?
-    var sound: SoundFields?
-    var threadID: String?
-    var category: String?
-    var isContentAvailable = false
-    var isMutableContent = false
-    var isContentChanged = false
-    var targetContentID: String?
-    var interruptionLevel: String?
-    var relevanceScore: Double?
-    var filterCriteria: String?
-    var urlArguments: [String]?
-    var activity: ActivityFields?
-    var activityFault: String?
-    var accessory: AccessoryFields?
-    var pushMagic: String?
-    var custom: [CustomField] = []
-    var raw: [UInt8]?
-
-    var id: UUID?
-    var expiration: APNsExpiration?
-    var priority: APNsPriority?
-    var topic: String?
-    var bundleID: String?
-    var collapseID: String?
-    var isSizeChecked = true
-
-    /// A custom key; the value is missing when it could not be encoded.
-    struct CustomField: Sendable {
-        var key: String
-        var value: JSONFragment?
-        var fault: String?
+    /// The fields are many, and a notification is handed on often: they stand in one place, copied when they are changed
+    /// while somebody else holds them.
+    ///
+    /// `@unchecked Sendable`: it is written only while one holder has it.
+    private final class Box: @unchecked Sendable {
+        var fields: NotificationFields
+        init(_ fields: NotificationFields) { self.fields = fields }
     }
 
-    struct AccessoryFields: Hashable, Sendable {
-        var encryptedData: String
-        var sessionIdentifier: String
-        var keyID: String
-        var messageIndex: String
+    private var box: Box
+
+    var fields: NotificationFields {
+        _read { yield box.fields }
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.fields) }
+            yield &box.fields
+        }
     }
 
     /// An empty notification of the given type: the way to types that the library has no factory for.
-    public init(type: APNsPushType) { self.type = type }
+    public init(type: APNsPushType) { box = Box(NotificationFields(type: type)) }
 
     /// The payload, byte for byte as it is sent.
-    public var jsonString: String { String(decoding: payload, as: UTF8.self) }
+    public var jsonString: String { String(decoding: fields.payload, as: UTF8.self) }
 }
-
-// MARK: - Factories
 
 extension APNsNotification {
     /// Shows an alert.
     public static func alert(title: String? = nil, subtitle: String? = nil, body: String? = nil) -> Self {
         var notification = APNsNotification(type: .alert)
-        notification.alert.title = title.map(AlertText.plain)
-        notification.alert.subtitle = subtitle.map(AlertText.plain)
-        notification.alert.body = body.map(AlertText.plain)
+        notification.fields.alert.title = title.map(AlertText.plain)
+        notification.fields.alert.subtitle = subtitle.map(AlertText.plain)
+        notification.fields.alert.body = body.map(AlertText.plain)
         return notification
     }
 
     /// Shows an alert of one text: `alert` is a string in the payload instead of a dictionary.
     public static func alert(_ text: String) -> Self {
         var notification = APNsNotification(type: .alert)
-        notification.plainAlert = text
+        notification.fields.plainAlert = text
         return notification
     }
 
@@ -117,14 +84,14 @@ extension APNsNotification {
     /// Reloads the controls of an app.
     public static var controls: Self {
         var notification = APNsNotification(type: .controls)
-        notification.isContentChanged = true
+        notification.fields.isContentChanged = true
         return notification
     }
 
     /// Reloads the widgets of an app.
     public static var widgets: Self {
         var notification = APNsNotification(type: .widgets)
-        notification.isContentChanged = true
+        notification.fields.isContentChanged = true
         return notification
     }
 
@@ -133,7 +100,7 @@ extension APNsNotification {
         encryptedData: String, sessionIdentifier: String, keyID: String, messageIndex: String
     ) -> Self {
         var notification = APNsNotification(type: .accessory)
-        notification.accessory = AccessoryFields(
+        notification.fields.accessory = NotificationFields.AccessoryFields(
             encryptedData: encryptedData, sessionIdentifier: sessionIdentifier, keyID: keyID, messageIndex: messageIndex)
         return notification
     }
@@ -144,14 +111,14 @@ extension APNsNotification {
     ///   - topic: the UID in the subject of the push certificate.
     public static func mdm(pushMagic: String, topic: String) -> Self {
         var notification = APNsNotification(type: .mdm).topic(topic)
-        notification.pushMagic = pushMagic
+        notification.fields.pushMagic = pushMagic
         return notification
     }
 
     /// A payload that is sent as it is. The other content methods do nothing to it.
     public static func raw(_ payload: some Sequence<UInt8>, type: APNsPushType) -> Self {
         var notification = APNsNotification(type: type)
-        notification.raw = Array(payload)
+        notification.fields.raw = Array(payload)
         return notification
     }
 }

@@ -1,7 +1,7 @@
 /// What the service would refuse, known beforehand.
 enum NotificationRules {
     static func check(
-        _ notification: APNsNotification, in context: PreparedNotification.Context
+        _ notification: NotificationFields, in context: PreparedNotification.Context
     ) throws(APNsError) {
         try checkDelivery(notification, in: context)
         if notification.raw == nil { try checkContent(notification) }
@@ -11,7 +11,7 @@ enum NotificationRules {
     private static func refuse(_ rule: String) -> APNsError { APNsError(.notificationInvalid, rule) }
 
     private static func checkDelivery(
-        _ notification: APNsNotification, in context: PreparedNotification.Context
+        _ notification: NotificationFields, in context: PreparedNotification.Context
     ) throws(APNsError) {
         let type = notification.type
         guard isPrintable(type.description), (1...64).contains(type.description.utf8.count) else {
@@ -60,7 +60,7 @@ enum NotificationRules {
         }
     }
 
-    private static func checkContent(_ notification: APNsNotification) throws(APNsError) {
+    private static func checkContent(_ notification: NotificationFields) throws(APNsError) {
         for field in notification.custom {
             guard field.key != "aps" else {
                 throw refuse("The custom key \"aps\" is the service's own; use the methods of the notification.")
@@ -83,7 +83,7 @@ enum NotificationRules {
         if let activity = notification.activity { try check(activity, of: notification) }
     }
 
-    private static func checkBackground(_ notification: APNsNotification) throws(APNsError) {
+    private static func checkBackground(_ notification: NotificationFields) throws(APNsError) {
         guard notification.isContentAvailable else {
             throw refuse("A background push must have content-available; chain contentAvailable().")
         }
@@ -93,7 +93,7 @@ enum NotificationRules {
     }
 
     private static func check(
-        _ activity: ActivityFields, of notification: APNsNotification
+        _ activity: ActivityFields, of notification: NotificationFields
     ) throws(APNsError) {
         if let fault = notification.activityFault { throw refuse("The Live Activity's \(fault)") }
         guard notification.type == .liveActivity else {
@@ -115,7 +115,7 @@ enum NotificationRules {
         }
     }
 
-    private static func checkBroadcast(_ notification: APNsNotification) throws(APNsError) {
+    private static func checkBroadcast(_ notification: NotificationFields) throws(APNsError) {
         guard notification.type == .liveActivity else {
             throw refuse("A broadcast must be a liveactivity push; it is \(notification.type).")
         }

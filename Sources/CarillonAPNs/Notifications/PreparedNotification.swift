@@ -20,6 +20,10 @@ struct PreparedNotification: Sendable {
     }
 
     init(_ notification: APNsNotification, in context: Context) throws(APNsError) {
+        try self.init(notification.fields, in: context)
+    }
+
+    private init(_ notification: NotificationFields, in context: Context) throws(APNsError) {
         try NotificationRules.check(notification, in: context)
         let bytes = notification.payload
         let isBroadcast = context.channelID != nil
@@ -55,7 +59,7 @@ struct PreparedNotification: Sendable {
     }
 }
 
-extension APNsNotification {
+extension NotificationFields {
     /// The topic that is sent; nil when neither notification nor client says one.
     func topic(in context: PreparedNotification.Context) -> String? {
         if let topic { return topic }

@@ -1,5 +1,5 @@
 /// The payload as the service gets it. A key that was not set is not there.
-extension APNsNotification {
+extension NotificationFields {
     var payload: [UInt8] {
         if let raw { return raw }
         var writer = JSONWriter()
