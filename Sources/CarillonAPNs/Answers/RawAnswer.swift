@@ -50,9 +50,14 @@ extension APNsRejection {
         self.init(
             status: answer.status, reason: reason,
             text: reason == nil && !answer.body.isEmpty ? String(decoding: answer.body.prefix(512), as: UTF8.self) : nil,
-            invalidSince: answer.status == 410
-                ? body?.timestamp.map { Date(timeIntervalSince1970: $0 / 1000) } : nil,
+            invalidSince: answer.status == 410 ? body?.timestamp.flatMap(Self.date) : nil,
             retryAfter: answer.retryAfter.flatMap(Self.seconds))
+    }
+
+    /// Nil for what is no time between 1970 and the year 10000, so that nobody meets it further on.
+    private static func date(_ milliseconds: Double) -> Date? {
+        guard (0..<253_402_300_800_000).contains(milliseconds) else { return nil }
+        return Date(timeIntervalSince1970: milliseconds / 1000)
     }
 
     static func reason(in body: [UInt8]) -> APNsReason? { decode(body)?.reason.map(APNsReason.init(rawValue:)) }

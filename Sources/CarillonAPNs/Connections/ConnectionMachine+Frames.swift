@@ -61,7 +61,7 @@ extension ConnectionMachine {
             // Also for a stream that is over: the peer's table has changed.
             headers = try decoder.decodeHeaders(from: &block)
         } catch {
-            throw ProtocolFault(.compressionError, "A header block cannot be read: \(error)")
+            throw ProtocolFault(.compressionError, "A header block cannot be read, or is too large.")
         }
         guard var stream = streams[id] else { return }
         if stream.answer == nil {
@@ -118,7 +118,7 @@ extension ConnectionMachine {
         if let answer = stream.answer {
             events.append(.answered(stream.push, answer))
         } else if code == .refusedStream {
-            events.append(.returned(stream.push))
+            events.append(.returned(stream.push, isRefused: true))
         } else {
             events.append(
                 .lost(

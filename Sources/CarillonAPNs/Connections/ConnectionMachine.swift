@@ -29,7 +29,8 @@ struct ConnectionMachine {
     enum Event: Equatable {
         case opened
         case answered(PushID, RawAnswer)
-        case returned(PushID)
+        /// It comes back unprocessed: because the service refused its stream, or because the connection ended before it.
+        case returned(PushID, isRefused: Bool = false)
         case lost(PushID, mayHaveBeenProcessed: Bool, detail: String)
         /// No push is taken any more; the answers to those under way are awaited.
         case draining(ConnectionFault, APNsReason?)

@@ -12,7 +12,7 @@ extension ConnectionPool {
             case .answered(let push, let answer):
                 link.hasAnswered = true
                 answered(push, answer, link, now)
-            case .returned(let push): returned(push, now)
+            case .returned(let push, let isRefused): returned(push, isRefused: isRefused, now)
             case .lost(let push, let mayHaveBeenProcessed, let detail):
                 lost(push, mayHaveBeenProcessed: mayHaveBeenProcessed, detail)
             case .draining(let fault, let reason):
@@ -89,13 +89,13 @@ extension ConnectionPool {
         return true
     }
 
-    private func returned(_ push: PushID, _ now: Moment) {
+    private func returned(_ push: PushID, isRefused: Bool, _ now: Moment) {
         guard pushes.holds(push) else { return }
-        pushes[push]?.returns += 1
+        if isRefused { pushes[push]?.returns += 1 }
         metrics.returned()
         let returns = pushes[push]?.returns ?? 0
-        // A server that refuses without end is not asked without end.
-        guard returns <= 8 else {
+        // A server that refuses without end is not asked without end. For one that ends connections there is the schedule.
+        guard !isRefused || returns <= 8 else {
             return pushes.postpone(push, until: now + .milliseconds(25 << min(returns - 8, 7)))
         }
         pushes[push]?.place = .queued

@@ -26,7 +26,7 @@ public struct APNsCertificate: Sendable {
         guard PKCS12Bags.mayHoldKey(p12), PKCS12Bags.mayHoldCertificate(p12) else {
             throw APNsError(
                 .credentialsInvalid,
-                "The .p12 does not hold a certificate and its private key; export both together from Keychain Access.")
+                "The .p12 is damaged, or does not hold a certificate and its private key; export both together from Keychain Access.")
         }
         let bundle: NIOSSLPKCS12Bundle
         do {
@@ -34,7 +34,9 @@ public struct APNsCertificate: Sendable {
         } catch {
             throw APNsError(
                 .credentialsInvalid,
-                "The .p12 cannot be opened: the passphrase is wrong, or it is not a PKCS#12 file with certificate and key.",
+                passphrase == nil
+                    ? "The .p12 cannot be opened without a passphrase, or it is damaged."
+                    : "The .p12 cannot be opened: the passphrase is wrong, or it is damaged.",
                 cause: error)
         }
         try self.init(chain: bundle.certificateChain, key: bundle.privateKey)

@@ -41,8 +41,9 @@ public struct APNsTokenKey: Sendable {
                 .credentialsInvalid,
                 "The token key is encrypted; Apple's .p8 files are not. Decrypt it with openssl pkcs8.")
         }
+        let pem = pem.drop { $0 == "\u{FEFF}" || $0.isWhitespace }
         do {
-            key = try P256.Signing.PrivateKey(pemRepresentation: pem)
+            key = try P256.Signing.PrivateKey(pemRepresentation: String(pem))
         } catch {
             // The cause could quote the key.
             throw APNsError(

@@ -34,7 +34,7 @@ struct PreparedNotification: Sendable {
         guard !notification.isSizeChecked || bytes.count <= limit else {
             throw APNsError(
                 .payloadTooLarge,
-                "The payload has \(bytes.count) bytes; a \(isBroadcast ? "broadcast" : "\(notification.type) push") may have \(limit)."
+                "The payload has \(bytes.count) bytes; a \(isBroadcast ? "broadcast" : "push of type \(notification.type)") may have \(limit)."
             )
         }
         payload = RequestBody(bytes)

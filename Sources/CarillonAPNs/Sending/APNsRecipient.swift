@@ -59,8 +59,8 @@ enum DevicePath {
         guard isHexadecimal else {
             throw APNsError(
                 .tokenInvalid,
-                "A device token is an even number of hexadecimal digits; this one has \(token.utf8.count) characters, or others."
-            )
+                "A device token is an even number of hexadecimal digits; this one has \(token.utf8.count) bytes"
+                    + (token.utf8.count.isMultiple(of: 2) && !token.isEmpty ? ", of which some are no such digits." : "."))
         }
         guard token.utf8.count <= 4096 else {
             throw APNsError(.tokenInvalid, "A device token of \(token.utf8.count) digits does not fit into a request.")

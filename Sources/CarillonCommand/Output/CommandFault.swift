@@ -10,6 +10,7 @@ enum ExitStatus {
     static let noInput = ExitCode(66)
     static let unreachable = ExitCode(69)
     static let dataDirectory = ExitCode(73)
+    static let output = ExitCode(74)
     static let tryAgain = ExitCode(75)
     static let notAllowed = ExitCode(77)
     /// What shells say of a program that Ctrl-C ended.

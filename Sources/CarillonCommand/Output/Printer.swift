@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import Synchronization
 
@@ -16,8 +17,13 @@ struct Printer: Sendable {
             line = sentence().forTerminal
         }
         do {
+            errno = 0
             try FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
         } catch {
+            if errno != EPIPE {
+                StandardError.print("carillon: the output cannot be written, so that this ends here: \(error)")
+                exit(ExitStatus.output.rawValue)
+            }
             // Whoever read has gone, as `head` does; programs end then without a word.
             signal(SIGPIPE, SIG_DFL)
             raise(SIGPIPE)

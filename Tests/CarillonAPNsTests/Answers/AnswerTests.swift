@@ -55,7 +55,7 @@ struct AnswerTests {
         #expect(Self.answer(410, body).rejection?.invalidSince == Date(timeIntervalSince1970: 1_700_000_000.123))
         #expect(Self.answer(400, body).rejection?.invalidSince == nil)
         #expect(Self.answer(410, #"{"reason":"Unregistered"}"#).rejection?.invalidSince == nil)
-        for odd in [#""1700000000000""#, "[]", "null"] {
+        for odd in [#""1700000000000""#, #" "nan""#, #" "-inf""#, "[]", "null", "1e19", "1e300", "-5"] {
             let rejection = Self.answer(410, #"{"reason":"Unregistered","timestamp":\#(odd)}"#).rejection
             #expect(rejection?.reason == .unregistered)
             #expect((rejection?.invalidSince != nil) == odd.hasPrefix("\""))

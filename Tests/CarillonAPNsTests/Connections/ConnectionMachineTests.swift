@@ -152,7 +152,7 @@ struct ConnectionMachineTests {
         var rig = Rig.proven(settings: [(3, 100)])
         let ids = rig.send(100)
         for id in ids { rig.reset(id, .refusedStream) }
-        #expect(rig.events() == (1...100).map { .returned(Self.push($0)) })
+        #expect(rig.events() == (1...100).map { .returned(Self.push($0), isRefused: true) })
         let slow = rig.machine.freeStreams
         #expect(slow < 10)
         for _ in 0..<20 { for id in rig.send(100) { rig.answer(id) } }
@@ -404,7 +404,7 @@ struct ConnectionMachineTests {
             var told = Set<PushID>()
             for event in rig.events() {
                 switch event {
-                case .answered(let push, _), .returned(let push), .lost(let push, _, _):
+                case .answered(let push, _), .returned(let push, _), .lost(let push, _, _):
                     #expect(told.insert(push).inserted)
                 default: break
                 }

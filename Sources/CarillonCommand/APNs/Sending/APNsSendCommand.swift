@@ -111,7 +111,13 @@ struct APNsSendCommand: AsyncParsableCommand {
     }
 
     private func send(_ push: PreparedPush, to feed: TokenFeed, _ client: APNsClient) async throws {
-        try await endpoint.connect(client, to: endpoint.push)
+        do {
+            try await endpoint.connect(client, to: endpoint.push)
+        } catch {
+            let summary = SendSummary(tally: SendTally(), duration: .zero, end: .noService)
+            if json { printer.print(summary.values, otherwise: "") }
+            throw error
+        }
         let code = try await PushRun(client: client, notification: push.notification, feed: feed, printer: printer).run()
         await client.shutDown()
         if code != .success { throw code }

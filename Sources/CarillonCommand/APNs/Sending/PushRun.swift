@@ -63,11 +63,12 @@ final class PushRun: Sendable {
             }
             return fault
         }
+        if fault != nil { state.withLock { $0.end = .unreadableFile } }
         let (tally, end) = state.withLock { ($0.tally, $0.end) }
         let summary = SendSummary(tally: tally, duration: .now - began, end: end)
         // A file that cannot be read is no empty one.
         let isEmptyHanded = fault != nil && tally.settled == 0
-        if printer.isJSON || feed.count != 1, !isEmptyHanded {
+        if printer.isJSON || (feed.count != 1 && !isEmptyHanded) {
             printer.print(summary.values, otherwise: summary.lines.joined(separator: "\n"))
         }
         if let fault { throw fault }
@@ -106,7 +107,7 @@ final class PushRun: Sendable {
             let isFirstWord = state.tally.answered == 0
             state.tally.add(result.result, line: result.recipient.line, bytes: result.recipient.bytes)
             guard state.end == .done else { return state.end }
-            if result.rejection?.concernsAll == true {
+            if let rejection = result.rejection, rejection.concernsAll || (isFirstWord && rejection.reason == nil) {
                 state.end = .refusedForAll
             } else if state.tally.unansweredInRow >= (isFirstWord ? 1 : Self.patience) {
                 state.end = .noService

@@ -3,7 +3,7 @@ import CarillonAPNs
 /// The last words of a sending: how many had which fate, and what to do about it.
 struct SendSummary {
     enum End: String {
-        case done, interrupted, refusedForAll, noService
+        case done, interrupted, refusedForAll, noService, unreadableFile
     }
 
     let tally: SendTally
@@ -48,6 +48,7 @@ struct SendSummary {
         case .interrupted: "; interrupted, the rest was not sent"
         case .refusedForAll: "; every push would be refused like this, so nothing more was sent"
         case .noService: "; the service does not answer, so nothing more was sent"
+        case .unreadableFile: "; the file could not be read to its end"
         }
     }
 

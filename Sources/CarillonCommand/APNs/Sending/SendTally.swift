@@ -44,8 +44,8 @@ struct SendTally {
                 accepted += 1
                 return
             }
-            // A service in trouble has not answered either.
-            unansweredInRow = rejection.kind == .tryLater ? unansweredInRow + 1 : 0
+            // A service in trouble, or a stranger, has not answered either.
+            unansweredInRow = rejection.kind == .tryLater || rejection.reason == nil ? unansweredInRow + 1 : 0
             rejected += 1
             // A stranger may give as many reasons as there are pushes.
             let label = refusals.count < 100 || refusals[rejection.label] != nil ? rejection.label : "other reasons"

@@ -166,13 +166,7 @@ final class TokenFeed: AsyncSequence, Sendable {
         state.withLock { state in
             state.ready = []
             state.nextReady = 0
-            do throws(TokenLines.TooLong) {
-                state.ready = try state.lines.take(bytes)
-            } catch {
-                state.failure = CommandFault(
-                    ExitStatus.noInput, "line \(error.line) of \(name) is too long for a device token; is it the right file?"
-                )
-            }
+            state.ready = state.lines.take(bytes)
             if count < 0 { state.failure = CommandFault(ExitStatus.noInput, "\(name) cannot be read") }
             if count == 0 {
                 state.hasEnded = true

@@ -11,28 +11,31 @@ struct TokenLine: APNsRecipient, Hashable {
 
 /// Takes a file apart as its bytes come: one device token a line, blank lines and comments passed over.
 struct TokenLines {
-    struct TooLong: Error, Equatable {
-        let line: Int
-    }
-
-    /// Far above any token; what is longer is another kind of file.
+    /// Far above any token. Of a longer line the beginning is kept, to be named when it fails.
     static let longestLine = 8192
 
     private var partial: [UInt8] = []
+    /// How much of the line was not kept.
+    private var dropped = 0
     private var line = 0
     private var passed = 0
 
-    mutating func take(_ bytes: some Collection<UInt8>) throws(TooLong) -> [TokenLine] {
+    mutating func take(_ bytes: some Collection<UInt8>) -> [TokenLine] {
         var lines: [TokenLine] = []
         var rest = bytes[...]
         while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
-            partial.append(contentsOf: rest[..<end])
+            keep(rest[..<end])
             rest = rest[rest.index(after: end)...]
             if let line = finish(1) { lines.append(line) }
         }
-        partial.append(contentsOf: rest)
-        guard partial.count <= Self.longestLine else { throw TooLong(line: line + 1) }
+        keep(rest)
         return lines
+    }
+
+    private mutating func keep(_ bytes: some Collection<UInt8>) {
+        let kept = bytes.prefix(Self.longestLine - partial.count)
+        partial.append(contentsOf: kept)
+        dropped += bytes.count - kept.count
     }
 
     /// The last line, when the file does not end with a line's end.
@@ -40,8 +43,11 @@ struct TokenLines {
 
     private mutating func finish(_ ending: Int) -> TokenLine? {
         line += 1
-        passed += partial.count + ending
-        defer { partial.removeAll(keepingCapacity: true) }
+        passed += partial.count + dropped + ending
+        defer {
+            partial.removeAll(keepingCapacity: true)
+            dropped = 0
+        }
         var text = partial[...]
         if line == 1, text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
@@ -49,6 +55,7 @@ struct TokenLines {
         while let last = text.last, isSpace(last) { text = text.dropLast() }
         guard let first = text.first, first != UInt8(ascii: "#") else { return nil }
         defer { passed = 0 }
-        return TokenLine(deviceToken: String(decoding: text, as: UTF8.self), line: line, bytes: passed)
+        let token = String(decoding: dropped > 0 ? text.prefix(64) : text, as: UTF8.self)
+        return TokenLine(deviceToken: dropped > 0 ? token + "…" : token, line: line, bytes: passed)
     }
 }
