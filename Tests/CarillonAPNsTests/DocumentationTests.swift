@@ -62,12 +62,21 @@ struct DocumentationTests {
             try simulator.add(APNsSimulator.Device(token: "00ff00ff", topic: "com.example.app"))
             try simulator.setFaults([.init(.reset(.refusedStream), times: 1)])
 
+            let key = simulator.signingKey
             var configuration = APNsClient.Configuration(
-                credentials: try Scene.key(simulator.signingKey), bundleID: "com.example.app",
-                environment: .custom(host: "localhost", port: simulator.port() ?? 0))
+                credentials: .token(try APNsTokenKey(pem: key.privateKey ?? "", keyID: key.id, teamID: key.teamID)),
+                bundleID: "com.example.app", environment: .custom(host: "localhost", port: simulator.port() ?? 0))
             configuration.trustRoots = simulator.trustRoot
             let client = try APNsClient(configuration)
-            _ = try await client.send(.alert(title: "Hello"), to: "00ff00ff")
+            let rows = AsyncStream { continuation in
+                continuation.yield("00ff00ff")
+                continuation.finish()
+            }
+            var sent = 0
+            for try await result in try client.send(.alert(title: "Hello"), to: rows) where result.isAccepted {
+                sent += 1
+            }
+            #expect(sent == 1)
 
             try await simulator.waitForRequests(1)
             let shown = simulator.device("00ff00ff")?.shown

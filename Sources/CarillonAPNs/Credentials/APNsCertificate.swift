@@ -26,7 +26,8 @@ public struct APNsCertificate: Sendable {
         guard PKCS12Bags.mayHoldKey(p12), PKCS12Bags.mayHoldCertificate(p12) else {
             throw APNsError(
                 .credentialsInvalid,
-                "The .p12 is damaged, or does not hold a certificate and its private key; export both together from Keychain Access.")
+                "The .p12 is damaged, or does not hold a certificate and its private key; export both together from Keychain Access."
+            )
         }
         let bundle: NIOSSLPKCS12Bundle
         do {

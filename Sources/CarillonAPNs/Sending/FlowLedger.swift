@@ -1,3 +1,4 @@
+import NIOCore
 import Synchronization
 
 /// What the task that reads recipients and the readers of results share.
@@ -10,13 +11,14 @@ final class FlowLedger<Recipient: APNsRecipient>: Sendable {
 
     private struct State {
         var ledger: BatchLedger<Recipient>
-        var ready: [APNsResult<Recipient>] = []
-        var nextReady = 0
+        var ready = CircularBuffer<APNsResult<Recipient>>()
         var waitingForRoom: UnsafeContinuation<Void, Never>?
         var hasEnded = false
         var isReleased = false
 
-        var isOver: Bool { hasEnded && ledger.underWay == 0 && nextReady == ready.count }
+        /// How many have been given out and not been read.
+        var held: Int { ledger.underWay + ready.count }
+        var isOver: Bool { hasEnded && held == 0 }
     }
 
     let box = BatchBox()
@@ -32,8 +34,7 @@ final class FlowLedger<Recipient: APNsRecipient>: Sendable {
     func room() async {
         await withUnsafeContinuation { continuation in
             let isThere = state.withLock { state in
-                let held = state.ledger.underWay + state.ready.count - state.nextReady
-                if state.isReleased || held < window { return true }
+                if state.isReleased || state.held < window { return true }
                 state.waitingForRoom = continuation
                 return false
             }
@@ -69,12 +70,9 @@ final class FlowLedger<Recipient: APNsRecipient>: Sendable {
 
     func take() -> Taken {
         let (taken, waiting) = state.withLock { state -> (Taken, UnsafeContinuation<Void, Never>?) in
-            guard state.nextReady < state.ready.count else { return (state.isOver ? .over : .nothing, nil) }
-            let result = state.ready[state.nextReady]
-            state.nextReady += 1
-            guard state.nextReady == state.ready.count else { return (.result(result), nil) }
-            state.ready = []
-            state.nextReady = 0
+            guard let result = state.ready.popFirst() else { return (state.isOver ? .over : .nothing, nil) }
+            // Whoever waits for room is woken for several, not for each.
+            guard state.ready.isEmpty || state.held <= window / 2 else { return (.result(result), nil) }
             defer { state.waitingForRoom = nil }
             return (.result(result), state.waitingForRoom)
         }
