@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from apns_party import Simulator
 from carillon_party import Server
+from push_party import Person
 
 
 @pytest.fixture(scope="session")
@@ -57,3 +59,31 @@ def device(server):
 def channel(device):
     """A new channel of the new device, nobody connected."""
     return device.open_channel()
+
+
+@pytest.fixture
+def make_simulator(executable, tmp_path):
+    """Makes APNs simulators of a test's own: `make_simulator("--environment", "both")`."""
+    simulators = []
+
+    def make(*options) -> Simulator:
+        simulators.append(Simulator(executable, tmp_path / f"simulator{len(simulators)}", *options))
+        return simulators[-1]
+
+    yield make
+    for simulator in simulators:
+        simulator.end()
+
+
+@pytest.fixture
+def simulator(make_simulator):
+    """An APNs simulator with one device in its book."""
+    simulator = make_simulator()
+    simulator.add_device()
+    return simulator
+
+
+@pytest.fixture
+def person(executable, simulator, tmp_path):
+    """Somebody at a command line, with the simulator's key."""
+    return Person(executable, simulator, tmp_path)

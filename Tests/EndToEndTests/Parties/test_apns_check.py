@@ -7,32 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from apns_party import TOPIC, Simulator
+from apns_party import TOPIC
 from carillon_party import free_port
-from push_party import Person, make_certificate
-
-
-@pytest.fixture
-def make_simulator(executable, tmp_path):
-    simulators = []
-
-    def make(*options) -> Simulator:
-        simulators.append(Simulator(executable, tmp_path / f"simulator{len(simulators)}", *options))
-        return simulators[-1]
-
-    yield make
-    for simulator in simulators:
-        simulator.end()
+from push_party import make_certificate
 
 
 @pytest.fixture
 def simulator(make_simulator):
     return make_simulator()
-
-
-@pytest.fixture
-def person(executable, simulator, tmp_path):
-    return Person(executable, simulator, tmp_path)
 
 
 def findings(ended) -> list[tuple]:

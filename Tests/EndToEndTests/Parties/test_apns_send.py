@@ -12,38 +12,13 @@ import time
 
 import pytest
 
-from apns_party import DEVICE, TOPIC, Simulator
+from apns_party import DEVICE, TOPIC
 from carillon_party import PATIENCE, free_port
 from push_party import Person, make_certificate
 
 GONE = "dead" * 16
 LATE = "1a7e" * 16
 UNKNOWN = "0123" * 16
-
-
-@pytest.fixture
-def make_simulator(executable, tmp_path):
-    simulators = []
-
-    def make(*options) -> Simulator:
-        simulators.append(Simulator(executable, tmp_path / f"simulator{len(simulators)}", *options))
-        return simulators[-1]
-
-    yield make
-    for simulator in simulators:
-        simulator.end()
-
-
-@pytest.fixture
-def simulator(make_simulator):
-    simulator = make_simulator()
-    simulator.add_device()
-    return simulator
-
-
-@pytest.fixture
-def person(executable, simulator, tmp_path):
-    return Person(executable, simulator, tmp_path)
 
 
 def last_request(simulator) -> dict:

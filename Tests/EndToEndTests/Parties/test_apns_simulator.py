@@ -18,26 +18,6 @@ REFUSED_STREAM, NO_ERROR, INTERNAL_ERROR = 7, 0, 2
 
 
 @pytest.fixture
-def make_simulator(executable, tmp_path):
-    simulators = []
-
-    def make(*options) -> Simulator:
-        simulators.append(Simulator(executable, tmp_path / f"simulator{len(simulators)}", *options))
-        return simulators[-1]
-
-    yield make
-    for simulator in simulators:
-        simulator.end()
-
-
-@pytest.fixture
-def simulator(make_simulator):
-    simulator = make_simulator()
-    simulator.add_device()
-    return simulator
-
-
-@pytest.fixture
 def connection(simulator):
     """A connection that has had its first push accepted."""
     connection = simulator.connect()
