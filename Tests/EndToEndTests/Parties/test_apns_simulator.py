@@ -1,5 +1,6 @@
 """The simulator of Apple's push service, met by a client and a token library that nobody here wrote."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -8,6 +9,8 @@ import ssl
 import subprocess
 import time
 
+import aioapns
+import aioapns.connection
 import pytest
 import requests
 
@@ -527,6 +530,30 @@ def test_curl_pushes(simulator):
         timeout=PATIENCE,
     )
     assert done.stdout == "2 200"
+
+
+def test_a_provider_library_that_nobody_here_wrote_sends(simulator, monkeypatch):
+    """aioapns, as docs/apns-simulator.md says."""
+    simulator.api("PATCH", "rules", {"unknownDevices": "register"})
+    monkeypatch.setattr(aioapns.connection.APNsDevelopmentClientProtocol, "APNS_SERVER", "localhost")
+    monkeypatch.setattr(aioapns.connection.APNsTLSClientProtocol, "APNS_PORT", simulator.ports["push"])
+
+    async def send() -> list:
+        provider = aioapns.APNs(
+            key=simulator.key,
+            key_id=simulator.key_id,
+            team_id=simulator.team,
+            topic=TOPIC,
+            use_sandbox=True,
+            ssl_context=ssl.create_default_context(cafile=str(simulator.data / "authority.pem")),
+        )
+        payload = {"aps": {"alert": "hello"}}
+        pushes = [aioapns.NotificationRequest(device_token=f"{number:064x}", message=payload) for number in range(300)]
+        return await asyncio.gather(*[provider.send_notification(push) for push in pushes])
+
+    answers = asyncio.run(asyncio.wait_for(send(), PATIENCE))
+    assert len(answers) == 300 and all(answer.is_successful for answer in answers)
+    assert simulator.api("GET", "status")["accepted"] == 300
 
 
 def test_both_environments_are_served_by_one_command(executable, tmp_path):
