@@ -1,0 +1,220 @@
+import CarillonAPNs
+import NIOHTTP2
+import Synchronization
+import Testing
+
+/// What is sent again, what is not, and what is said of it, when connections do what real ones do.
+@Suite(.serialized, .timeLimit(.minutes(1)))
+struct ResendingTests {
+    @Test func `refused streams are sent again, and the caller sees nothing of it`() async throws {
+        let refused = Mutex<Set<String>>([])
+        let stage = try await Stage { connection, request in
+            let isFirst = refused.withLock { $0.insert(request.token).inserted }
+            if isFirst, Samples.number(request.token) % 3 == 1 {
+                connection.reset(request.stream, .refusedStream)
+            } else {
+                connection.accept(request)
+            }
+        }
+        var accepted = 0
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(600)) where result.isAccepted {
+            accepted += 1
+        }
+        #expect(accepted == 600)
+        #expect(stage.server.requests.count == 800)
+        try await stage.end()
+    }
+
+    @Test func `after GOAWAY the streams above the last are sent elsewhere, and the others are answered`() async throws {
+        let stage = try await Stage(configure: { $0.pool.maximum = 1 }) { connection, request in
+            guard connection.number == 1, request.stream > 1 else { return connection.accept(request) }
+            // Stream 21 is the last that counts; those up to it are answered after the GOAWAY.
+            if request.stream == 61 {
+                connection.goAway(last: 21, reason: "BadDeviceToken")
+                for stream in stride(from: 3, through: 21, by: 2) { connection.answer(stream, 200) }
+            }
+        }
+        var perToken: [String: Int] = [:]
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(100)) {
+            #expect(result.isAccepted, "\(result.result)")
+            perToken[result.recipient, default: 0] += 1
+        }
+        #expect(perToken.count == 100)
+        #expect(perToken.values.allSatisfy { $0 == 1 })
+        let answeredTwice = Dictionary(
+            grouping: stage.server.requests.filter { $0.connection == 2 || $0.stream <= 21 }, by: \.token)
+        #expect(answeredTwice.values.allSatisfy { $0.count == 1 })
+        try await stage.end()
+        #expect(stage.server.faults.isEmpty)
+    }
+
+    @Test func `a connection that breaks leaves the fate of its pushes open, and says so`() async throws {
+        let stage = try await Stage(configure: { $0.pool.maximum = 1 }) { connection, request in
+            if connection.number == 1, request.stream == 11 { return connection.close() }
+            if connection.number == 1, request.stream > 1 { return }
+            connection.accept(request)
+        }
+        var lost = 0
+        var accepted = 0
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(200)) {
+            if result.isAccepted { accepted += 1 }
+            if let error = result.error {
+                #expect(error.code == .connectionLost)
+                #expect(error.mayHaveBeenProcessed)
+                lost += 1
+            }
+        }
+        #expect(lost + accepted == 200)
+        #expect(lost > 0)
+        #expect(accepted > 0)
+        // Nothing whose fate is open was sent a second time.
+        let tokens = stage.server.requests.map(\.token)
+        #expect(Set(tokens).count == tokens.count)
+        try await stage.end()
+    }
+
+    @Test func `by policy a push of unknown fate is sent again, with the same ID`() async throws {
+        let stage = try await Stage(configure: { $0.retryPolicy.resendsOfUnknownFate = 1 }) { connection, request in
+            if connection.number == 1 { connection.close() } else { connection.accept(request) }
+        }
+        let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(response.isAccepted)
+        let ids = stage.server.requests.compactMap { $0.headers["apns-id"] }
+        #expect(ids.count == 2)
+        #expect(Set(ids).count == 1)
+        try await stage.end()
+    }
+
+    @Test func `what was lost once is never called unprocessed, however it ends`() async throws {
+        let certificates = try TestCertificates()
+        let strange = try TestCertificates()
+        let first = try await ScriptedServer(tls: certificates.serverContext()) { connection, _ in connection.close() }
+        var configuration = APNsClient.Configuration(
+            credentials: try Samples.credentials(), bundleID: "com.example.app",
+            environment: .custom(host: "localhost", port: first.port))
+        configuration.trustRoots = certificates.authorityPEM
+        configuration.retryPolicy.resendsOfUnknownFate = 5
+        let client = try APNsClient(configuration)
+        let push = Task { try await client.send(.alert("Hi"), to: Samples.token) }
+        try await eventually { !first.requests.isEmpty }
+        // The host comes back with a certificate that nobody trusts.
+        try await first.close()
+        let second = try await ScriptedServer(tls: strange.serverContext(), port: first.port) { $0.accept($1) }
+        let error = await #expect(throws: APNsError.self) { try await push.value }
+        #expect(error?.mayHaveBeenProcessed == true)
+        await client.shutDown(drains: false)
+        try await second.close()
+    }
+
+    @Test func `a silent service lets the push time out, and is reset`() async throws {
+        let stage = try await Stage(configure: { $0.timeout = .seconds(2) }) { connection, request in
+            if Samples.number(request.token) != 1 { connection.accept(request) }
+        }
+        try await stage.client.warmUp()
+        let tokens = Samples.tokens(3)
+        #expect(try await stage.client.send(.alert("Hi"), to: tokens[0]).isAccepted)
+        let error = await #expect(throws: APNsError.self) {
+            try await stage.client.send(.alert("Hi"), to: tokens[1])
+        }
+        #expect(error?.code == .timedOut)
+        #expect(error?.mayHaveBeenProcessed == true)
+        #expect(try await stage.client.send(.alert("Hi"), to: tokens[2]).isAccepted)
+        try await eventually { stage.server.connections.first?.resets == [3] }
+        #expect(stage.server.connections.count == 1)
+        try await stage.end()
+    }
+
+    @Test func `a service that stays silent is left for a new connection`() async throws {
+        let stage = try await Stage(configure: { $0.timeout = .seconds(2) }) { connection, request in
+            if connection.number > 1 || request.stream == 1 { connection.accept(request) }
+        }
+        try await stage.client.warmUp()
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        for _ in 0..<3 {
+            await #expect(throws: APNsError.self) { try await stage.client.send(.alert("Hi"), to: Samples.token) }
+        }
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(stage.server.connections.count == 2)
+        try await stage.end()
+    }
+
+    @Test func `an answer before the body ends that push alone`() async throws {
+        // The window lets no body through at first.
+        var options = ScriptedServer.Options()
+        options.settings.append(HTTP2Setting(parameter: .initialWindowSize, value: 0))
+        options.onHeaders = { connection, request in
+            if Samples.number(request.token) == 1 {
+                connection.reject(request, 400, "BadDeviceToken")
+            } else {
+                connection.openWindow(request.stream, by: 1000)
+            }
+        }
+        let stage = try await Stage(options)
+        let tokens = Samples.tokens(4)
+        #expect(try await stage.client.send(.alert("Hi"), to: tokens[0]).isAccepted)
+        #expect(try await stage.client.send(.alert("Hi"), to: tokens[1]).rejection?.reason == .badDeviceToken)
+        #expect(try await stage.client.send(.alert("Hi"), to: tokens[2]).isAccepted)
+        try await stage.end()
+        #expect(stage.server.faults.isEmpty)
+    }
+
+    @Test func `tiny windows slow pushes down and stop none`() async throws {
+        var options = ScriptedServer.Options()
+        options.settings.append(HTTP2Setting(parameter: .initialWindowSize, value: 50))
+        let stage = try await Stage(options)
+        let notification = APNsNotification.alert(title: String(repeating: "long ", count: 300))
+        var accepted = 0
+        for await result in try stage.client.send(notification, to: Samples.tokens(100)) where result.isAccepted {
+            accepted += 1
+        }
+        #expect(accepted == 100)
+        #expect(stage.server.requests.allSatisfy { $0.body == notification.jsonString })
+        try await stage.end()
+        #expect(stage.server.faults.isEmpty)
+    }
+
+    @Test func `a limit that falls and rises is kept, and nothing is lost`() async throws {
+        let stage = try await Stage { connection, request in
+            switch request.stream {
+            case 101: connection.settings([HTTP2Setting(parameter: .maxConcurrentStreams, value: 1)])
+            case 301: connection.settings([HTTP2Setting(parameter: .maxConcurrentStreams, value: 1000)])
+            default: break
+            }
+            connection.accept(request)
+        }
+        var accepted = 0
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(1000)) where result.isAccepted {
+            accepted += 1
+        }
+        #expect(accepted == 1000)
+        try await stage.end()
+        // NIO's own state machine would have noted a stream above the limit.
+        #expect(stage.server.faults.isEmpty)
+    }
+
+    @Test func `too many requests are sent again after the delay, on the injected clock`() async throws {
+        let clock = ManualTime()
+        let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
+            request.stream == 1 ? connection.reject(request, 429, "TooManyRequests") : connection.accept(request)
+        }
+        let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
+        try await eventually { stage.server.requests.count == 1 }
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(stage.server.requests.count == 1)
+        // The rejection may still be on its way: the clock goes on until the push does.
+        try await eventually {
+            clock.advance(.seconds(1))
+            return stage.server.requests.count == 2
+        }
+        #expect(try await push.value.isAccepted)
+        try await stage.end()
+    }
+
+    @Test func `trouble of the service is the answer, because fifteen minutes exceed the patience`() async throws {
+        let stage = try await Stage { $0.reject($1, 503, "ServiceUnavailable") }
+        let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(response.rejection?.kind == .tryLater)
+        #expect(stage.server.requests.count == 1)
+        try await stage.end()
+    }
+}
