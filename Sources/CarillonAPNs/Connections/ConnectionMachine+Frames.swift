@@ -146,8 +146,6 @@ extension ConnectionMachine {
                 guard (16_384...16_777_215).contains(value) else {
                     throw ProtocolFault(.protocolError, "A frame size of \(value) is not allowed.")
                 }
-                // Nothing that is sent needs larger frames.
-                peer.maxFrameSize = 16_384
             default: break
             }
         }

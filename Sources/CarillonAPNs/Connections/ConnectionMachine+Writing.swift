@@ -11,14 +11,15 @@ extension ConnectionMachine {
         encoder.encode(head, authorization, path: path, into: &output)
         let length = output.writerIndex - start - FrameHead.bytes
         let end = endsStream ? FrameHead.Flags.endStream : []
-        guard length > peer.maxFrameSize else {
+        guard length > FrameHead.largestPayload else {
             return rewrite(FrameHead(length: length, kind: .headers, flags: end.union(.endHeaders), stream: id), at: start)
         }
         // A path longer than a frame: a token may have any length.
         var block = output.getSlice(at: start + FrameHead.bytes, length: length) ?? ByteBuffer()
         output.moveWriterIndex(to: start)
         var kind = FrameHead.Kind.headers
-        while var part = block.readSlice(length: min(peer.maxFrameSize, block.readableBytes)), part.readableBytes > 0 {
+        while var part = block.readSlice(length: min(FrameHead.largestPayload, block.readableBytes)), part.readableBytes > 0
+        {
             var flags = kind == .headers ? end : []
             if block.readableBytes == 0 { flags.insert(.endHeaders) }
             FrameHead(length: part.readableBytes, kind: kind, flags: flags, stream: id).write(into: &output)
@@ -37,7 +38,7 @@ extension ConnectionMachine {
     /// Writes as much of a stream's body as the windows allow.
     mutating func writeBody(of id: UInt32, _ stream: inout Stream) {
         while !stream.isWhole {
-            let length = min(stream.body.readableBytes, peer.maxFrameSize, sendWindow, stream.window)
+            let length = min(stream.body.readableBytes, FrameHead.largestPayload, sendWindow, stream.window)
             guard length > 0 else { return }
             let isLast = length == stream.body.readableBytes
             FrameHead(length: length, kind: .data, flags: isLast ? .endStream : [], stream: id).write(into: &output)

@@ -227,9 +227,11 @@ struct ConnectionMachine {
         }
         do throws(ProtocolFault) {
             while phase != .ended, let head = FrameHead(peekingAt: bytes) {
-                guard head.length <= 16_384 else {
+                guard head.length <= FrameHead.largestPayload else {
                     throw phase == .awaitingSettings
-                        ? .notHTTP2 : ProtocolFault(.frameSizeError, "A frame has \(head.length) bytes; 16384 are allowed.")
+                        ? .notHTTP2
+                        : ProtocolFault(
+                            .frameSizeError, "A frame has \(head.length) bytes; \(FrameHead.largestPayload) are allowed.")
                 }
                 guard bytes.readableBytes >= FrameHead.bytes + head.length else { break }
                 bytes.moveReaderIndex(forwardBy: FrameHead.bytes)

@@ -7,7 +7,7 @@ import NIOCore
 /// is touched on the loop alone. One turn (bytes read, inbox emptied, a tick) feeds the machines, and at its end assigns
 /// waiting pushes, writes once for each connection and wakes those whose answers came.
 ///
-/// `@unchecked Sendable`: every stored variable is read and written on `loop` only; the rest is immutable.
+/// `@unchecked Sendable`: every stored variable is read and written on `loop` only, which each turn asserts; the rest is immutable.
 final class ConnectionPool: @unchecked Sendable {
     struct Options: Sendable {
         var pool: PoolMachine.Options

@@ -3,6 +3,8 @@ import NIOCore
 /// The nine bytes before each HTTP/2 frame (RFC 9113 section 4.1).
 struct FrameHead: Equatable {
     static let bytes = 9
+    /// What every peer must take in one frame (section 4.2); nothing that is sent or read needs more.
+    static let largestPayload = 16_384
 
     enum Kind: UInt8 {
         case data = 0
@@ -66,7 +68,6 @@ struct HTTP2Code: RawRepresentable, Hashable, Sendable {
 struct PeerSettings: Equatable {
     var maxConcurrentStreams = Int(Int32.max)
     var initialWindow = 65_535
-    var maxFrameSize = 16_384
 
     static let headerTableSize: UInt16 = 1
     static let enablePush: UInt16 = 2

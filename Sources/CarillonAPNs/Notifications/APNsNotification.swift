@@ -16,7 +16,7 @@ public struct APNsNotification: Sendable {
     /// The fields are many, and a notification is handed on often: they stand in one place, copied when they are changed
     /// while somebody else holds them.
     ///
-    /// `@unchecked Sendable`: it is written only while one holder has it.
+    /// `@unchecked Sendable`: `fields` alone writes it, and only when `isKnownUniquelyReferenced` says that nobody else has it.
     private final class Box: @unchecked Sendable {
         var fields: NotificationFields
         init(_ fields: NotificationFields) { self.fields = fields }
