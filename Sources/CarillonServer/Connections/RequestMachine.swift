@@ -38,18 +38,14 @@ struct RequestMachine {
         /// Close as soon as everything that was answered is out.
         case finish
         case close
+        /// Close: the peer does not read.
+        case stalled
     }
 
     /// What the peer does no more, and what it is told behind the answers that it is still owed.
     private enum Ending {
         case ended
         case broke(Refusal)
-    }
-
-    /// How far the writing has come, in bytes.
-    struct Progress: Equatable {
-        var sent = 0
-        var waiting = 0
     }
 
     enum End: Equatable {
@@ -65,6 +61,8 @@ struct RequestMachine {
         var headSeconds: Int
         var bodySeconds: Int
         var idleSeconds: Int
+        /// How long a peer may take less than ``StallClock/minimumBytes`` of what waits for it.
+        var stallSeconds: Int
     }
 
     private enum State {
@@ -74,7 +72,6 @@ struct RequestMachine {
         case closing
     }
 
-    private static let stallSeconds = 30
     private static let stoppingSeconds = 2
 
     private let settings: Settings
@@ -90,8 +87,7 @@ struct RequestMachine {
     private var partsOfThisRead = 0
     /// When the present state is over; nil while the routes answer.
     private(set) var deadline: Int?
-    private var stallDeadline: Int?
-    private var sentBeforeStall = 0
+    private var stall = StallClock()
     private var isWritable = true
     private var ending: Ending?
 
@@ -263,12 +259,8 @@ struct RequestMachine {
 
     // MARK: Time
 
-    mutating func timePassed(to second: Int, _ progress: Progress) -> Action {
-        if let stallDeadline, stallDeadline <= second {
-            if progress.waiting > 0, progress.sent == sentBeforeStall { return .close }
-            self.stallDeadline = nil
-            wrote(progress, at: second)
-        }
+    mutating func timePassed(to second: Int, _ progress: OutputProgress) -> Action {
+        if stall.isStalled(progress, at: second, periodSeconds: stallSeconds) { return .stalled }
         guard let deadline, deadline <= second else { return .none }
         switch state {
         case .awaiting where hasBegun, .reading:
@@ -287,18 +279,18 @@ struct RequestMachine {
 
     /// When time matters next.
     var nextDeadline: Int? {
-        switch (deadline, stallDeadline) {
+        switch (deadline, stall.deadline) {
         case (let deadline?, let stall?): min(deadline, stall)
         case (let deadline, let stall): deadline ?? stall
         }
     }
 
-    /// Something was written. A peer that takes nothing of it is let go after a while; one that is slow is not.
-    mutating func wrote(_ progress: Progress, at second: Int) {
-        guard progress.waiting > 0, stallDeadline == nil else { return }
-        sentBeforeStall = progress.sent
-        stallDeadline = second + (isStopping ? Self.stoppingSeconds : Self.stallSeconds)
+    /// Something was written. A peer that takes too little of it is let go after a while.
+    mutating func wrote(_ progress: OutputProgress, at second: Int) {
+        stall.started(progress, at: second, periodSeconds: stallSeconds)
     }
+
+    private var stallSeconds: Int { isStopping ? Self.stoppingSeconds : settings.stallSeconds }
 
     /// While answers pile up, no more requests are read.
     mutating func writabilityChanged(_ isWritable: Bool) { self.isWritable = isWritable }
@@ -309,7 +301,7 @@ struct RequestMachine {
     mutating func stopped(at second: Int) -> Action {
         isStopping = true
         closesAfterAnswer = true
-        if let stallDeadline { self.stallDeadline = min(stallDeadline, second + Self.stoppingSeconds) }
+        stall.hurry(to: second + Self.stoppingSeconds)
         switch state {
         case .awaiting:
             return finish(at: second)
@@ -366,6 +358,8 @@ struct RequestMachine {
 enum ConnectionLimits {
     static let headBytes = 16_384
     static let headFields = 100
+    /// What the kernel may hold of what was written and not sent.
+    static let unsentBytes = 32_768
 }
 
 extension HTTPRequestHead {
