@@ -30,6 +30,13 @@ package struct ServerSettings: Sendable {
     package var store: SQLiteStore.Settings
     package var sweepSeconds: Int
 
+    package var allowances: Allowances.Settings
+    package var clientAddress: ClientAddress
+    /// After so long without a connection an anonymous device is removed.
+    package var anonymousIdleSeconds: Int
+    /// The same of one that has no channel.
+    package var anonymousUnusedSeconds: Int
+
     /// Calls to the back ends that watch their tokens.
     package var outward: OutwardSettings
 
@@ -49,6 +56,10 @@ package struct ServerSettings: Sendable {
         requests = RequestMachine.Settings(headSeconds: 10, bodySeconds: 30, idleSeconds: 75, stallSeconds: 30)
         store = SQLiteStore.Settings()
         sweepSeconds = 1
+        allowances = Allowances.Settings()
+        clientAddress = ClientAddress()
+        anonymousIdleSeconds = 30 * 86_400
+        anonymousUnusedSeconds = 86_400
         outward = OutwardSettings()
         stopSeconds = 20
     }
