@@ -200,7 +200,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         isClosing = true
         closes[code]?.increment()
         leave()
-        write(.close, code.rawValue.bigEndianBytes + reason.utf8.prefix(123))
+        write(.close, code.payload(reason))
         context.flush()
         // The peer answers with its own close; one that does not is not waited for.
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.context?.close(promise: nil) }
