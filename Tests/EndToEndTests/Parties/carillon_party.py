@@ -142,6 +142,12 @@ class Server:
         except requests.ConnectionError:
             return False
 
+    def http_connections(self) -> int:
+        """How many connections the system has open at the server's port."""
+        port = f":{self.port:04X}"
+        lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+        return sum(1 for line in lines if line[1].endswith(port) and line[3] == "01")
+
     def kill(self):
         self.process.kill()
         self.process.wait(PATIENCE)
