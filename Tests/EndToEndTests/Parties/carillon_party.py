@@ -93,6 +93,7 @@ class Server:
         self.settings = {name: str(value) for name, value in (settings or {}).items()}
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.public_url = self.url
         self.process: subprocess.Popen | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -124,7 +125,7 @@ class Server:
                     "--listen",
                     f"127.0.0.1:{self.port}",
                     "--public-url",
-                    self.url,
+                    self.public_url,
                     "--anonymous-devices",
                 ],
                 stdout=log,
