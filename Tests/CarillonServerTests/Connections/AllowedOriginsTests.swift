@@ -95,6 +95,12 @@ struct AllowedOriginsTests {
         #expect(sharing.preflight(head(.OPTIONS, "/push/x", origin: origin, asking: "POST")) == nil)
     }
 
+    @Test func `two origins are none`() {
+        var two = head(.POST, "/push/x")
+        two.headers.add(name: "origin", value: "https://evil.example")
+        #expect(CrossOriginSharing(origins: origins).terms(for: two)?.origin == nil)
+    }
+
     @Test func `without a list nothing is said, and one's own page needs no sharing`() throws {
         let sharing = CrossOriginSharing(origins: AllowedOrigins.none.on(own: "https://push.example"))
         #expect(sharing.terms(for: head(.POST, "/push/x", origin: "https://push.example")) == nil)

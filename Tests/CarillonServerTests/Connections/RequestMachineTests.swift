@@ -105,13 +105,14 @@ struct RequestMachineTests {
         #expect(other.answerEnded(at: 0) == .flushed)
     }
 
-    @Test mutating func `white space around a field's value belongs to no value`() {
-        let spaced: HTTPHeaders = ["ttl": "60 \t", "x": " \t ", "y": "\t a b ", "content-length": "0 "]
-        guard case .answer(let request) = receiveWhole(head(.POST, "/push/x", spaced)) else {
+    @Test(arguments: [("60 \t", "60"), (" \t ", ""), ("\t a b", "a b"), ("a b ", "a b"), ("a", "a"), ("", "")])
+    mutating func `white space around a field's value belongs to no value`(value: String, meant: String) {
+        guard case .answer(let request) = receiveWhole(head(.POST, "/push/x", ["ttl": value, "x": "y"])) else {
             Issue.record("it was not given to the routes")
             return
         }
-        #expect(["ttl", "x", "y", "content-length"].map { request.head.headers[$0] } == [["60"], [""], ["a b"], ["0"]])
+        #expect(request.head.headers["ttl"] == [meant])
+        #expect(request.head.headers["x"] == ["y"])
     }
 
     @Test mutating func `an answer to HEAD is known as one, and the next is none`() {

@@ -58,18 +58,22 @@ def make_certificate(directory: Path) -> tuple[Path, Path]:
     return chain, secret
 
 
+def snippet() -> str:
+    (found,) = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.S)
+    return found
+
+
 def replaced(text: str, old: str, new: str) -> str:
     assert old in text, f"the page's snippet lacks {old!r}"
     return text.replace(old, new)
 
 
 def configuration(directory: Path, server_port: int, port: int, chain: Path, secret: Path) -> str:
-    (snippet,) = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.S)
-    snippet = replaced(snippet, "/etc/ssl/push.example.com.pem", str(chain))
-    snippet = replaced(snippet, "/etc/ssl/push.example.com.key", str(secret))
-    snippet = replaced(snippet, "push.example.com", "localhost")
-    snippet = replaced(snippet, "127.0.0.1:8080", f"127.0.0.1:{server_port}")
-    snippet = replaced(snippet, "listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
+    text = replaced(snippet(), "/etc/ssl/push.example.com.pem", str(chain))
+    text = replaced(text, "/etc/ssl/push.example.com.key", str(secret))
+    text = replaced(text, "push.example.com", "localhost")
+    text = replaced(text, "127.0.0.1:8080", f"127.0.0.1:{server_port}")
+    text = replaced(text, "listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
     user = "user root;" if os.geteuid() == 0 else ""
     folders = "".join(
         f"{kind}_temp_path {directory}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -83,7 +87,7 @@ events {{ worker_connections 256; }}
 http {{
 access_log off;
 {folders}
-{snippet}
+{text}
 }}
 """
 
@@ -188,3 +192,11 @@ def test_it_is_the_server_that_refuses_a_large_body(proxied):
     channel = proxied.register_device().open_channel()
     assert_problem(channel.post(bytes(8193)), 413, "body_too_large")
     assert_problem(proxied.request("POST", "/v1/devices", key=proxied.client_key, data=b" " * 70_000), 413)
+
+
+def test_the_proxy_is_more_patient_than_the_longest_poll_and_lets_go_first():
+    """Longer than `wait` may be, and shorter than the server keeps an idle connection: too long to be waited for here."""
+    seconds = {name: int(number) for name, number in re.findall(r"(\w+_timeout) (\d+)s;", snippet())}
+    assert seconds["proxy_read_timeout"] > 300
+    assert seconds["proxy_send_timeout"] >= 30
+    assert seconds["keepalive_timeout"] < 75
