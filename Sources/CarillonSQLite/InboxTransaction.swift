@@ -28,6 +28,10 @@ struct InboxTransaction {
             return try settle(id, device: device, settlement)
         case .record(let envelope, let rules, let settlement):
             return try record(envelope, rules, settlement)
+        case .replace(let envelope, let rules):
+            return .recorded(replaced: try replace(rules.topic, by: envelope))
+        case .forget(let id):
+            return try forget(id)
         }
     }
 
@@ -63,9 +67,10 @@ struct InboxTransaction {
         _ envelope: Envelope, _ rules: AppendRules, _ settlement: Settlement
     ) throws -> InboxResult {
         if let earlier = try claim(rules.idempotency, for: envelope) { return earlier }
-        _ = try replace(rules.topic, by: envelope)
+        let replaced = try replace(rules.topic, by: envelope)
         try insert(envelope, topic: nil, settlement: settlement)
-        return .settled
+        try ended(of: envelope.device)
+        return .recorded(replaced: replaced)
     }
 
     private func insert(_ envelope: Envelope, topic: String?, settlement: Settlement?) throws {
@@ -139,6 +144,7 @@ struct InboxTransaction {
         try db.execute(
             sql: "DELETE FROM idempotency WHERE channel = ? AND key_hash = ?",
             arguments: [envelope.channel.rawValue, Data(claim.keyHash)])
+        RowAllowance.keys(db, usage, settings).removed(1, for: envelope.device)
     }
 
     // MARK: Idempotency
@@ -159,12 +165,16 @@ struct InboxTransaction {
                 outcome: try outcome(of: id, at: envelope.acceptedAt))
         }
         try db.execute(
-            sql: "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            sql: """
+                INSERT OR REPLACE INTO idempotency (channel, key_hash, fingerprint, position, secret, accepted_at,
+                    expires_at, valid_until, device) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """,
             arguments: [
                 envelope.channel.rawValue, Data(claim.keyHash), Data(claim.fingerprint), envelope.position,
                 envelope.id.secret.data, envelope.acceptedAt.milliseconds, envelope.expiresAt.milliseconds,
-                claim.validUntil.milliseconds,
+                claim.validUntil.milliseconds, envelope.device.rawValue,
             ])
+        try RowAllowance.keys(db, usage, settings).added(1, for: envelope.device)
         return nil
     }
 
@@ -194,6 +204,31 @@ struct InboxTransaction {
         return .settled
     }
 
+    /// Removes a message of TTL 0 without a trace.
+    private func forget(_ id: MessageID) throws -> InboxResult {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT secret, device, coalesce(length(body), 0) AS length FROM envelope
+                WHERE position = ? AND outcome IS NULL AND accepted_at = expires_at
+                """)
+        guard let row = try Row.fetchOne(select, arguments: [id.position]), try row.bytes16("secret") == id.secret else {
+            return .notWaiting
+        }
+        try remove(id.position)
+        usage.removed(row["length"] + Envelope.overhead, from: DeviceSerial(row["device"]))
+        return .settled
+    }
+
+    private func remove(_ position: Int64) throws {
+        let delete = try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?")
+        try delete.execute(arguments: [position])
+    }
+
+    /// A message of the device has its outcome; the oldest that are too many are forgotten.
+    private func ended(of device: DeviceSerial) throws {
+        try RowAllowance.outcomes(db, usage, settings).added(1, for: device)
+    }
+
     /// A device may acknowledge a message and then say that its handler failed: the outcome stays, the code is added.
     private func amend(_ id: MessageID, outcome: String, with settlement: Settlement, byDevice: Bool) throws {
         guard byDevice, outcome == Outcome.acknowledged.rawValue, settlement.outcome == .failed,
@@ -205,12 +240,13 @@ struct InboxTransaction {
 
     /// News of a back end has no sender who could ask for its outcome, and there may be a great deal of it.
     private func leave(_ row: Row, _ settlement: Settlement) throws {
-        guard row["kind"] as Int >= 3 else { return try finish(row["position"], settlement) }
-        let delete = try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?")
-        try delete.execute(arguments: [row["position"] as Int64])
+        guard row["kind"] as Int >= 3 else {
+            return try finish(row["position"], of: DeviceSerial(row["device"]), settlement)
+        }
+        try remove(row["position"])
     }
 
-    private func finish(_ position: Int64, _ settlement: Settlement) throws {
+    private func finish(_ position: Int64, of device: DeviceSerial, _ settlement: Settlement) throws {
         let update = try db.cachedStatement(
             sql: """
                 UPDATE envelope SET outcome = ?, outcome_code = ?, final_at = ?, due_at = ?, topic = NULL, body = NULL,
@@ -221,10 +257,14 @@ struct InboxTransaction {
             settlement.outcome.rawValue, settlement.code, settlement.at.milliseconds,
             forgetting(after: settlement.at).milliseconds, position,
         ])
+        try ended(of: device)
     }
 
     private func replace(_ topic: String?, by envelope: Envelope) throws -> MessageID? {
-        guard let row = try waitingRow(of: topic, on: envelope.channel) else { return nil }
+        // A message of TTL 0 may come here later than a newer one of its topic.
+        guard let row = try waitingRow(of: topic, on: envelope.channel), row["position"] < envelope.position else {
+            return nil
+        }
         let id = MessageID(position: row["position"], secret: try row.bytes16("secret"))
         let isExpired = row["expires_at"] <= envelope.acceptedAt.milliseconds
         try leave(
@@ -239,7 +279,7 @@ struct InboxTransaction {
         guard let topic else { return nil }
         let select = try db.cachedStatement(
             sql: """
-                SELECT position, kind, secret, expires_at, coalesce(length(body), 0) AS length FROM envelope
+                SELECT position, kind, secret, device, expires_at, coalesce(length(body), 0) AS length FROM envelope
                 WHERE channel = ? AND topic = ? AND outcome IS NULL AND topic IS NOT NULL
                 """)
         return try Row.fetchOne(select, arguments: [channel.rawValue, topic])
@@ -253,13 +293,18 @@ struct InboxTransaction {
         try db.execute(sql: "DELETE FROM channel WHERE serial = ?", arguments: [channel.rawValue])
         guard db.changesCount == 1 else { return false }
         try end("device = ? AND channel = ? AND kind NOT IN (1, 2)", [device.rawValue, channel.rawValue], at: now)
-        usage.forget(device)
+        try endedMany(of: device)
         return true
     }
 
     func endAll(of device: DeviceSerial, at now: Timestamp) throws {
         try end("device = ?", [device.rawValue], at: now)
+        try endedMany(of: device)
+    }
+
+    private func endedMany(of device: DeviceSerial) throws {
         usage.forget(device)
+        try RowAllowance.outcomes(db, usage, settings).added(0, for: device)
     }
 
     private func end(_ condition: String, _ arguments: StatementArguments, at now: Timestamp) throws {
@@ -284,7 +329,6 @@ struct InboxTransaction {
                 SELECT position, device, outcome, accepted_at, expires_at, coalesce(length(body), 0) AS length
                 FROM envelope WHERE due_at <= ? ORDER BY due_at LIMIT ?
                 """)
-        let delete = try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?")
         let rows = try Row.fetchAll(select, arguments: [now.milliseconds, limit])
         var expired: [Swept.Expired] = []
         for row in rows {
@@ -292,16 +336,20 @@ struct InboxTransaction {
                 try expire(row)
                 expired.append(.init(device: DeviceSerial(row["device"]), position: row["position"]))
             } else {
-                try delete.execute(arguments: [row["position"] as Int64])
+                try remove(row["position"])
+                RowAllowance.outcomes(db, usage, settings).removed(1, for: DeviceSerial(row["device"]))
             }
         }
-        try db.execute(
+        let keys = try Row.fetchAll(
+            db,
             sql: """
                 DELETE FROM idempotency WHERE (channel, key_hash) IN
                     (SELECT channel, key_hash FROM idempotency WHERE valid_until <= ? ORDER BY valid_until LIMIT ?)
+                RETURNING device
                 """,
             arguments: [now.milliseconds, limit])
-        return Swept(expired: expired, isDone: rows.count < limit && db.changesCount < limit)
+        for key in keys { RowAllowance.keys(db, usage, settings).removed(1, for: DeviceSerial(key["device"])) }
+        return Swept(expired: expired, isDone: rows.count < limit && keys.count < limit)
     }
 
     private func sweep(device: DeviceSerial, at now: Timestamp) throws {
@@ -315,7 +363,9 @@ struct InboxTransaction {
 
     private func expire(_ row: Row) throws {
         let isVolatile = row["accepted_at"] as Int64 == row["expires_at"]
-        try finish(row["position"], Settlement(isVolatile ? .dropped : .expired, at: row.timestamp("expires_at")))
+        try finish(
+            row["position"], of: DeviceSerial(row["device"]),
+            Settlement(isVolatile ? .dropped : .expired, at: row.timestamp("expires_at")))
         usage.removed(row["length"] + Envelope.overhead, from: DeviceSerial(row["device"]))
     }
 }

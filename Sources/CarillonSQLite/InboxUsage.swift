@@ -2,7 +2,8 @@ import CarillonCore
 import Synchronization
 
 /// How full the inboxes are, as far as it was asked: read from the store at the first touch of a device, and kept
-/// right by everything that is written. A transaction that fails makes it forget all.
+/// right by everything that is written. A transaction that fails makes it forget all; of devices that were not touched for
+/// long it forgets by itself.
 ///
 /// Only the store's one writing connection uses it, so that it moves with the transactions.
 final class InboxUsage: Sendable {
@@ -11,42 +12,73 @@ final class InboxUsage: Sendable {
         var bytes = 0
     }
 
-    private let amounts = Mutex<[DeviceSerial: Amount]>([:])
-    private static let capacity = 100_000
+    /// Rows that are kept for their own sake, of which a device may have so many.
+    enum Kept: Hashable {
+        case outcomes
+        case keys
+    }
+
+    private struct KeptKey: Hashable {
+        var kind: Kept
+        var device: DeviceSerial
+    }
+
+    private struct State {
+        var amounts: RecentValues<DeviceSerial, Amount>
+        var kept: RecentValues<KeptKey, Int>
+    }
+
+    private let state: Mutex<State>
+
+    init(capacity: Int = 50_000) {
+        state = Mutex(State(amounts: RecentValues(capacity: capacity), kept: RecentValues(capacity: capacity)))
+    }
 
     func amount(of device: DeviceSerial, otherwise read: () throws -> Amount) rethrows -> Amount {
-        if let amount = amounts.withLock({ $0[device] }) { return amount }
+        if let amount = state.withLock({ $0.amounts[device] }) { return amount }
         let amount = try read()
-        amounts.withLock { amounts in
-            if amounts.count >= Self.capacity { amounts.removeAll() }
-            amounts[device] = amount
-        }
+        state.withLock { $0.amounts[device] = amount }
         return amount
     }
 
-    func added(_ bytes: Int, to device: DeviceSerial) {
-        amounts.withLock { amounts in
-            guard var amount = amounts[device] else { return }
-            amount.envelopes += 1
+    func added(_ bytes: Int, to device: DeviceSerial) { change(device, envelopes: 1, bytes: bytes) }
+
+    func removed(_ bytes: Int, from device: DeviceSerial) { change(device, envelopes: -1, bytes: -bytes) }
+
+    private func change(_ device: DeviceSerial, envelopes: Int, bytes: Int) {
+        state.withLock { state in
+            guard var amount = state.amounts[device] else { return }
+            amount.envelopes += envelopes
             amount.bytes += bytes
-            amounts[device] = amount
+            state.amounts[device] = amount
         }
     }
 
-    func removed(_ bytes: Int, from device: DeviceSerial) {
-        amounts.withLock { amounts in
-            guard var amount = amounts[device] else { return }
-            amount.envelopes -= 1
-            amount.bytes -= bytes
-            amounts[device] = amount
+    /// How many rows of a kind a device has, after so many were added or removed; nil when it is not known.
+    func changeKept(_ kind: Kept, of device: DeviceSerial, by change: Int) -> Int? {
+        state.withLock { state in
+            let key = KeptKey(kind: kind, device: device)
+            guard let count = state.kept[key] else { return nil }
+            state.kept[key] = count + change
+            return count + change
         }
+    }
+
+    func setKept(_ kind: Kept, of device: DeviceSerial, to count: Int) {
+        state.withLock { $0.kept[KeptKey(kind: kind, device: device)] = count }
     }
 
     func forget(_ device: DeviceSerial) {
-        amounts.withLock { $0[device] = nil }
+        state.withLock { state in
+            state.amounts[device] = nil
+            for kind in [Kept.outcomes, .keys] { state.kept[KeptKey(kind: kind, device: device)] = nil }
+        }
     }
 
     func forgetAll() {
-        amounts.withLock { $0.removeAll() }
+        state.withLock { state in
+            state.amounts.removeAll()
+            state.kept.removeAll()
+        }
     }
 }

@@ -3,10 +3,30 @@ import Dispatch
 import GRDB
 import Synchronization
 
-/// Answers many questions in few reads: what is asked while others are being answered shares the next transaction.
-///
-/// Two of them are under way at most, so that a long one does not keep all others waiting. A question sees everything
-/// that was committed before it was asked.
+/// The ways to the store's reading connections. Each kind of question has lanes of its own, so that those that take long
+/// hold up none but their like.
+struct ReadLanes: Sendable {
+    /// Who somebody is, what a token leads to, what became of a message.
+    let lookUps: ReadGroup
+    private let pages: ReadGroup
+    private let largePages: ReadGroup
+
+    /// How many readers may be at work at once.
+    static let count = 4
+    private static let largeBytes = 256 << 10
+
+    init(reader: any DatabaseReader) {
+        lookUps = ReadGroup(reader: reader, lanes: 2)
+        pages = ReadGroup(reader: reader, lanes: 1)
+        largePages = ReadGroup(reader: reader, lanes: 1)
+    }
+
+    /// For pages of envelopes of so many bytes at the most.
+    func pages(of bytes: Int) -> ReadGroup { bytes > Self.largeBytes ? largePages : pages }
+}
+
+/// Answers many questions in few reads: what is asked while others are being answered shares the next transaction. A
+/// question sees everything that was committed before it was asked.
 final class ReadGroup: Sendable {
     private typealias Job = @Sendable (Result<Database, any Error>) -> Void
 
@@ -15,14 +35,18 @@ final class ReadGroup: Sendable {
         var lanes = 0
     }
 
-    private static let laneLimit = 2
     private static let groupLimit = 64
 
     private let reader: any DatabaseReader
+    private let laneLimit: Int
     private let threads = DispatchQueue(label: "carillon.reads", attributes: .concurrent)
     private let state = Mutex(State())
 
-    init(reader: any DatabaseReader) { self.reader = reader }
+    /// - Parameter lanes: How many reads may be under way at once.
+    init(reader: any DatabaseReader, lanes: Int) {
+        self.reader = reader
+        laneLimit = lanes
+    }
 
     /// - Throws: ``StoreFault``.
     func run<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
@@ -38,7 +62,7 @@ final class ReadGroup: Sendable {
     private func enqueue(_ job: @escaping Job) {
         let startsLane = state.withLock { state in
             state.jobs.append(job)
-            guard state.lanes < Self.laneLimit else { return false }
+            guard state.lanes < laneLimit else { return false }
             state.lanes += 1
             return true
         }

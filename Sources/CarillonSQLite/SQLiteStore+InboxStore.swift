@@ -21,15 +21,63 @@ extension SQLiteStore: InboxStore {
                 return try operations.map(transaction.perform)
             }
         } catch {
-            usage.forgetAll()
-            throw error
+            guard operations.count > 1 else { throw error }
+            return try await commitEach(operations)
         }
     }
 
+    /// One of the changes cannot be stored: each is made for itself, in one transaction if the fault leaves it alive.
+    private func commitEach(_ operations: [InboxOperation]) async throws -> [InboxResult] {
+        do {
+            return try await group.run { [usage, settings] db in
+                let transaction = InboxTransaction(db, usage: usage, settings: settings)
+                return try operations.map { operation in
+                    var result = InboxResult.notWaiting
+                    do {
+                        try db.inSavepoint {
+                            result = try transaction.perform(operation)
+                            return .commit
+                        }
+                    } catch {
+                        guard db.isInsideTransaction else { throw error }
+                        usage.forgetAll()
+                        result = .failed(StoreFault(error))
+                    }
+                    return result
+                }
+            }
+        } catch {
+            return try await commitAlone(operations, after: error)
+        }
+    }
+
+    /// The fault ends whole transactions, as a disk does that is nearly full: what is small may still fit.
+    private func commitAlone(_ operations: [InboxOperation], after fault: any Error) async throws -> [InboxResult] {
+        var results: [InboxResult] = []
+        var failures = 0
+        for operation in operations {
+            do {
+                guard failures < Self.failuresInARow else { throw fault }
+                results += try await group.run { [usage, settings] db in
+                    [try InboxTransaction(db, usage: usage, settings: settings).perform(operation)]
+                }
+                failures = 0
+            } catch {
+                failures += 1
+                results.append(.failed(StoreFault(error)))
+            }
+        }
+        guard results.contains(where: { if case .failed = $0 { false } else { true } }) else { throw fault }
+        return results
+    }
+
+    /// After so many changes that failed one after the other, the store is at fault, and the rest are not tried.
+    private static let failuresInARow = 8
+
     package func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
-    ) async throws -> [Envelope] {
-        try await read { db in
+    ) async throws -> [Envelope]? {
+        try await reads.pages(of: bytes).run { db in
             let select = try db.cachedStatement(
                 sql: """
                     SELECT * FROM envelope
@@ -44,8 +92,13 @@ extension SQLiteStore: InboxStore {
                 size += envelope.byteCount
                 envelopes.append(envelope)
             }
-            return envelopes
+            return try envelopes.isEmpty && !Self.exists(device, in: db) ? nil : envelopes
         }
+    }
+
+    private static func exists(_ device: DeviceSerial, in db: Database) throws -> Bool {
+        let select = try db.cachedStatement(sql: "SELECT 1 FROM device WHERE serial = ?")
+        return try Int.fetchOne(select, arguments: [device.rawValue]) != nil
     }
 
     package func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {
@@ -66,13 +119,8 @@ extension SQLiteStore: InboxStore {
     }
 
     package func sweep(at now: Timestamp, limit: Int) async throws -> Swept {
-        do {
-            return try await group.run { [usage, settings] db in
-                try InboxTransaction(db, usage: usage, settings: settings).sweep(at: now, limit: limit)
-            }
-        } catch {
-            usage.forgetAll()
-            throw error
+        try await group.run { [usage, settings] db in
+            try InboxTransaction(db, usage: usage, settings: settings).sweep(at: now, limit: limit)
         }
     }
 }

@@ -13,20 +13,27 @@ package final class SQLiteStore: Sendable {
         package var inboxBytes: Int
         /// How long outcomes are kept.
         package var outcomeRetentionSeconds: Int64
+        /// The most outcomes that are kept for one device; beyond it the oldest are forgotten.
+        package var outcomesPerDevice: Int
+        /// The most `Idempotency-Key`s that are remembered for one device; beyond it the oldest are forgotten.
+        package var idempotencyKeysPerDevice: Int
 
         package init(
-            inboxEnvelopes: Int = 10_000, inboxBytes: Int = 32 << 20, outcomeRetentionSeconds: Int64 = 7 * 86_400
+            inboxEnvelopes: Int = 10_000, inboxBytes: Int = 32 << 20, outcomeRetentionSeconds: Int64 = 7 * 86_400,
+            outcomesPerDevice: Int = 10_000, idempotencyKeysPerDevice: Int = 10_000
         ) {
             self.inboxEnvelopes = inboxEnvelopes
             self.inboxBytes = inboxBytes
             self.outcomeRetentionSeconds = outcomeRetentionSeconds
+            self.outcomesPerDevice = outcomesPerDevice
+            self.idempotencyKeysPerDevice = idempotencyKeysPerDevice
         }
     }
 
     let settings: Settings
     let database: any DatabaseWriter
     let group: TransactionGroup
-    private let reads: ReadGroup
+    let reads: ReadLanes
     let usage = InboxUsage()
     private let lock: DirectoryLock?
 
@@ -40,7 +47,7 @@ package final class SQLiteStore: Sendable {
             try Self.inspect(path)
             try DirectoryLock.createForOwner(path)
             var configuration = Self.configuration
-            configuration.maximumReaderCount = 4
+            configuration.maximumReaderCount = ReadLanes.count
             let pool = try DatabasePool(path: path, configuration: configuration)
             try self.init(database: pool, lock: lock, settings: settings)
         } catch let error as DatabaseError {
@@ -57,8 +64,8 @@ package final class SQLiteStore: Sendable {
         self.settings = settings
         self.database = database
         self.lock = lock
-        group = TransactionGroup(writer: database)
-        reads = ReadGroup(reader: database)
+        group = TransactionGroup(writer: database) { [usage] in usage.forgetAll() }
+        reads = ReadLanes(reader: database)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         try database.write(Schema.bringUpToDate)
@@ -81,7 +88,7 @@ package final class SQLiteStore: Sendable {
     }
 
     func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        try await reads.run(work)
+        try await reads.lookUps.run(work)
     }
 
     /// Allows the file to grow by so many pages and no further, as a disk does that is nearly full.

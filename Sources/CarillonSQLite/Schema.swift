@@ -2,18 +2,26 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 2
+    static let version = 3
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
     /// Brings a new file, or one of an earlier version, to this one, in the transaction of the caller.
-    static func bringUpToDate(_ db: Database) throws {
+    static func bringUpToDate(_ db: Database) throws { try bring(db, to: version) }
+
+    /// - Parameter version: This one, or an earlier.
+    static func bring(_ db: Database, to version: Int) throws {
         let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-        if found < 1 { try createInboxes(in: db) }
-        if found < 2 { try db.execute(sql: WatchSchema.tables) }
         guard found < version else { return }
+        for step in found + 1...version { try steps[step - 1](db) }
         try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version);")
     }
+
+    private static let steps: [@Sendable (Database) throws -> Void] = [
+        { try createInboxes(in: $0) },
+        { try $0.execute(sql: WatchSchema.tables) },
+        { try $0.execute(sql: AllowanceSchema.changes) },
+    ]
 
     private static func createInboxes(in db: Database) throws {
         try db.execute(

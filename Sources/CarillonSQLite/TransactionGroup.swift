@@ -4,8 +4,9 @@ import Synchronization
 
 /// Puts what many callers write into few commits: while one commit is on its way to the disk, the next group gathers.
 ///
-/// Each caller's work is a savepoint of its own; it can fail without the others. When the commit itself fails, all of
-/// the group fail, and nothing was changed.
+/// Each caller's work is a savepoint of its own; it can fail without the others. When the commit itself fails, nothing was
+/// changed, and each of the group is tried once more in a commit of its own: one that cannot be stored fails alone. After a
+/// few failures in a row the store itself is at fault, and the rest fail without being tried.
 final class TransactionGroup: Sendable {
     private struct Job: Sendable {
         var work: @Sendable (Database) throws -> Void
@@ -19,9 +20,15 @@ final class TransactionGroup: Sendable {
 
     private let writer: any DatabaseWriter
     private let queue = Mutex(Queue())
+    private let onRollback: @Sendable () -> Void
     private static let groupLimit = 512
+    private static let failuresInARow = 4
 
-    init(writer: any DatabaseWriter) { self.writer = writer }
+    /// - Parameter onRollback: Called after work that was run was taken back.
+    init(writer: any DatabaseWriter, onRollback: @escaping @Sendable () -> Void) {
+        self.writer = writer
+        self.onRollback = onRollback
+    }
 
     /// Runs the work inside a group, and answers when the group is on disk.
     func run<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
@@ -70,13 +77,32 @@ final class TransactionGroup: Sendable {
                     return jobs
                 }
                 if jobs.isEmpty { return }
-                let fault = Self.commit(jobs, in: db)
-                for job in jobs { job.finish(fault) }
+                guard let fault = self.commit(jobs, in: db) else {
+                    for job in jobs { job.finish(nil) }
+                    continue
+                }
+                guard jobs.count > 1 else {
+                    jobs[0].finish(fault)
+                    continue
+                }
+                self.commitEach(jobs, in: db)
             }
         }
     }
 
-    private static func commit(_ jobs: [Job], in db: Database) -> StoreFault? {
+    private func commitEach(_ jobs: [Job], in db: Database) {
+        var failures = 0
+        var last: StoreFault?
+        for job in jobs {
+            if failures < Self.failuresInARow {
+                last = commit([job], in: db)
+                failures = last == nil ? 0 : failures + 1
+            }
+            job.finish(last)
+        }
+    }
+
+    private func commit(_ jobs: [Job], in db: Database) -> StoreFault? {
         do {
             try db.inTransaction(.immediate) {
                 for job in jobs {
@@ -86,6 +112,7 @@ final class TransactionGroup: Sendable {
                             return .commit
                         }
                     } catch {
+                        onRollback()
                         // The job keeps its own error. A fault of the disk may have ended the transaction of all.
                         if !db.isInsideTransaction { throw error }
                     }
@@ -94,6 +121,7 @@ final class TransactionGroup: Sendable {
             }
             return nil
         } catch {
+            onRollback()
             return StoreFault(error)
         }
     }

@@ -29,6 +29,9 @@ package enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The device or its app was deleted.
     case gone = 4410
 
+    /// The client did not read what was sent to it.
+    case outputStalled = 4411
+
     /// Whether a client that reconnects with the same identity can hope to be served.
     package var allowsReconnect: Bool {
         switch self {

@@ -31,10 +31,12 @@ struct CallRoundsTests {
         func makeRounds() -> CallRounds {
             let clock = clock
             let time = TimeSource { clock.now }
+            let sessions = LiveSessions()
             let writer = InboxWriter(
-                store: fixture.store, scheduler: Scheduler { _, work in work() }, logger: Logger(label: "test"))
+                store: fixture.store, sessions: sessions, scheduler: Scheduler { _, work in work() },
+                logger: Logger(label: "test"))
             let inbox = Inbox(
-                store: fixture.store, writer: writer, sessions: LiveSessions(), positions: PositionSource(after: 0),
+                store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(after: 0),
                 time: time, random: random)
             return CallRounds(
                 watches: fixture.store, news: ChannelNews(inbox: inbox, time: time), sealer: sealer, time: time,

@@ -86,7 +86,7 @@ struct StoreFixture {
     }
 
     func waiting(after position: Int64 = 0, limit: Int = 100, at now: Timestamp = start) async throws -> [Envelope] {
-        try await store.waiting(device: device.serial, after: position, limit: limit, bytes: 1 << 20, at: now)
+        try await store.waiting(device: device.serial, after: position, limit: limit, bytes: 1 << 20, at: now) ?? []
     }
 
     func outcome(_ position: Int64, at now: Timestamp = start) async throws -> Outcome? {

@@ -219,7 +219,7 @@ struct ClientSession: Sendable {
         case .replaced:
             phase = .waiting(until: now + schedule.delay(after: settings.replacedDelay, random: random))
         case nil, .normal, .protocolError, .unsupportedData, .invalidUTF8, .policy, .tooBig, .internalError, .restart,
-            .tryLater, .keepAliveTimeout:
+            .tryLater, .keepAliveTimeout, .outputStalled:
             if let goodbye {
                 phase = .waiting(until: now + schedule.delay(after: goodbye, random: random))
             } else {

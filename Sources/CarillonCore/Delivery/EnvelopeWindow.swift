@@ -3,23 +3,30 @@ package import CarillonWire
 /// What one connection has been given and not answered for, and what it may be given next.
 ///
 /// The inbox is the buffer; a connection holds only a position, a window of unacknowledged envelopes, and the
-/// knowledge that more is waiting.
+/// knowledge that more is waiting. Two windows bound it: what the device has not answered for, and what the peer has
+/// not read. The second is the edge's to measure; while the output is *paused*, nothing is given and nothing is loaded,
+/// so that what is replaced, cancelled or expires meanwhile never leaves the store.
 ///
 /// - *catching up*: the connection began, or more was stored than the window could take. Envelopes come from the
 ///   store in order, as many as the window has room for; what is offered meanwhile will come from the store too.
 /// - *live*: everything before the position was given. An offered envelope is given at once, while there is room.
 ///
 /// From *catching up* to *live*: a load came back with less than was asked for, and nothing was offered or stored
-/// since it was asked for. From *live* to *catching up*: an offer found no room, or something was stored without
-/// having been offered here.
+/// since it was asked for. From *live* to *catching up*: an offer found no room or the output paused, or something was
+/// stored without having been offered here.
 package struct EnvelopeWindow: Sendable {
     package struct Limits: Equatable, Sendable {
+        /// The most envelopes that may be given and not answered for.
         package var envelopes: Int
+        /// The most bytes of them.
         package var bytes: Int
+        /// How many bytes may be on their way to the peer before its output counts as paused; one load asks for no more.
+        package var outputBytes: Int
 
-        package init(envelopes: Int = 64, bytes: Int = 262_144) {
+        package init(envelopes: Int = 64, bytes: Int = 262_144, outputBytes: Int = 65_536) {
             self.envelopes = envelopes
             self.bytes = bytes
+            self.outputBytes = outputBytes
         }
     }
 
@@ -75,8 +82,13 @@ package struct EnvelopeWindow: Sendable {
     private var isLoading = false
     private var moreWaits = true
     private var toldCaughtUp = false
+    private var isOutputPaused = false
     /// What was withdrawn while a load is under way that may have read it before.
     private var withdrawn: Set<Withdrawal> = []
+    /// More was withdrawn than is remembered: what the load brings is read again.
+    private var distrustsLoad = false
+
+    private static let rememberedWithdrawals = 256
 
     package init(limits: Limits) { self.limits = limits }
 
@@ -87,7 +99,7 @@ package struct EnvelopeWindow: Sendable {
     /// An envelope was appended to the inbox, and may be given directly.
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> Offer {
         freeExpired(at: now, toFit: moreWaits ? nil : envelope)
-        let isLive = !isLoading && !moreWaits
+        let isLive = !isLoading && !moreWaits && !isOutputPaused
         guard isLive, hasRoom(for: envelope), isVolatile || envelope.position > position else {
             if isVolatile { return .later(nil) }
             moreWaits = true
@@ -107,7 +119,14 @@ package struct EnvelopeWindow: Sendable {
     /// The load that was asked for came back.
     package mutating func loaded(_ envelopes: [Envelope], isComplete: Bool, at now: Timestamp) -> Loaded {
         isLoading = false
+        defer { withdrawn.removeAll() }
         var loaded = Loaded()
+        if isOutputPaused || distrustsLoad {
+            distrustsLoad = false
+            moreWaits = true
+            loaded.load = nextLoad()
+            return loaded
+        }
         for envelope in envelopes where envelope.position > position {
             if isWithdrawn(envelope) || envelope.isExpired(at: now) {
                 position = envelope.position
@@ -116,7 +135,6 @@ package struct EnvelopeWindow: Sendable {
             give(envelope, isVolatile: false, at: now)
             loaded.give.append(envelope)
         }
-        withdrawn.removeAll()
         if !isComplete { moreWaits = true }
         loaded.load = nextLoad()
         if !moreWaits, !isLoading, !toldCaughtUp {
@@ -132,9 +150,22 @@ package struct EnvelopeWindow: Sendable {
         moreWaits = true
     }
 
+    /// The peer does not take what was given: nothing more is given until it does.
+    package mutating func outputPaused() { isOutputPaused = true }
+
+    /// The peer took what was given.
+    package mutating func outputResumed(at now: Timestamp) -> Load? {
+        isOutputPaused = false
+        freeExpired(at: now, toFit: nil)
+        return nextLoad()
+    }
+
     /// Nobody waits for an answer to this any more, and it is not given if it was not yet.
     package mutating func withdrew(_ withdrawal: Withdrawal) -> Load? {
-        if isLoading { withdrawn.insert(withdrawal) }
+        if isLoading, !distrustsLoad {
+            withdrawn.insert(withdrawal)
+            distrustsLoad = withdrawn.count > Self.rememberedWithdrawals
+        }
         return free { slot in
             switch withdrawal {
             case .envelope(let position): slot.id.position == position
@@ -204,9 +235,11 @@ package struct EnvelopeWindow: Sendable {
 
     /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.
     private mutating func nextLoad() -> Load? {
-        guard moreWaits, !isLoading, slots.count <= limits.envelopes / 2, bytes <= limits.bytes / 2 else { return nil }
+        guard moreWaits, !isLoading, !isOutputPaused, slots.count <= limits.envelopes / 2, bytes <= limits.bytes / 2
+        else { return nil }
         isLoading = true
         moreWaits = false
-        return Load(after: position, limit: limits.envelopes - slots.count, bytes: limits.bytes - bytes)
+        return Load(
+            after: position, limit: limits.envelopes - slots.count, bytes: min(limits.bytes - bytes, limits.outputBytes))
     }
 }

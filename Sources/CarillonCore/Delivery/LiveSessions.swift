@@ -58,6 +58,14 @@ package final class LiveSessions: Sendable {
         shard(of: device).presences.withLock { $0[device]?.session }
     }
 
+    /// Takes care that a live session does not give what was read before it was withdrawn; then says so.
+    package func withdraw(
+        _ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
+    ) {
+        guard let session = session(of: device) else { return then() }
+        session.withdrew(withdrawal, done: then)
+    }
+
     /// Calls back each time something is queued for the device, until the waiter is removed.
     package func addWaiter(for device: DeviceSerial, _ call: @escaping @Sendable () -> Void) -> UInt64 {
         let number = nextWaiter.wrappingAdd(1, ordering: .relaxed).newValue

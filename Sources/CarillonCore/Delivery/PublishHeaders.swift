@@ -116,9 +116,10 @@ package struct PublishHeaders: Sendable {
 
     /// What some gateways send twice counts once, when it is the same both times.
     private static func once(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: ",")) else { return text }
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
             .map { $0.trimmingSpace.lowercased() }
-        guard let first = parts.first, parts.count > 1, parts.allSatisfy({ $0 == first }) else { return text }
+        guard let first = parts.first, parts.allSatisfy({ $0 == first }) else { return text }
         return first
     }
 

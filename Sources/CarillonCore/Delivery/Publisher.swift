@@ -102,11 +102,9 @@ package struct Publisher: Sendable {
             case .settled(let settlement):
                 accepted.increment()
                 then(.success(PublishReceipt(id: id, ttl: ttl, standing: .final(settlement.outcome))))
-            case .result(.stored(let replaced)):
+            case .result(.stored):
                 accepted.increment()
-                let receipt = PublishReceipt(id: id, ttl: ttl, standing: .waiting)
-                guard let replaced else { return then(.success(receipt)) }
-                inbox.withdraw(.envelope(replaced.position), from: channel.device) { then(.success(receipt)) }
+                then(.success(PublishReceipt(id: id, ttl: ttl, standing: .waiting)))
             case .result(let result):
                 then(Result { try earlierReceipt(result) })
             case .failed(let fault):
@@ -116,7 +114,7 @@ package struct Publisher: Sendable {
     }
 
     /// TTL 0 (RFC 8030 section 5.2): to the device's connection now, or nowhere. What is written down of it is only
-    /// what became of it; with an `Idempotency-Key` that is done first, as a repetition must find it.
+    /// what became of it once it was given; with an `Idempotency-Key` that is done first, as a repetition must find it.
     private func deliverNow(_ request: PublishRequest, to channel: PushChannel) async throws -> PublishReceipt {
         let now = time.now()
         let rules = rules(of: request, ttl: 0, at: now)
@@ -124,8 +122,7 @@ package struct Publisher: Sendable {
         if rules.idempotency != nil {
             let id = inbox.nextID()
             let result = try await inbox.writer.write(.append(trace(id, channel, at: now), rules))
-            guard case .stored(let replaced) = result else { return try earlierReceipt(result) }
-            if let replaced { await inbox.withdraw(.envelope(replaced.position), from: channel.device) }
+            guard case .stored = result else { return try earlierReceipt(result) }
             claimed = id
         }
         let (id, wasGiven) = await offerNow(request, as: claimed, rules, to: channel, at: now)
@@ -134,7 +131,11 @@ package struct Publisher: Sendable {
             return PublishReceipt(id: id, ttl: 0, standing: .offered)
         }
         dropped.increment()
-        inbox.settle(id, device: channel.device, .dropped, code: nil)
+        if claimed == nil {
+            inbox.drop(id)
+        } else {
+            inbox.settle(id, device: channel.device, .dropped, code: nil)
+        }
         return PublishReceipt(id: id, ttl: 0, standing: .final(.dropped))
     }
 
@@ -146,10 +147,7 @@ package struct Publisher: Sendable {
             sessions.appending(to: channel.device) { session in
                 let id = claimed ?? inbox.nextID()
                 if claimed == nil {
-                    _ = inbox.writer.enqueue(.append(trace(id, channel, at: now), rules), urgency: .offered) { written in
-                        guard case .result(.stored(let replaced?)) = written else { return }
-                        inbox.withdraw(.envelope(replaced.position), from: channel.device) {}
-                    }
+                    _ = inbox.writer.enqueue(.append(trace(id, channel, at: now), rules), urgency: .offered)
                 }
                 guard let session else { return continuation.resume(returning: (id, false)) }
                 let envelope = envelope(request, id, channel, at: now, expiresAt: now)
@@ -174,7 +172,9 @@ package struct Publisher: Sendable {
             refusedFull.increment()
             throw Refusal(
                 .inboxFull, "The device's inbox is full until it connects or messages expire.", retryAfterSeconds: 60)
-        case .channelGone, .stored, .settled, .notWaiting:
+        case .failed(let fault):
+            throw fault
+        case .channelGone, .stored, .recorded, .settled, .notWaiting:
             throw Self.channelGone
         }
     }

@@ -44,11 +44,13 @@ package struct DeviceRegistrar: Sendable {
         }
         guard let credential = DeviceCredential(parsing: bearer), let device = try await devices.device(credential.device),
             device.credentialHash.matches(credential.hash)
-        else {
-            throw Refusal(.credentialInvalid, "The device's credential is unknown or mistyped; register the device again.")
-        }
+        else { throw Self.credentialInvalid }
         return device
     }
+
+    /// Also what a device is told that was deleted while it waited.
+    package static let credentialInvalid = Refusal(
+        .credentialInvalid, "The device's credential is unknown or mistyped; register the device again.")
 
     /// The anonymous device of a user agent identifier, if it was stored.
     package func device(of userAgent: UserAgentID) async throws -> Device? {

@@ -42,15 +42,17 @@ package struct CommitQueue<Waiter> {
 
     package struct Limits: Sendable {
         package var entries: Int
+        package var bytes: Int
         package var batch: Int
         package var offeredDelay: Duration
         package var leisurelyDelay: Duration
 
         package init(
-            entries: Int = 65_536, batch: Int = 2048, offeredDelay: Duration = .milliseconds(3),
+            entries: Int = 65_536, bytes: Int = 64 << 20, batch: Int = 2048, offeredDelay: Duration = .milliseconds(3),
             leisurelyDelay: Duration = .milliseconds(40)
         ) {
             self.entries = entries
+            self.bytes = bytes
             self.batch = batch
             self.offeredDelay = offeredDelay
             self.leisurelyDelay = leisurelyDelay
@@ -59,6 +61,7 @@ package struct CommitQueue<Waiter> {
 
     private let limits: Limits
     private var entries: [Entry] = []
+    private var bytes = 0
     /// Where in `entries` the write of an offered message is, by position.
     private var gathered: [Int64: Int] = [:]
     private var isCommitting = false
@@ -80,7 +83,9 @@ package struct CommitQueue<Waiter> {
 
     package mutating func enqueue(_ operation: InboxOperation, urgency: Urgency, waiter: Waiter?) -> Enqueued {
         // Outcomes are let in beyond the bound: each frees what an earlier entry took.
-        if case .append = operation, entries.count >= limits.entries { return .refused }
+        if case .append = operation, entries.count >= limits.entries || bytes + operation.byteCount > limits.bytes {
+            return .refused
+        }
         if urgency == .offered, case .append(let envelope, _) = operation {
             gathered[envelope.position] = entries.count
         }
@@ -93,6 +98,8 @@ package struct CommitQueue<Waiter> {
         case write(Waiter?)
         /// The write is under way or done; the outcome follows it.
         case queued(Action)
+        /// The queue is far beyond its bound: what is not settled comes again.
+        case refused
     }
 
     /// The device spoke about an envelope that may still be on its way to the disk.
@@ -101,14 +108,33 @@ package struct CommitQueue<Waiter> {
             envelope.id == id, envelope.device == device
         {
             gathered[id.position] = nil
-            entries[index].operation = .record(envelope, rules, settlement)
+            change(index, to: .record(envelope, rules, settlement))
             let waiter = entries[index].waiter
             entries[index].waiter = nil
             return .write(waiter)
         }
+        return follow(.settle(id, device: device, settlement))
+    }
+
+    /// A message of TTL 0 was given to nobody, and its sender is told: nothing of it need be kept.
+    package mutating func dropped(_ id: MessageID) -> Overtaken {
+        if let index = gathered[id.position], case .append(let envelope, let rules) = entries[index].operation {
+            gathered[id.position] = nil
+            change(index, to: .replace(envelope, rules))
+            return .queued(.none)
+        }
+        return follow(.forget(id))
+    }
+
+    private mutating func change(_ index: Int, to operation: InboxOperation) {
+        bytes += operation.byteCount - entries[index].operation.byteCount
+        entries[index].operation = operation
+    }
+
+    private mutating func follow(_ operation: InboxOperation) -> Overtaken {
         // What is not settled comes again: better than to grow without a bound under invented identifiers.
-        guard entries.count < 4 * limits.entries else { return .queued(.none) }
-        append(Entry(operation: .settle(id, device: device, settlement), waiter: nil))
+        guard entries.count < 4 * limits.entries else { return .refused }
+        append(Entry(operation: operation, waiter: nil))
         return .queued(schedule(.leisurely))
     }
 
@@ -144,10 +170,12 @@ package struct CommitQueue<Waiter> {
         if entries.count <= limits.batch {
             batch = entries
             entries.removeAll(keepingCapacity: true)
+            bytes = 0
             gathered.removeAll(keepingCapacity: true)
         } else {
             batch = Array(entries.prefix(limits.batch))
             entries.removeFirst(limits.batch)
+            for entry in batch { bytes -= entry.operation.byteCount }
             gathered = gathered.filter { $0.value >= limits.batch }.mapValues { $0 - limits.batch }
             isDue = true
         }
@@ -165,6 +193,7 @@ package struct CommitQueue<Waiter> {
 
     private mutating func append(_ entry: Entry) {
         entries.append(entry)
+        bytes += entry.operation.byteCount
         queuedCount += 1
     }
 

@@ -1,5 +1,23 @@
 package import CarillonWire
 
+/// What a look into an inbox found.
+package enum InboxRead: Equatable, Sendable {
+    case page(InboxPage)
+    /// The device, or its app, was deleted.
+    case deviceGone
+}
+
+package struct InboxPage: Equatable, Sendable {
+    package var envelopes: [Envelope]
+    /// Whether nothing waited behind these.
+    package var isComplete: Bool
+
+    package init(envelopes: [Envelope], isComplete: Bool) {
+        self.envelopes = envelopes
+        self.isComplete = isComplete
+    }
+}
+
 /// The inboxes of all devices: the one place where envelopes enter, are read, and leave.
 package struct Inbox: Sendable {
     package let writer: InboxWriter
@@ -61,12 +79,13 @@ package struct Inbox: Sendable {
     /// What waits after a position; everything that was queued before the call is seen.
     package func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int
-    ) async throws -> (envelopes: [Envelope], isComplete: Bool) {
+    ) async throws -> InboxRead {
         await writer.flush()
         let envelopes = try await store.waiting(
             device: device, after: position, limit: limit, bytes: bytes, at: time.now())
+        guard let envelopes else { return .deviceGone }
         let size = envelopes.reduce(0) { $0 + $1.byteCount }
-        return (envelopes, envelopes.count < limit && size < bytes)
+        return .page(InboxPage(envelopes: envelopes, isComplete: envelopes.count < limit && size < bytes))
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {
@@ -77,6 +96,9 @@ package struct Inbox: Sendable {
     package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) {
         writer.settled(id, device: device, Settlement(outcome, code: code, at: time.now()))
     }
+
+    /// A message of TTL 0 was given to nobody: nothing of it stays.
+    package func drop(_ id: MessageID) { writer.dropped(id) }
 
     /// What is known of a message; nil when it is unknown or forgotten.
     package func record(of id: MessageID) async throws -> MessageRecord? {
@@ -95,17 +117,10 @@ package struct Inbox: Sendable {
         return true
     }
 
-    /// Takes care that a live session does not give what was read before it was withdrawn.
-    package func withdraw(
-        _ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
-    ) {
-        guard let session = sessions.session(of: device) else { return then() }
-        session.withdrew(withdrawal, done: then)
-    }
-
+    /// Returns when a live session cannot give any more what was withdrawn.
     package func withdraw(_ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial) async {
         await withCheckedContinuation { continuation in
-            withdraw(withdrawal, from: device) { continuation.resume() }
+            sessions.withdraw(withdrawal, from: device) { continuation.resume() }
         }
     }
 }

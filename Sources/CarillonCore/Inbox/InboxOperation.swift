@@ -8,6 +8,28 @@ package enum InboxOperation: Equatable, Sendable {
     case settle(MessageID, device: DeviceSerial?, Settlement)
     /// Writes down the outcome of a message that never waited in the store.
     case record(Envelope, AppendRules, Settlement)
+    /// Removes a message of TTL 0 that nobody was given: its sender was told, and no row stays behind.
+    case forget(MessageID)
+    /// The same, of one that never came to the store: what is left of it is that it replaces.
+    case replace(Envelope, AppendRules)
+}
+
+extension InboxOperation {
+    /// Whose inbox is changed by an operation that brings an envelope.
+    var device: DeviceSerial? {
+        switch self {
+        case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.device
+        case .settle, .forget: nil
+        }
+    }
+
+    /// What the operation takes of the bound of what is queued.
+    package var byteCount: Int {
+        switch self {
+        case .append(let envelope, _): Envelope.overhead + envelope.byteCount
+        case .record, .settle, .forget, .replace: Envelope.overhead
+        }
+    }
 }
 
 package struct AppendRules: Equatable, Sendable {
@@ -41,6 +63,8 @@ package struct IdempotencyClaim: Equatable, Sendable {
 package enum InboxResult: Equatable, Sendable {
     /// Appended; a message of the same topic may have been replaced.
     case stored(replaced: MessageID?)
+    /// The outcome of a message that never waited is written; a message of the same topic may have been replaced.
+    case recorded(replaced: MessageID?)
     /// The `Idempotency-Key` was used before, by the same request: this is the message it made.
     case duplicate(of: MessageID, acceptedAt: Timestamp, expiresAt: Timestamp, outcome: Outcome?)
     /// The `Idempotency-Key` was used before, by another request.
@@ -51,4 +75,15 @@ package enum InboxResult: Equatable, Sendable {
     case settled
     /// There was nothing that waited under this identifier.
     case notWaiting
+    /// This change cannot be stored; the others of its group were.
+    case failed(StoreFault)
+}
+
+extension InboxResult {
+    package var replaced: MessageID? {
+        switch self {
+        case .stored(let replaced), .recorded(let replaced): replaced
+        default: nil
+        }
+    }
 }

@@ -3,13 +3,14 @@ package import CarillonWire
 package protocol InboxStore: Sendable {
     /// The greatest position ever stored, or 0.
     func lastPosition() async throws -> Int64
-    /// Makes all the changes in one transaction, and answers when they are on disk, one result for each. When it
-    /// throws, nothing was changed.
+    /// Makes all the changes in one transaction, and answers when they are on disk, one result for each. One that cannot
+    /// be stored answers ``InboxResult/failed(_:)``, and takes none of the others with it. When it throws, nothing was
+    /// changed.
     func commit(_ operations: [InboxOperation]) async throws -> [InboxResult]
     /// Waiting envelopes of a device in order of position, those that expire by `now` left out. At least one is
-    /// given, when there is one, however large.
+    /// given, when there is one, however large. Nil when there is no such device.
     func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
-        -> [Envelope]
+        -> [Envelope]?
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord?
     /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, a limited number in

@@ -24,6 +24,7 @@ package final class InboxWriter: Sendable {
     }
 
     private let store: any InboxStore
+    private let sessions: LiveSessions
     private let scheduler: Scheduler
     private let logger: Logger
     private let state: Mutex<State>
@@ -31,11 +32,16 @@ package final class InboxWriter: Sendable {
     private let changes = Counter(label: "carillon_inbox_changes")
     private let sparedWrites = Counter(label: "carillon_inbox_writes_spared")
     private let failures = Counter(label: "carillon_inbox_commit_failures")
+    private let failedChanges = Counter(label: "carillon_inbox_changes_failed")
+    private let refusedChanges = Counter(label: "carillon_inbox_changes_refused")
+    private let droppedOutcomes = Counter(label: "carillon_inbox_outcomes_dropped")
 
     package init(
-        store: any InboxStore, scheduler: Scheduler, logger: Logger, limits: CommitQueue<Waiter>.Limits = .init()
+        store: any InboxStore, sessions: LiveSessions, scheduler: Scheduler, logger: Logger,
+        limits: CommitQueue<Waiter>.Limits = .init()
     ) {
         self.store = store
+        self.sessions = sessions
         self.scheduler = scheduler
         self.logger = logger
         state = Mutex(State(queue: CommitQueue(limits: limits)))
@@ -47,6 +53,7 @@ package final class InboxWriter: Sendable {
     ) -> Bool {
         switch state.withLock({ $0.queue.enqueue(operation, urgency: urgency, waiter: waiter) }) {
         case .refused:
+            refusedChanges.increment()
             return false
         case .accepted(let action):
             perform(action)
@@ -68,14 +75,23 @@ package final class InboxWriter: Sendable {
         }
     }
 
+    /// A message of TTL 0 was given to nobody: nothing of it stays.
+    func dropped(_ id: MessageID) { perform(state.withLock { $0.queue.dropped(id) }, settlement: nil) }
+
     /// The device said what became of an envelope.
     package func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) {
-        switch state.withLock({ $0.queue.settled(id, device: device, settlement) }) {
+        perform(state.withLock { $0.queue.settled(id, device: device, settlement) }, settlement: settlement)
+    }
+
+    private func perform(_ overtaken: CommitQueue<Waiter>.Overtaken, settlement: Settlement?) {
+        switch overtaken {
         case .write(let waiter):
             sparedWrites.increment()
-            waiter?(.settled(settlement))
+            if let settlement { waiter?(.settled(settlement)) }
         case .queued(let action):
             perform(action)
+        case .refused:
+            droppedOutcomes.increment()
         }
     }
 
@@ -123,8 +139,8 @@ package final class InboxWriter: Sendable {
                     "inbox commit failed", metadata: ["changes": "\(batch.count)", "reason": "\(fault.message)"])
                 outcome = .failure(fault)
             }
-            let next = state.withLock { $0.queue.committed() }
             answer(batch, outcome)
+            let next = state.withLock { $0.queue.committed() }
             resumeFlushes()
             guard next == .commit else { return }
         }
@@ -132,12 +148,26 @@ package final class InboxWriter: Sendable {
 
     private func answer(_ batch: [CommitQueue<Waiter>.Entry], _ outcome: Result<[InboxResult], StoreFault>) {
         for (index, entry) in batch.enumerated() {
-            guard let waiter = entry.waiter else { continue }
+            let written: Written
             switch outcome {
-            case .success(let results): waiter(.result(results[index]))
-            case .failure(let fault): waiter(.failed(fault))
+            case .success(let results): written = self.written(results[index])
+            case .failure(let fault): written = .failed(fault)
             }
+            guard case .result(let result) = written, let replaced = result.replaced, let device = entry.operation.device
+            else {
+                entry.waiter?(written)
+                continue
+            }
+            // Whoever sent the newer message is answered when the older one cannot be given any more.
+            sessions.withdraw(.envelope(replaced.position), from: device) { [waiter = entry.waiter] in waiter?(written) }
         }
+    }
+
+    private func written(_ result: InboxResult) -> Written {
+        guard case .failed(let fault) = result else { return .result(result) }
+        failedChanges.increment()
+        logger.error("a change of an inbox cannot be stored", metadata: ["reason": "\(fault.message)"])
+        return .failed(fault)
     }
 
     private func resumeFlushes() {

@@ -78,6 +78,7 @@ package struct SessionMachine: Sendable {
         var window: EnvelopeWindow
         var requests: [ClientFrame] = []
         var isPerforming = false
+        var isOutputPaused = false
 
         var device: DeviceSerial? {
             if case .device(let device) = owner { device } else { nil }
@@ -90,6 +91,7 @@ package struct SessionMachine: Sendable {
     private let settings: Settings
     private var state = State.awaitingHello
     private var awaitsSignOfLife = false
+    private var isOutputPaused = false
 
     package init(settings: Settings) { self.settings = settings }
 
@@ -121,12 +123,8 @@ package struct SessionMachine: Sendable {
             kept.append(frame)
             state = .identifying(isCarillon: isCarillon, kept: kept)
             return []
-        case .open(var open):
-            state = .closed
-            let actions = Self.received(frame, in: &open)
-            if case .close? = actions.last { return actions }
-            state = .open(open)
-            return actions
+        case .open:
+            return withOpen { Self.received(frame, in: &$0) }
         }
     }
 
@@ -173,7 +171,7 @@ package struct SessionMachine: Sendable {
     }
 
     private static func performNext(in open: inout Open) -> [Action] {
-        while !open.isPerforming, !open.requests.isEmpty {
+        while !open.isPerforming, !open.isOutputPaused, !open.requests.isEmpty {
             switch open.requests.removeFirst() {
             case .register(let register):
                 guard let id = ChannelID(register.channelID) else { return [badChannelID] }
@@ -198,7 +196,9 @@ package struct SessionMachine: Sendable {
     package mutating func identified(_ identity: Identity) -> [Action] {
         guard case .identifying(let isCarillon, let kept) = state else { return [] }
         var open = Open(
-            owner: identity.owner, isCarillon: isCarillon, window: EnvelopeWindow(limits: settings.window))
+            owner: identity.owner, isCarillon: isCarillon, window: EnvelopeWindow(limits: settings.window),
+            isOutputPaused: isOutputPaused)
+        if isOutputPaused { open.window.outputPaused() }
         let extensions = isCarillon ? ServerFrame.Hello.Carillon(keepAliveSeconds: settings.keepAliveSeconds) : nil
         var actions: [Action] = []
         if case .device(let device) = identity.owner { actions.append(.join(device)) }
@@ -247,6 +247,9 @@ package struct SessionMachine: Sendable {
         close(.internalError, "storage_unavailable: come back later")
     }
 
+    /// The load found that the device was deleted, which nobody told this session when it joined too late.
+    package mutating func foundDeviceGone() -> [Action] { ended(because: .deviceGone) }
+
     // MARK: What happened to the inbox
 
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
@@ -282,6 +285,32 @@ package struct SessionMachine: Sendable {
             guard let device = open.device else { return [] }
             return ids.flatMap { Self.load(open.window.settled($0), device) }
         }
+    }
+
+    // MARK: Whether the peer reads
+
+    /// What was sent does not go out: nothing is given, and no request performed, until it does.
+    package mutating func outputPaused() {
+        isOutputPaused = true
+        guard case .open(var open) = state else { return }
+        state = .closed
+        open.isOutputPaused = true
+        open.window.outputPaused()
+        state = .open(open)
+    }
+
+    package mutating func outputResumed(at now: Timestamp) -> [Action] {
+        isOutputPaused = false
+        return withOpen { open in
+            open.isOutputPaused = false
+            let load = open.device.map { Self.load(open.window.outputResumed(at: now), $0) } ?? []
+            return load + Self.performNext(in: &open)
+        }
+    }
+
+    /// For too long the peer took too little of what was sent.
+    package mutating func outputStalled() -> [Action] {
+        close(.outputStalled, "output_stalled: read what is sent")
     }
 
     // MARK: The end
@@ -345,9 +374,9 @@ package struct SessionMachine: Sendable {
         guard case .open(var open) = state else { return [] }
         state = .closed
         let actions = body(&open)
-        if case .close? = actions.last { return actions }
         state = .open(open)
-        return actions
+        guard case .close(let code, let reason)? = actions.last else { return actions }
+        return actions.dropLast() + close(code, reason)
     }
 
     /// Puts an envelope into a frame. A client that does not speak Carillon's extension is never sent a channel event;

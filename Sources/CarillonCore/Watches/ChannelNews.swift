@@ -21,10 +21,8 @@ package struct ChannelNews: Sendable {
                 kind: news.envelopeKind, acceptedAt: now, expiresAt: .never)
         }
         switch written {
-        case .result(.stored(let replaced)):
-            if let replaced { inbox.withdraw(.envelope(replaced.position), from: watch.device) {} }
-            return true
-        case .settled: return true
+        case .result(.stored), .settled: return true
+        case .result(.failed(let fault)): throw fault
         case .result: return false
         case .failed(let fault): throw fault
         }

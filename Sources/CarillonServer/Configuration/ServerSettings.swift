@@ -16,6 +16,11 @@ package struct ServerSettings: Sendable {
     package var helloTimeoutSeconds: Int
     package var keepAliveSeconds: Int
     package var keepAliveAnswerSeconds: Int
+    /// How long a socket or a stream may take less than 4 KiB of what waits for it; then it is ended.
+    package var stallSeconds: Int {
+        get { requests.stallSeconds }
+        set { requests.stallSeconds = newValue }
+    }
     package var window: EnvelopeWindow.Limits
 
     /// How many connections may be open for HTTP at once; one more is answered with 503. A socket is not among them.

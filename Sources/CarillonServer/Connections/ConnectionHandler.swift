@@ -1,4 +1,5 @@
 import CarillonWire
+import Metrics
 import NIOCore
 import NIOHTTP1
 
@@ -138,10 +139,13 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
             if progress.waiting == 0 { context?.close(promise: nil) }
         case .close:
             context?.close(promise: nil)
+        case .stalled:
+            stalls.increment()
+            context?.close(promise: nil)
         }
     }
 
-    private var progress: RequestMachine.Progress {
+    private var progress: OutputProgress {
         let waiting = context.flatMap { try? $0.channel.syncOptions?.getOption(.bufferedWritableBytes) } ?? 0
         return .init(sent: written - waiting, waiting: waiting)
     }
@@ -274,6 +278,8 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         }
     }
 }
+
+private let stalls = Counter(label: "carillon_http_stalls")
 
 /// What the routes' task says, from wherever it runs.
 extension ConnectionHandler {

@@ -21,6 +21,7 @@ struct Listener: Service {
         let listener = try await ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 4096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.tcpOption(Self.unsentLimit), value: ConnectionLimits.unsentBytes)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
@@ -46,6 +47,16 @@ struct Listener: Service {
         } onCancel: {
             quiescing.initiateShutdown(promise: allClosed)
         }
+    }
+
+    /// How much the kernel takes of what it cannot send yet (`TCP_NOTSENT_LOWAT`): without it, megabytes of what a peer does
+    /// not read would be out of reach. Connections have it from the socket that accepted them.
+    private static var unsentLimit: NIOBSDSocket.Option {
+        #if os(Linux)
+            NIOBSDSocket.Option(rawValue: 25)
+        #else
+            NIOBSDSocket.Option(rawValue: 0x201)
+        #endif
     }
 
     @Sendable private func setUp(_ channel: any NIOCore.Channel) -> EventLoopFuture<Void> {

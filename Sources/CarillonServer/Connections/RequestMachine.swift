@@ -38,18 +38,14 @@ package struct RequestMachine {
         /// Close as soon as everything that was answered is out.
         case finish
         case close
+        /// Close: the peer does not read.
+        case stalled
     }
 
     /// What the peer does no more, and what it is told behind the answers that it is still owed.
     private enum Ending {
         case ended
         case broke(Refusal)
-    }
-
-    /// How far the writing has come, in bytes.
-    struct Progress: Equatable {
-        var sent = 0
-        var waiting = 0
     }
 
     enum End: Equatable {
@@ -68,7 +64,7 @@ package struct RequestMachine {
         package var bodySeconds = 30
         /// How long a connection may wait for its next request.
         package var idleSeconds = 75
-        /// How long a peer may take nothing of what was written.
+        /// How long a peer may take less than ``StallClock/minimumBytes`` of what waits for it.
         package var stallSeconds = 30
 
         package init() {}
@@ -101,8 +97,7 @@ package struct RequestMachine {
     private var partsOfThisRead = 0
     /// When the present state is over; nil while the routes answer.
     private(set) var deadline: Int?
-    private var stallDeadline: Int?
-    private var sentBeforeStall = 0
+    private var stall = StallClock()
     private var isWritable = true
     private var ending: Ending?
 
@@ -311,12 +306,8 @@ package struct RequestMachine {
 
     // MARK: Time
 
-    mutating func timePassed(to second: Int, _ progress: Progress) -> Action {
-        if let stallDeadline, stallDeadline <= second {
-            if progress.waiting > 0, progress.sent == sentBeforeStall { return .close }
-            self.stallDeadline = nil
-            wrote(progress, at: second)
-        }
+    mutating func timePassed(to second: Int, _ progress: OutputProgress) -> Action {
+        if stall.isStalled(progress, at: second, periodSeconds: stallSeconds) { return .stalled }
         guard let deadline, deadline <= second else { return .none }
         switch state {
         case .awaiting where hasBegun, .reading:
@@ -335,18 +326,18 @@ package struct RequestMachine {
 
     /// When time matters next.
     var nextDeadline: Int? {
-        switch (deadline, stallDeadline) {
+        switch (deadline, stall.deadline) {
         case (let deadline?, let stall?): min(deadline, stall)
         case (let deadline, let stall): deadline ?? stall
         }
     }
 
-    /// Something was written. A peer that takes nothing of it is let go after a while; one that is slow is not.
-    mutating func wrote(_ progress: Progress, at second: Int) {
-        guard progress.waiting > 0, stallDeadline == nil else { return }
-        sentBeforeStall = progress.sent
-        stallDeadline = second + (isStopping ? Self.stoppingSeconds : settings.stallSeconds)
+    /// Something was written. A peer that takes too little of it is let go after a while.
+    mutating func wrote(_ progress: OutputProgress, at second: Int) {
+        stall.started(progress, at: second, periodSeconds: stallSeconds)
     }
+
+    private var stallSeconds: Int { isStopping ? Self.stoppingSeconds : settings.stallSeconds }
 
     /// While answers pile up, no more requests are read.
     mutating func writabilityChanged(_ isWritable: Bool) { self.isWritable = isWritable }
@@ -357,7 +348,7 @@ package struct RequestMachine {
     mutating func stopped(at second: Int) -> Action {
         isStopping = true
         closesAfterAnswer = true
-        if let stallDeadline { self.stallDeadline = min(stallDeadline, second + Self.stoppingSeconds) }
+        stall.hurry(to: second + Self.stoppingSeconds)
         switch state {
         case .awaiting:
             return finish(at: second)
@@ -415,6 +406,8 @@ enum ConnectionLimits {
     static let headFields = 100
     /// How many bytes each byte of a body may take on the wire.
     static let bytesOnWirePerByte = 8
+    /// What the kernel may hold of what was written and not sent.
+    static let unsentBytes = 32_768
 }
 
 extension Refusal {

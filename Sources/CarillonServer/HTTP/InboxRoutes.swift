@@ -32,12 +32,13 @@ struct InboxRoutes: Sendable {
         let deadline = ContinuousClock.now + .seconds(waitSeconds)
         while true {
             // One more than asked for tells whether there is more.
-            let (envelopes, isComplete) = try await core.inbox.waiting(
-                device: device, after: 0, limit: max + 1, bytes: Self.pollBytes)
+            let read = try await core.inbox.waiting(device: device, after: 0, limit: max + 1, bytes: Self.pollBytes)
+            guard case .page(let page) = read else { throw DeviceRegistrar.credentialInvalid }
             let remaining = deadline - ContinuousClock.now
-            if !envelopes.isEmpty || remaining <= .zero || !readiness.isReady || Task.isCancelled {
+            if !page.envelopes.isEmpty || remaining <= .zero || !readiness.isReady || Task.isCancelled {
                 return Response(
-                    status: .ok, text: Self.page(envelopes.prefix(max), more: !isComplete), type: "application/json")
+                    status: .ok, text: Self.page(page.envelopes.prefix(max), more: !page.isComplete),
+                    type: "application/json")
             }
             await Self.wait(wait, atMost: remaining)
         }
@@ -87,8 +88,9 @@ struct InboxRoutes: Sendable {
                 keepAlive.cancel()
                 stream.finish()
             }
-            for await item in stream.items where stream.isWanted(item) {
-                try await writer.write(ByteBuffer(bytes: Self.event(item)))
+            for await item in stream.items {
+                if stream.isWanted(item) { try await writer.write(ByteBuffer(bytes: Self.event(item))) }
+                stream.done(with: item)
             }
             try await writer.finish(nil)
         }

@@ -35,7 +35,7 @@ package struct Core: Sendable {
         let positions = PositionSource(after: try await store.lastPosition())
         let tokenKeys = try await store.tokenKeys { random.bytes(TokenKey.byteCount) }
         let sealer = TokenSealer(keys: tokenKeys, random: random)
-        let writer = InboxWriter(store: store, scheduler: scheduler, logger: logger)
+        let writer = InboxWriter(store: store, sessions: sessions, scheduler: scheduler, logger: logger)
         let inbox = Inbox(
             store: store, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
         self.inbox = inbox

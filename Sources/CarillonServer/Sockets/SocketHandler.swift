@@ -45,7 +45,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var joined: DeviceSerial?
     private var offerAnswers: [@Sendable (Bool) -> Void] = []
     private var lastHeard = 0
-    private var silentRounds = 0
+    /// Bytes of frames that were written.
+    private var written = 0
+    private var stall = StallClock()
     private var isClosing = false
     var place: ConnectionWheel.Place?
 
@@ -76,7 +78,6 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         lastHeard = loop.wheel.value.now
-        silentRounds = 0
         machine.receivedSignOfLife()
         reader.received(Self.unwrapInboundIn(data))
         while let event = reader.next() { received(event, context) }
@@ -103,14 +104,34 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    /// A client that does not read is not read from, so that answers do not pile up here.
+    /// A client that does not read is given nothing more, and is not read from, so that answers do not pile up here.
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if context.channel.isWritable {
+        let isWritable = context.channel.isWritable
+        context.channel.setOption(.autoRead, value: isWritable || isClosing).whenFailure { _ in }
+        if isWritable {
             lastHeard = loop.wheel.value.now
             machine.receivedSignOfLife()
+            perform(machine.outputResumed(at: shared.core.time.now()))
+        } else {
+            machine.outputPaused()
+            watchOutput()
         }
-        context.channel.setOption(.autoRead, value: context.channel.isWritable || isClosing).whenFailure { _ in }
         context.fireChannelWritabilityChanged()
+    }
+
+    private var progress: OutputProgress {
+        let waiting = context.flatMap { try? $0.channel.syncOptions?.getOption(.bufferedWritableBytes) } ?? 0
+        return .init(sent: written - waiting, waiting: waiting)
+    }
+
+    /// From now on the peer must read.
+    private func watchOutput() {
+        guard context != nil, !isClosing, stall.deadline == nil else { return }
+        let wheel = loop.wheel.value
+        stall.started(progress, at: wheel.now, periodSeconds: shared.settings.stallSeconds)
+        guard !machine.isAwaitingHello, let deadline = stall.deadline else { return }
+        wheel.remove(self)
+        wheel.insert(self, afterSeconds: deadline - wheel.now)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -145,15 +166,21 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             perform(machine.helloTimedOut())
             return nil
         }
+        let stallSeconds = shared.settings.stallSeconds
+        if stall.isStalled(progress, at: second, periodSeconds: stallSeconds) {
+            perform(machine.outputStalled())
+            return nil
+        }
+        stall.started(progress, at: second, periodSeconds: stallSeconds)
+        let untilStall = stall.deadline.map { max(1, $0 - second) } ?? .max
+        // While much waits for it, a peer is judged by what it reads: a ping would only wait behind it.
+        guard context.channel.isWritable else { return untilStall }
         let heard = second - lastHeard
-        guard heard >= shared.settings.keepAliveSeconds else { return shared.settings.keepAliveSeconds - heard }
-        // What was written is still on its way: a slow line is not a dead one, for a while.
-        if !context.channel.isWritable, silentRounds < 6 {
-            silentRounds += 1
-            return shared.settings.keepAliveAnswerSeconds
+        guard heard >= shared.settings.keepAliveSeconds else {
+            return min(shared.settings.keepAliveSeconds - heard, untilStall)
         }
         perform(machine.wasSilent())
-        return isClosing ? nil : shared.settings.keepAliveAnswerSeconds
+        return isClosing ? nil : min(shared.settings.keepAliveAnswerSeconds, untilStall)
     }
 
     // MARK: What the machine says
@@ -192,6 +219,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func write(_ opcode: FrameHeader.Opcode, _ payload: some Collection<UInt8>) {
         guard let context else { return }
         let frame = FrameHeader.frame(opcode, payload, context.channel.allocator)
+        written += frame.readableBytes
         context.write(Self.wrapOutboundOut(frame), promise: nil)
     }
 
@@ -200,9 +228,12 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         isClosing = true
         closes[code]?.increment()
         leave()
+        guard code != .outputStalled else { return context.close(promise: nil) }
         write(.close, code.payload(reason))
         context.flush()
-        // The peer answers with its own close; one that does not is not waited for.
+        // The peer reads to the end of the stream, and answers with its own close; one that does not is not waited for.
+        context.channel.setOption(.autoRead, value: true).whenFailure { _ in }
+        context.close(mode: .output, promise: nil)
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.context?.close(promise: nil) }
     }
 
@@ -236,9 +267,13 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             try? await core.inbox.waiting(
                 device: device, after: load.after, limit: load.limit, bytes: load.bytes)
         } then: { handler, result in
-            guard let result else { return handler.perform(handler.machine.loadFailed()) }
-            handler.perform(
-                handler.machine.loaded(result.envelopes, isComplete: result.isComplete, at: core.time.now()))
+            switch result {
+            case .page(let page)?:
+                handler.perform(
+                    handler.machine.loaded(page.envelopes, isComplete: page.isComplete, at: core.time.now()))
+            case .deviceGone?: handler.perform(handler.machine.foundDeviceGone())
+            case nil: handler.perform(handler.machine.loadFailed())
+            }
         }
     }
 

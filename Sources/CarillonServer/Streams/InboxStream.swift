@@ -15,18 +15,23 @@ final class InboxStream: LiveSession {
     private struct State {
         var window: EnvelopeWindow
         var isOpen = true
+        /// Of envelopes that were given and are not written yet.
+        var waitingBytes = 0
+        var isPaused = false
     }
 
     let items: AsyncStream<Item>
     private let output: AsyncStream<Item>.Continuation
     private let device: DeviceSerial
     private let core: Core
+    private let outputBytes: Int
     private let state: Mutex<State>
 
-    /// The stream's buffer needs no bound of its own: the window is one.
+    /// The stream's buffer needs no bound of its own: what waits in it pauses the window.
     init(device: DeviceSerial, core: Core, window: EnvelopeWindow.Limits) {
         self.device = device
         self.core = core
+        outputBytes = window.outputBytes
         state = Mutex(State(window: EnvelopeWindow(limits: window)))
         (items, output) = AsyncStream.makeStream(of: Item.self, bufferingPolicy: .unbounded)
     }
@@ -56,12 +61,32 @@ final class InboxStream: LiveSession {
 
     func keepAlive() { output.yield(.keepAlive) }
 
+    /// An item was written to the peer, or is not wanted any more.
+    func done(with item: Item) {
+        guard case .envelope(let envelope) = item else { return }
+        start(
+            state.withLock { state in
+                state.waitingBytes -= envelope.byteCount
+                guard state.isPaused, state.waitingBytes <= outputBytes / 4 else { return nil }
+                state.isPaused = false
+                return state.isOpen ? state.window.outputResumed(at: core.time.now()) : nil
+            })
+    }
+
+    private func give(_ envelope: Envelope, _ state: inout State) {
+        output.yield(.envelope(envelope))
+        state.waitingBytes += envelope.byteCount
+        guard !state.isPaused, state.waitingBytes > outputBytes else { return }
+        state.isPaused = true
+        state.window.outputPaused()
+    }
+
     func offer(_ envelope: Envelope) {
         let load: EnvelopeWindow.Load? = state.withLock { state in
             guard state.isOpen else { return nil }
             switch state.window.offered(envelope, isVolatile: false, at: core.time.now()) {
             case .give:
-                output.yield(.envelope(envelope))
+                give(envelope, &state)
                 return nil
             case .later(let load):
                 return load
@@ -75,7 +100,7 @@ final class InboxStream: LiveSession {
             guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: core.time.now()) == .give else {
                 return false
             }
-            output.yield(.envelope(envelope))
+            give(envelope, &state)
             return true
         }
         answer(wasGiven)
@@ -106,18 +131,24 @@ final class InboxStream: LiveSession {
     }
 
     private func run(_ load: EnvelopeWindow.Load) async {
-        let result = try? await core.inbox.waiting(
+        let read = try? await core.inbox.waiting(
             device: device, after: load.after, limit: load.limit, bytes: load.bytes)
         let next: EnvelopeWindow.Load? = state.withLock { state in
             guard state.isOpen else { return nil }
-            guard let result else {
+            let page: InboxPage
+            switch read {
+            case .page(let read)?:
+                page = read
+            case .deviceGone?:
+                end(because: .deviceGone)
+                return nil
+            case nil:
                 state.window.loadFailed()
                 output.finish()
                 return nil
             }
-            let loaded = state.window.loaded(
-                result.envelopes, isComplete: result.isComplete, at: core.time.now())
-            for envelope in loaded.give { output.yield(.envelope(envelope)) }
+            let loaded = state.window.loaded(page.envelopes, isComplete: page.isComplete, at: core.time.now())
+            for envelope in loaded.give { give(envelope, &state) }
             if loaded.isCaughtUp { output.yield(.caughtUp) }
             return loaded.load
         }

@@ -30,7 +30,7 @@ struct SessionMachineTests {
             machine.identified(.init(owner: .device(Sample.device), uaid: "u")) == [
                 .join(Sample.device),
                 .send(.hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60)))),
-                .load(.init(after: 0, limit: 4, bytes: 100_000), Sample.device),
+                .load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device),
             ])
     }
 

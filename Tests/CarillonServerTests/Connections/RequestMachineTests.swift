@@ -287,7 +287,7 @@ struct RequestMachineTests {
         #expect(machine.nextDeadline == nil)
         machine.wrote(.init(sent: 10, waiting: 5), at: 100)
         #expect(machine.timePassed(to: 129, .init(sent: 10, waiting: 5)) == .none)
-        #expect(machine.timePassed(to: 130, .init(sent: 10, waiting: 5)) == .close)
+        #expect(machine.timePassed(to: 130, .init(sent: 10, waiting: 5)) == .stalled)
     }
 
     @Test func `the times are settings`() {
@@ -309,14 +309,29 @@ struct RequestMachineTests {
         #expect(tests.machine.nextDeadline == 22)
     }
 
-    @Test mutating func `a peer that is slow and takes something is waited for`() {
+    @Test mutating func `a peer that is slow and reads enough is waited for`() {
         _ = receiveWhole(head())
-        machine.wrote(.init(sent: 0, waiting: 100), at: 0)
-        for second in stride(from: 30, through: 300, by: 30) {
-            #expect(machine.timePassed(to: second, .init(sent: second, waiting: 400 - second)) == .none)
+        machine.wrote(.init(sent: 0, waiting: 100_000), at: 0)
+        for round in 1...10 {
+            let sent = round * StallClock.minimumBytes
+            #expect(machine.timePassed(to: 30 * round, .init(sent: sent, waiting: 100_000 - sent)) == .none)
         }
-        #expect(machine.timePassed(to: 330, .init(sent: 400, waiting: 0)) == .none)
+        #expect(machine.timePassed(to: 330, .init(sent: 100_000, waiting: 0)) == .none)
         #expect(machine.nextDeadline == nil)
+    }
+
+    @Test mutating func `a peer that takes a byte now and then is no reader`() {
+        _ = receiveWhole(head())
+        machine.wrote(.init(sent: 0, waiting: 100_000), at: 0)
+        let trickled = StallClock.minimumBytes - 1
+        #expect(machine.timePassed(to: 30, .init(sent: trickled, waiting: 100_000 - trickled)) == .stalled)
+    }
+
+    @Test mutating func `what was due and was taken counts, whatever waits since`() {
+        _ = receiveWhole(head())
+        machine.wrote(.init(sent: 0, waiting: 10), at: 0)
+        #expect(machine.timePassed(to: 30, .init(sent: 10, waiting: 10)) == .none)
+        #expect(machine.timePassed(to: 60, .init(sent: 19, waiting: 1)) == .stalled)
     }
 
     @Test mutating func `while answers pile up, nothing more is read or answered`() {

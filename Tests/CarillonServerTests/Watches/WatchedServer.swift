@@ -10,7 +10,8 @@ import NIOHTTP1
 /// A whole server in this process, with one app, and the ways to it that a device and a back end have.
 struct WatchedServer: Sendable {
     let core: Core
-    let address: String
+    let port: Int
+    var address: String { "http://127.0.0.1:\(port)" }
 
     struct Answer: Sendable {
         var status: Int
@@ -36,6 +37,7 @@ struct WatchedServer: Sendable {
     /// Serves while the closure runs. Back ends are at this machine, pings may be a second apart.
     static func run(
         _ directory: String = directory(), configure: (inout OutwardSettings) -> Void = { _ in },
+        settings change: (inout ServerSettings) -> Void = { _ in },
         _ body: @Sendable (WatchedServer) async throws -> Void
     ) async throws {
         var settings = ServerSettings(port: 0, dataDirectory: directory)
@@ -43,6 +45,7 @@ struct WatchedServer: Sendable {
         settings.outward.shortestPingSeconds = 1
         settings.outward.answerSeconds = 1
         configure(&settings.outward)
+        change(&settings)
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
@@ -53,7 +56,7 @@ struct WatchedServer: Sendable {
                 try await server.run()
             }
             for await running in running {
-                try await body(WatchedServer(core: running.core, address: "http://127.0.0.1:\(running.port)"))
+                try await body(WatchedServer(core: running.core, port: running.port))
                 break
             }
             group.cancelAll()

@@ -1,0 +1,101 @@
+import CarillonCore
+import CarillonWire
+import Foundation
+import GRDB
+import Testing
+
+@testable import CarillonSQLite
+
+/// A file of an earlier version is opened with everything in it.
+@Suite(.timeLimit(.minutes(2)))
+struct MigrationTests {
+    private let start = StoreFixture.start
+    private let key = IdempotencyClaim(
+        keyHash: [1, 2, 3], fingerprint: [4, 5, 6], validUntil: StoreFixture.start.adding(seconds: 86_400))
+
+    /// A file as the program of that version wrote it: one app, one device, one channel; one message waits, one was
+    /// acknowledged, and one was sent with a key.
+    private func makeFile(version: Int) throws -> String {
+        let directory = try TemporaryDirectory.make()
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try queue.write { db in
+            try Schema.bring(db, to: version)
+            #expect(try Int.fetchOne(db, sql: "PRAGMA user_version") == version)
+            let now = start.milliseconds
+            try db.execute(sql: "INSERT INTO app VALUES (1, 'com.example.app', \(now))")
+            try db.execute(
+                sql: "INSERT INTO device (serial, id, app, credential_hash, created_at) VALUES (1, ?, 1, ?, \(now))",
+                arguments: [Bytes16(high: 1, low: 1).data, Data(SecretHash(of: [1]).bytes)])
+            try db.execute(
+                sql: "INSERT INTO channel VALUES (1, 1, ?, 'news', NULL, \(now))",
+                arguments: [Bytes16(high: 7, low: 1).data])
+            for (position, outcome) in [(1, nil), (2, "acknowledged"), (3, nil)] as [(UInt64, String?)] {
+                try db.execute(
+                    sql: """
+                        INSERT INTO envelope (position, secret, device, app, channel, channel_id, kind, coding, body,
+                            accepted_at, expires_at, outcome, final_at, due_at)
+                        VALUES (?, ?, 1, 1, 1, ?, 0, 'identity', ?, \(now), ?, ?, ?, ?)
+                        """,
+                    arguments: [
+                        position, Bytes16(high: 5, low: position).data, Bytes16(high: 7, low: 1).data,
+                        outcome == nil ? Data("hello".utf8) : nil, now + 60_000, outcome, outcome.map { _ in now },
+                        now + 60_000,
+                    ])
+            }
+            try db.execute(
+                sql: """
+                    INSERT INTO idempotency (channel, key_hash, fingerprint, position, secret, accepted_at, expires_at,
+                        valid_until) VALUES (1, ?, ?, 3, ?, \(now), \(now + 60_000), \(now + 86_400_000))
+                    """,
+                arguments: [Data(key.keyHash), Data(key.fingerprint), Bytes16(high: 5, low: 3).data])
+        }
+        try queue.close()
+        return directory
+    }
+
+    @Test(arguments: 1..<Schema.version)
+    func `an earlier file keeps what waits, what is known of messages, and the keys that were used`(
+        version: Int
+    ) async throws {
+        let directory = try makeFile(version: version)
+        let store = try SQLiteStore(directory: directory)
+        let device = try #require(try await store.device(DeviceID(Bytes16(high: 1, low: 1))))
+        let waiting = try #require(
+            try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: start))
+        #expect(waiting.map(\.position) == [1, 3])
+        #expect(
+            waiting.first?.kind == .message(.init(body: Array("hello".utf8), coding: ContentCoding(.identity))))
+        let second = MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
+        #expect(try await store.record(of: second, at: start)?.settlement?.outcome == .acknowledged)
+        var again = waiting[0]
+        again.id = MessageID(position: 9, secret: Bytes16(high: 5, low: 9))
+        let repeated = try await store.commit([.append(again, AppendRules(idempotency: key))])
+        guard case .duplicate(let id, _, _, nil) = repeated[0] else {
+            Issue.record("the key is forgotten: \(repeated)")
+            return
+        }
+        #expect(id.position == 3)
+        let settle = InboxOperation.settle(
+            waiting[0].id, device: device.serial, Settlement(.acknowledged, at: start))
+        #expect(try await store.commit([settle]) == [.settled])
+        try store.close()
+        let reopened = try SQLiteStore(directory: directory)
+        #expect(try await reopened.waitingCount(device: device.serial, at: start) == 1)
+        try reopened.close()
+    }
+
+    @Test(arguments: 1..<Schema.version)
+    func `an earlier file takes a watch`(version: Int) async throws {
+        let directory = try makeFile(version: version)
+        let store = try SQLiteStore(directory: directory)
+        let wish = WatchWish(
+            channel: ChannelSerial(1), ping: nil, firstDueAt: nil,
+            disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
+            callbackID: "msg_1", renewsSecret: false)
+        #expect(try await store.putWatch(wish, at: start)?.isNew == true)
+        try store.close()
+        let again = try SQLiteStore(directory: directory)
+        #expect(try await again.watch(of: ChannelSerial(1)) != nil)
+        try again.close()
+    }
+}
