@@ -36,15 +36,18 @@ struct ServeCommand: AsyncParsableCommand {
         name: .customLong("outward-ca"),
         help: "A PEM file of certificates that back ends may be signed with, beside the system's.")
     var outwardCA: String?
+    @Option(
+        name: .customLong("allowed-origins"),
+        help: "Web pages that may send and receive from a browser: origins with commas between, or * for all.")
+    var allowedOrigins: String?
     @Option(help: "trace, debug, info, notice, warning or error. (default: info)") var log: String?
     @Option(help: "A JSON file with these options.") var config: String?
 
     func run() async throws {
         try await reportingFaults {
             let options = try await ServeOptions(flags: flags, file: config)
-            let settings = try options.settings()
             let logger = options.logger
-            OpenFiles.raiseLimit()
+            let settings = try options.settings(openFiles: OpenFiles.raiseLimit())
             let server = CarillonServer(settings: settings, logger: logger) { running in
                 logger.info(
                     "serving",
@@ -72,6 +75,7 @@ struct ServeCommand: AsyncParsableCommand {
         flags["log"] = log
         if dev { flags["dev"] = "true" }
         flags["outward-ca"] = outwardCA
+        flags["allowed-origins"] = allowedOrigins
         if allowPrivateAddresses { flags["allow-private-addresses"] = "true" }
         if anonymousDevices { flags["anonymous-devices"] = "true" }
         return flags

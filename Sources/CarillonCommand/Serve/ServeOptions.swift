@@ -19,6 +19,7 @@ struct ServeOptions {
         "outcomes-per-device", "idempotency-keys-per-device", "channel-rate", "device-rate", "app-rate",
         "registration-rate", "address-rate", "client-address-header", "anonymous-idle-seconds",
         "anonymous-unused-seconds",
+        "allowed-origins", "head-seconds", "body-seconds", "idle-seconds",
     ]
 
     init(flags: [String: String], file: String?) async throws {
@@ -55,7 +56,8 @@ struct ServeOptions {
         self.logger = logger
     }
 
-    func settings() throws -> ServerSettings {
+    /// - Parameter openFiles: How many the process may have.
+    func settings(openFiles: Int = .max) throws -> ServerSettings {
         guard let data = values["data"] else {
             throw CommandFault(.validationFailure, "say with --data DIR (or CARILLON_DATA) where to keep everything")
         }
@@ -90,7 +92,12 @@ struct ServeOptions {
         try number("anonymous-unused-seconds", &settings.anonymousUnusedSeconds)
         settings.clientAddress.header = values["client-address-header"]
         try setAllowances(&settings.allowances)
+        try number("head-seconds", &settings.requests.headSeconds)
+        try number("body-seconds", &settings.requests.bodySeconds)
+        try number("idle-seconds", &settings.requests.idleSeconds)
+        settings.allowedOrigins = try origins()
         try setOutward(&settings.outward)
+        try fit(&settings, to: openFiles)
         return settings
     }
 
@@ -113,6 +120,41 @@ struct ServeOptions {
                 .validationFailure, "\(name) must be PER_SECOND, PER_SECOND:AT_ONCE or off, not \"\(text)\"")
         }
         setting = Rate(perSecond: parts[0], burst: parts.count == 2 ? parts[1] : min(10 * parts[0], bounds.upperBound))
+    }
+
+    private func origins() throws -> AllowedOrigins {
+        do {
+            return try AllowedOrigins(listing: values["allowed-origins"] ?? "")
+        } catch {
+            throw CommandFault(
+                .validationFailure,
+                "allowed-origins lists origins such as https://app.example.com, with commas between, or *; not "
+                    + "\"\(error.text.prefix(60))\"")
+        }
+    }
+
+    /// More connections than the system allows files for would only be found out in the middle of the night.
+    private func fit(_ settings: inout ServerSettings, to openFiles: Int) throws {
+        let budget = OpenFileBudget(files: openFiles, calls: settings.outward.pace.underWay)
+        let fit = budget.fit(
+            sockets: .init(settings.maximumSockets, isAsked: values["max-sockets"] != nil),
+            connections: .init(settings.maximumConnections, isAsked: values["max-connections"] != nil))
+        switch fit {
+        case .fits:
+            break
+        case .tooMany(let room):
+            throw CommandFault(
+                .validationFailure,
+                "max-sockets \(settings.maximumSockets) and max-connections \(settings.maximumConnections) are more than "
+                    + "the system lets this process open: \(openFiles) files, which leaves \(room) for both. Raise the "
+                    + "limit (ulimit -n, or LimitNOFILE of systemd), or set lower numbers.")
+        case .lowered(let sockets, let connections):
+            settings.maximumSockets = sockets
+            settings.maximumConnections = connections
+            logger.warning(
+                "fewer connections than by default, as the system allows few open files",
+                metadata: ["files": "\(openFiles)", "max-sockets": "\(sockets)", "max-connections": "\(connections)"])
+        }
     }
 
     private func setOutward(_ outward: inout OutwardSettings) throws {

@@ -39,7 +39,7 @@ package struct PublishHeaders: Sendable {
 
     /// RFC 8030 section 5.2: digits only; what overflows counts as 2^31.
     private func ttlSeconds() throws(Refusal) -> Int64 {
-        guard let ttl else {
+        guard let ttl = ttl.map(Self.once) else {
             throw Refusal(
                 .ttlMissing, "Say in \"TTL\" how many seconds the message may wait for the device; 0 is now or never.")
         }
@@ -82,13 +82,13 @@ package struct PublishHeaders: Sendable {
     }
 
     private func coding(bodyIsEmpty: Bool) throws(Refusal) -> ContentCoding? {
-        guard let contentEncoding else {
+        guard let contentEncoding = contentEncoding.map(Self.once)?.lowercased() else {
             if bodyIsEmpty { return nil }
             throw Refusal(
                 .encodingMissing,
                 "Label the body with \"Content-Encoding\": aes128gcm or aesgcm when encrypted, identity when not.")
         }
-        guard let name = ContentCoding.Name(rawValue: contentEncoding.lowercased()) else {
+        guard let name = ContentCoding.Name(rawValue: contentEncoding) else {
             let known = ContentCoding.Name.allCases.map(\.rawValue).joined(separator: ", ")
             throw Refusal(.encodingUnsupported, "Content-Encoding must be one of \(known).")
         }
@@ -109,30 +109,63 @@ package struct PublishHeaders: Sendable {
             if bodyIsEmpty { return nil }
             return ContentCoding(
                 .aesgcm,
-                encryption: try normalized(
-                    encryption, header: "Encryption", required: "salt", allowed: ["salt", "rs", "keyid"]),
-                cryptoKey: try normalized(cryptoKey, header: "Crypto-Key", required: "dh", allowed: ["dh", "keyid"]))
+                encryption: try normalized(encryption, header: "Encryption", required: "salt", number: "rs"),
+                cryptoKey: try normalized(cryptoKey, header: "Crypto-Key", required: "dh", number: nil))
         }
     }
 
-    /// The header without quotes, padding, and what is not the receiver's business: Firefox does not decrypt with
-    /// padded values, and the VAPID key must not reach the device.
+    /// What some gateways send twice counts once, when it is the same both times.
+    private static func once(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: ",")) else { return text }
+        let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+            .map { $0.trimmingSpace.lowercased() }
+        guard let first = parts.first, parts.allSatisfy({ $0 == first }) else { return text }
+        return first
+    }
+
+    /// The groups of parameters that hold the one that is required, without quotes, padding, and what is not the
+    /// receiver's business: Firefox does not decrypt with padded values, and the VAPID key must not reach the device.
     private func normalized(
-        _ text: String?, header: String, required: String, allowed: Set<String>
+        _ text: String?, header: String, required: String, number: String?
     ) throws(Refusal) -> String {
-        let parameters = HeaderParameters(text ?? "")
-        guard let value = parameters[required], let bytes = Base64URL.decode(value), !bytes.isEmpty else {
+        var groups: [String] = []
+        for group in HeaderParameters(text ?? "").groups {
+            guard let value = group[parameter: required] else { continue }
+            var parts: [String] = []
+            if let keyID = group[parameter: "keyid"] { parts.append("keyid=\(try opaque(keyID, header: header))") }
+            guard let bytes = Base64URL.decode(value), !bytes.isEmpty, bytes.count <= Self.longestParameterBytes else {
+                throw Refusal(.encryptionHeadersInvalid, "The value of \(required) in \"\(header)\" is not base64url.")
+            }
+            parts.append("\(required)=\(Base64URL.encode(bytes))")
+            if let number, let text = group[parameter: number] {
+                guard (1...10).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+                    throw Refusal(.encryptionHeadersInvalid, "The value of \(number) in \"\(header)\" is not a number.")
+                }
+                parts.append("\(number)=\(text)")
+            }
+            groups.append(parts.joined(separator: ";"))
+        }
+        guard !groups.isEmpty else {
             throw Refusal(.encryptionHeadersInvalid, "aesgcm needs \"\(header): \(required)=<base64url>\".")
         }
-        var parts: [String] = []
-        for (name, value) in parameters.pairs where allowed.contains(name) {
-            let bare = String(value.reversed().drop { $0 == "=" }.reversed())
-            guard !bare.isEmpty, bare.utf8.count <= 256,
-                bare.utf8.allSatisfy({ Self.isURLSafeBase64($0) || $0 == 0x2B || $0 == 0x2F })
-            else { throw Refusal(.encryptionHeadersInvalid, "The value of \(name) in \"\(header)\" is not base64url.") }
-            parts.append("\(name)=\(bare)")
+        return groups.joined(separator: ",")
+    }
+
+    private static let longestParameterBytes = 192
+
+    /// A `keyid` names a key to those who know it; it is any text. It keeps its quotes when it would be misread without.
+    private func opaque(_ text: String, header: String) throws(Refusal) -> String {
+        guard text.utf8.count <= 256, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw Refusal(
+                .encryptionHeadersInvalid, "The keyid in \"\(header)\" must be at most 256 printable ASCII characters.")
         }
-        return parts.joined(separator: ";")
+        if !text.isEmpty, !text.utf8.contains(where: { ";,\"\\ =".utf8.contains($0) }) { return text }
+        var quoted = "\""
+        for character in text {
+            if character == "\"" || character == "\\" { quoted.append("\\") }
+            quoted.append(character)
+        }
+        return quoted + "\""
     }
 
     private static func isURLSafeBase64(_ byte: UInt8) -> Bool {
@@ -144,5 +177,14 @@ package struct PublishHeaders: Sendable {
         default:
             false
         }
+    }
+}
+
+extension Substring {
+    fileprivate var trimmingSpace: Substring {
+        var rest = self
+        while rest.first == " " || rest.first == "\t" { rest.removeFirst() }
+        while rest.last == " " || rest.last == "\t" { rest.removeLast() }
+        return rest
     }
 }

@@ -140,6 +140,10 @@ package struct SessionMachine: Sendable {
             return [.close(.protocolError, "hello_repeated: a connection says hello once")]
         case .ping:
             return [.send(.pong)]
+        case .unknown(let type):
+            // Mozilla's clients may know more than this server; a Carillon client says which version it speaks.
+            guard open.isCarillon else { return [] }
+            return [.close(.protocolError, "frame_unknown: no messageType \"\(type)\" exists")]
         case .broadcastSubscribe(let ids):
             return [.send(.unknownBroadcasts(ids))]
         case .register, .unregister:

@@ -49,9 +49,10 @@ package struct VapidCredentials: Equatable, Sendable {
         self.key = bytes
     }
 
-    /// How far beyond 24 hours `exp` may lie, and how long ago it may have passed: senders' clocks differ, and common
-    /// libraries ask for exactly 24 hours.
-    package static let leewaySeconds: Int64 = 300
+    /// How long ago `exp` may have passed: as long as clocks that somebody looks after may differ.
+    package static let expiredLeewaySeconds: Int64 = 30
+    /// How far beyond 24 hours `exp` may lie: common libraries ask for exactly 24 hours, by clocks that are fast.
+    package static let aheadLeewaySeconds: Int64 = 300
 
     /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2).
     package func verify(audience: String, at now: Timestamp) throws(Refusal) {
@@ -67,11 +68,15 @@ package struct VapidCredentials: Equatable, Sendable {
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature),
             publicKey.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8))
         else { throw Refusal(.vapidInvalid, "The VAPID token's signature does not fit its key.") }
-        guard claims.exp > Double(now.seconds - Self.leewaySeconds) else {
-            throw Refusal(.vapidInvalid, "The VAPID token has expired (exp is in the past).")
+        guard claims.exp > Double(now.seconds - Self.expiredLeewaySeconds) else {
+            throw Refusal(
+                .vapidInvalid,
+                "The VAPID token has expired: exp lies more than \(Self.expiredLeewaySeconds) seconds in the past.")
         }
-        guard claims.exp <= Double(now.seconds + 86_400 + Self.leewaySeconds) else {
-            throw Refusal(.vapidInvalid, "The VAPID token's exp is more than 24 hours ahead.")
+        guard claims.exp <= Double(now.seconds + 86_400 + Self.aheadLeewaySeconds) else {
+            throw Refusal(
+                .vapidInvalid,
+                "The VAPID token's exp is more than 24 hours and \(Self.aheadLeewaySeconds) seconds ahead.")
         }
         guard claims.aud.values.contains(where: { Self.isSameOrigin($0, audience) }) else {
             throw Refusal(.vapidInvalid, "The VAPID token's aud must be \(audience), the origin of the endpoint.")

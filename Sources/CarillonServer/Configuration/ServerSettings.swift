@@ -25,7 +25,10 @@ package struct ServerSettings: Sendable {
 
     /// How many connections may be open for HTTP at once; one more is answered with 503. A socket is not among them.
     package var maximumConnections: Int
-    var requests: RequestMachine.Settings
+    /// How long a peer may take for what.
+    package var requests = RequestMachine.Settings()
+    /// The pages of other origins that may use the server.
+    package var allowedOrigins = AllowedOrigins.none
 
     package var store: SQLiteStore.Settings
     package var sweepSeconds: Int
@@ -53,7 +56,6 @@ package struct ServerSettings: Sendable {
         keepAliveAnswerSeconds = 10
         window = EnvelopeWindow.Limits()
         maximumConnections = 20_000
-        requests = RequestMachine.Settings(headSeconds: 10, bodySeconds: 30, idleSeconds: 75, stallSeconds: 30)
         store = SQLiteStore.Settings()
         sweepSeconds = 1
         allowances = Allowances.Settings()

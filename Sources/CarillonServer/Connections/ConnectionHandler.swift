@@ -19,6 +19,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         let clientAddress: ClientAddress
         let population: Population
         let settings: RequestMachine.Settings
+        let sharing: CrossOriginSharing
     }
 
     private let shared: Shared
@@ -33,13 +34,19 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     /// Bytes of answers that were written, without their heads.
     private var written = 0
     private var isPatient = false
+    /// What a page of another origin may see of the answer.
+    private var terms: CrossOriginSharing.Terms?
+    private let counter: InboundByteCounter
     var place: ConnectionWheel.Place?
 
-    init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop) {
+    /// - Parameter counter: Is in front of the parser.
+    init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop, counter: InboundByteCounter) {
         self.shared = shared
         self.loop = loop
         self.eventLoop = eventLoop
-        machine = RequestMachine(settings: shared.settings, at: loop.wheel.value.now)
+        self.counter = counter
+        machine = RequestMachine(
+            settings: shared.settings, origins: shared.sharing.origins, at: loop.wheel.value.now)
         shared.population.opened()
     }
 
@@ -77,7 +84,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        machine.readCompleted(at: now)
+        perform(machine.readCompleted(at: now, bytes: counter.take()))
         settle()
     }
 
@@ -162,6 +169,8 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     }
 
     private func ask(_ request: RequestMachine.Request) {
+        terms = shared.sharing.terms(for: request.head)
+        if let preflight = shared.sharing.preflight(request.head) { return answer(preflight) }
         if request.head.method == .POST, let token = PublishDoor.token(of: request.head.uri) {
             shared.publishDoor.publish(request, to: token, on: loop.executor) { answer in
                 self.onLoop { $0.answer(answer) }
@@ -169,7 +178,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
             return
         }
         guard let channel = context?.channel else { return }
-        isPatient = request.head.method == .GET
+        isPatient = request.head.method == .GET || request.head.method == .HEAD
         // Ends with the answer; `leave()` cancels it when the connection goes first.
         task = Task(executorPreference: loop.executor) { [shared] in
             await shared.routes.answer(request, on: channel, to: self)
@@ -195,19 +204,24 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     private func write(_ answer: Answer, connection: String?) {
         guard let context else { return }
         var head = HTTPResponseHead(version: machine.version, status: answer.status, headers: answer.headers)
-        if answer.status != .noContent, !head.headers.contains(name: "content-length") {
-            head.headers.add(name: "content-length", value: String(answer.body.readableBytes))
+        if answer.status != .noContent, let length = answer.length, !head.headers.contains(name: "content-length") {
+            head.headers.add(name: "content-length", value: String(length))
         }
         finish(&head, connection)
         context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
-        written += answer.body.readableBytes
-        if answer.body.readableBytes > 0 {
+        if answer.body.readableBytes > 0, !machine.isHead {
+            written += answer.body.readableBytes
             context.write(Self.wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: nil)
         }
     }
 
+    /// The end of an answer. One to HEAD has ended with its head: an end in chunks would be taken for the next answer.
+    private var answerEnd: HTTPServerResponsePart { machine.isHead ? .body(.byteBuffer(ByteBuffer())) : .end(nil) }
+
     private func finish(_ head: inout HTTPResponseHead, _ connection: String?) {
         if let connection { head.headers.replaceOrAdd(name: "connection", value: connection) }
+        if let terms { head.headers.add(terms) }
+        terms = nil
         head.headers.add(name: "date", value: loop.date.value.text)
     }
 
@@ -216,16 +230,16 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         guard let context else { return }
         switch end {
         case .open:
-            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
+            context.writeAndFlush(Self.wrapOutboundOut(answerEnd), promise: nil)
             machine.wrote(progress, at: now)
             takeHeld()
         case .flushed:
             let isOut = eventLoop.makePromise(of: Void.self)
-            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: isOut)
+            context.writeAndFlush(Self.wrapOutboundOut(answerEnd), promise: isOut)
             isOut.futureResult.assumeIsolated().whenComplete { _ in self.context?.close(promise: nil) }
             machine.wrote(progress, at: now)
         case .lingering:
-            context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
+            context.writeAndFlush(Self.wrapOutboundOut(answerEnd), promise: nil)
             context.close(mode: .output, promise: nil)
             machine.wrote(progress, at: now)
         }
@@ -256,6 +270,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
             try pipeline.addHandler(socket)
             let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            pipeline.removeHandler(counter, promise: nil)
             pipeline.removeHandler(encoder, promise: nil)
             pipeline.removeHandler(self, promise: nil)
             // The last to go, as it passes on what came behind the handshake.

@@ -10,16 +10,23 @@ protocol WheelMember: AnyObject {
 
 /// The clock of all connections of one event loop: one timer, and a slot for each second.
 ///
-/// A connection that is heard from does not move; when its slot comes up, it says when it is due next.
+/// A connection that is heard from does not move; when its slot comes up, it says when it is due next. Nobody is called
+/// early: what happens within a second counts as having happened at its end, so that a member is called after its time,
+/// and less than a second after it. A time that is longer than the wheel goes around it more than once.
 final class ConnectionWheel {
     struct Place {
-        var slot: Int32
+        /// The second in which the member is due.
+        var due: Int32
         var index: Int32
     }
 
+    /// A year; with it a place lasts for decades of uptime.
+    private static let longestSeconds = 31_536_000
+
     private var slots: [[any WheelMember]]
-    /// Seconds since the wheel was started.
-    private(set) var now = 0
+    private var turns = 0
+    /// The second that what happens now is dated with: the end of the one that runs.
+    var now: Int { turns + 1 }
 
     init(slots: Int) { self.slots = Array(repeating: [], count: max(2, slots)) }
 
@@ -28,30 +35,45 @@ final class ConnectionWheel {
         eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in wheel.value.turn() }
     }
 
-    func insert(_ member: any WheelMember, afterSeconds seconds: Int) {
-        let slot = (now + min(max(1, seconds), slots.count - 1)) % slots.count
-        member.place = Place(slot: Int32(slot), index: Int32(slots[slot].count))
+    /// Calls the member when that many seconds have passed, one at least.
+    func insert(_ member: any WheelMember, afterSeconds seconds: Int) { insert(member, seconds, after: now) }
+
+    private func insert(_ member: any WheelMember, _ seconds: Int, after second: Int) {
+        insert(member, at: second + min(max(1, seconds), Self.longestSeconds))
+    }
+
+    private func insert(_ member: any WheelMember, at second: Int) {
+        let slot = second % slots.count
+        member.place = Place(due: Int32(second), index: Int32(slots[slot].count))
         slots[slot].append(member)
     }
 
     func remove(_ member: any WheelMember) {
         guard let place = member.place else { return }
         member.place = nil
-        let slot = Int(place.slot)
+        let slot = Int(place.due) % slots.count
         let last = slots[slot].removeLast()
         guard last !== member else { return }
         slots[slot][Int(place.index)] = last
-        last.place = place
+        last.place?.index = place.index
     }
 
     func turn() {
-        now += 1
-        let slot = now % slots.count
-        let due = slots[slot]
+        turns += 1
+        let slot = turns % slots.count
+        let members = slots[slot]
         slots[slot] = []
-        for member in due { member.place = nil }
+        var due: [any WheelMember] = []
+        for member in members {
+            if let place = member.place, place.due > turns {
+                insert(member, at: Int(place.due))
+            } else {
+                member.place = nil
+                due.append(member)
+            }
+        }
         for member in due {
-            if let seconds = member.wheelTurned(at: now) { insert(member, afterSeconds: seconds) }
+            if let seconds = member.wheelTurned(at: turns) { insert(member, seconds, after: turns) }
         }
     }
 }

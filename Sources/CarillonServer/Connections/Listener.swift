@@ -13,6 +13,7 @@ struct Listener: Service {
     let connections: ConnectionHandler.Shared
     let loops: [ObjectIdentifier: LoopContext]
     let readiness: Readiness
+    let logger: Logger
     let onListening: @Sendable (any NIOCore.Channel) async -> Void
 
     func run() async throws {
@@ -23,7 +24,9 @@ struct Listener: Service {
             .serverChannelOption(.tcpOption(Self.unsentLimit), value: ConnectionLimits.unsentBytes)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(AcceptPause(logger: logger))
+                    try pipeline.addHandler(quiescing.makeServerChannelHandler(channel: channel))
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -65,11 +68,13 @@ struct Listener: Service {
             limits.maxHeaderListSize = ConnectionLimits.headBytes
             limits.maxHeaderFieldSize = ConnectionLimits.headBytes
             limits.maxHeaderFieldCount = ConnectionLimits.headFields
+            let counter = InboundByteCounter()
             try channel.pipeline.syncOperations.addHandlers([
+                counter,
                 HTTPResponseEncoder(),
                 ByteToMessageHandler(
                     HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)),
-                ConnectionHandler(shared: connections, loop: loop, eventLoop: channel.eventLoop),
+                ConnectionHandler(shared: connections, loop: loop, eventLoop: channel.eventLoop, counter: counter),
             ])
             // One that came too late was not told that the server stops, and would not be waited for.
             if !readiness.isReady { channel.close(promise: nil) }

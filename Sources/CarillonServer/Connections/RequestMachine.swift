@@ -13,7 +13,7 @@ import NIOHTTP1
 ///   answer, to *awaiting* or to *closing*.
 /// - *closing*: the last answer was given. Nothing that comes is looked at; the connection closes when the peer has
 ///   had the time to read.
-struct RequestMachine {
+package struct RequestMachine {
     struct Request: Equatable {
         var head: HTTPRequestHead
         var body: Body
@@ -57,12 +57,17 @@ struct RequestMachine {
         case lingering
     }
 
-    struct Settings {
-        var headSeconds: Int
-        var bodySeconds: Int
-        var idleSeconds: Int
+    package struct Settings: Sendable {
+        /// How long a head may take, from the first byte of it.
+        package var headSeconds = 10
+        /// How long a body may take, from the end of its head.
+        package var bodySeconds = 30
+        /// How long a connection may wait for its next request.
+        package var idleSeconds = 75
         /// How long a peer may take less than ``StallClock/minimumBytes`` of what waits for it.
-        var stallSeconds: Int
+        package var stallSeconds = 30
+
+        package init() {}
     }
 
     private enum State {
@@ -75,11 +80,16 @@ struct RequestMachine {
     private static let stoppingSeconds = 2
 
     private let settings: Settings
+    private let origins: AllowedOrigins
     private var state = State.awaiting
     private var held: [HTTPServerRequestPart] = []
     private var heldTaken = 0
     /// What the peer understands of the answer.
     private(set) var version = HTTPVersion.http1_1
+    /// Whether the answer to the last request is a head alone.
+    private(set) var isHead = false
+    /// What came of the present request without bringing it to its end, in bytes.
+    private var unfinishedBytes = 0
     private var closesAfterAnswer = false
     private var isStopping = false
     /// Something of the head came, as is expected of a new connection; or, while reading, the time for the body runs.
@@ -91,8 +101,9 @@ struct RequestMachine {
     private var isWritable = true
     private var ending: Ending?
 
-    init(settings: Settings, at second: Int) {
+    init(settings: Settings, origins: AllowedOrigins = .none, at second: Int) {
         self.settings = settings
+        self.origins = origins
         deadline = second + settings.headSeconds
     }
 
@@ -120,7 +131,7 @@ struct RequestMachine {
         case .awaiting:
             // Nothing but a head begins a request; the parser sees to it.
             guard case .head(var head) = part else { return .none }
-            head.takeOriginForm()
+            head.normalise()
             return received(head, admitsSocket)
         case .reading(let head, var body, let limit):
             switch part {
@@ -133,12 +144,16 @@ struct RequestMachine {
                 state = .reading(head, body, limit: limit)
                 return .none
             case .end:
-                if head.isSocketHandshake, admitsSocket() {
+                switch SocketHandshake.read(head, from: origins) {
+                case .accepted where admitsSocket():
                     state = .closing
                     deadline = nil
                     return .upgrade(head)
+                case .refused(let refusal):
+                    return refuse(refusal)
+                case .accepted, .otherRequest:
+                    return answer(head, .whole(body))
                 }
-                return answer(head, .whole(body))
             }
         }
     }
@@ -146,7 +161,8 @@ struct RequestMachine {
     private mutating func received(_ head: HTTPRequestHead, _ admitsSocket: () -> Bool) -> Action {
         hasBegun = false
         deadline = nil
-        let codings = head.headers[canonicalForm: "transfer-encoding"]
+        isHead = head.method == .HEAD
+        let codings = head.headers["transfer-encoding"]
         guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
         }
@@ -183,15 +199,46 @@ struct RequestMachine {
     }
 
     /// All that was there to be read has been.
-    mutating func readCompleted(at second: Int) {
+    ///
+    /// - Parameter bytes: How much it was. The parser passes over chunk extensions and the white space between requests
+    ///   without a word, so that they are bounded here.
+    mutating func readCompleted(at second: Int, bytes: Int) -> Action {
         let parts = partsOfThisRead
         partsOfThisRead = 0
+        switch state {
+        case .closing:
+            return .none
+        case .reading where hasBegun:
+            unfinishedBytes += bytes
+        default:
+            unfinishedBytes = parts == 0 ? unfinishedBytes + bytes : 0
+        }
+        guard unfinishedBytes <= unfinishedLimit else { return foundTooMuch() }
         switch state {
         case .awaiting where parts == 0 && !hasBegun:
             hasBegun = true
             deadline = min(deadline ?? .max, second + settings.headSeconds)
         default:
             awaitBody(at: second)
+        }
+        return .none
+    }
+
+    /// A body may come in chunks of a few bytes, each with a line of its own, behind what the head of a request may be.
+    private var unfinishedLimit: Int {
+        guard case .reading(_, _, let limit) = state else { return 2 * ConnectionLimits.headBytes }
+        return ConnectionLimits.headBytes + ConnectionLimits.bytesOnWirePerByte * limit
+    }
+
+    private mutating func foundTooMuch() -> Action {
+        switch state {
+        case .reading:
+            return refuse(Refusal(.bodyTooLarge, "The body is within its limit, and its chunks have too much around it."))
+        case .awaiting:
+            return refuse(.headTooLarge)
+        case .answering, .closing:
+            closesAfterAnswer = true
+            return .none
         }
     }
 
@@ -328,8 +375,7 @@ struct RequestMachine {
     mutating func received(_ fault: any Error, at second: Int) -> Action {
         switch fault {
         case HTTPParserError.headerOverflow:
-            ending = .broke(
-                Refusal(.headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all."))
+            ending = .broke(.headTooLarge)
         case HTTPParserError.invalidEOFState:
             return inputEnded(at: second)
         case is HTTPParserError:
@@ -358,27 +404,13 @@ struct RequestMachine {
 enum ConnectionLimits {
     static let headBytes = 16_384
     static let headFields = 100
+    /// How many bytes each byte of a body may take on the wire.
+    static let bytesOnWirePerByte = 8
     /// What the kernel may hold of what was written and not sent.
     static let unsentBytes = 32_768
 }
 
-extension HTTPRequestHead {
-    /// A request may name its target whole, as to a proxy (RFC 9112 section 3.2.2).
-    fileprivate mutating func takeOriginForm() {
-        guard uri.utf8.first != UInt8(ascii: "/"), let scheme = uri.firstRange(of: "://") else { return }
-        let rest = uri[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
-        uri = rest.hasPrefix("/") ? String(rest) : "/\(rest)"
-    }
-
-    /// Whether this is a WebSocket handshake that the server takes (RFC 6455 section 4.2.1).
-    fileprivate var isSocketHandshake: Bool {
-        method == .GET && headers.contains(name: "upgrade") && uri.prefix { $0 != "?" } == "/" && version == .http1_1
-            && headers[canonicalForm: "upgrade"].contains { $0.lowercased() == "websocket" }
-            && headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
-            && headers["sec-websocket-version"] == ["13"]
-            && headers["sec-websocket-key"].count == 1
-            && Base64URL.decode(headers["sec-websocket-key"][0])?.count == 16
-            && !headers.contains(name: "transfer-encoding")
-            && (headers.first(name: "content-length") ?? "0") == "0"
-    }
+extension Refusal {
+    fileprivate static let headTooLarge = Refusal(
+        .headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all.")
 }

@@ -16,7 +16,9 @@ struct RouteCall: Sendable {
     ) async {
         let response: Response
         do {
-            let head = try HTTPRequest(request.head, secure: false, splitCookie: false)
+            var head = try HTTPRequest(request.head, secure: false, splitCookie: false)
+            // The routes know of GET alone: what they answer is not asked for its body (RFC 9110 section 9.3.2).
+            if head.method == .head { head.method = .get }
             let context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             response = try await responder.respond(
                 to: Request(head: head, body: RequestBody(request.body)), context: context)
@@ -30,7 +32,9 @@ struct RouteCall: Sendable {
         let head = HTTPResponseHead(response.head)
         do {
             if !hasBody {
-                connection.answered(Answer(status: head.status, headers: head.headers))
+                var answer = Answer(status: head.status, headers: head.headers)
+                answer.length = response.body.contentLength
+                connection.answered(answer)
             } else if response.body.contentLength != nil {
                 let collected = Collected()
                 try await response.body.write(WholeBody(collected: collected))

@@ -1,3 +1,4 @@
+import CarillonWire
 import Crypto
 import NIOHTTP1
 
@@ -7,8 +8,36 @@ import NIOHTTP1
     import Foundation
 #endif
 
-/// The server's side of the opening handshake (RFC 6455 section 4.2.2).
+/// The server's side of the opening handshake (RFC 6455 section 4.2).
 enum SocketHandshake {
+    enum Reading: Equatable {
+        case accepted
+        case refused(Refusal)
+        /// It is none that the server takes; the routes say what would be.
+        case otherRequest
+    }
+
+    static func read(_ head: HTTPRequestHead, from origins: AllowedOrigins) -> Reading {
+        let headers = head.headers
+        guard head.method == .GET, headers.contains(name: "upgrade"), head.uri.prefix(while: { $0 != "?" }) == "/",
+            head.version == .http1_1,
+            headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" }),
+            headers[canonicalForm: "connection"].contains(where: { $0.lowercased() == "upgrade" }),
+            headers["sec-websocket-version"] == ["13"],
+            !headers.contains(name: "transfer-encoding"), headers.first(name: "content-length") ?? "0" == "0"
+        else { return .otherRequest }
+        let keys = headers["sec-websocket-key"]
+        guard keys.count == 1, keys[0].utf8.count == 24, Base64URL.decode(keys[0])?.count == 16 else {
+            return .refused(Refusal(.requestInvalid, "A Sec-WebSocket-Key is 16 bytes in base64, and comes once."))
+        }
+        guard origins.admitSocket(of: headers["origin"]) else {
+            return .refused(
+                Refusal(
+                    .originForbidden, "Pages of this origin may not connect; the operator can allow it (allowed-origins)."))
+        }
+        return .accepted
+    }
+
     static func answer(to head: HTTPRequestHead) -> HTTPResponseHead {
         let key = head.headers.first(name: "sec-websocket-key") ?? ""
         var headers: HTTPHeaders = [

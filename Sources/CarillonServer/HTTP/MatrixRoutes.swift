@@ -2,12 +2,6 @@ import CarillonCore
 import CarillonWire
 import Hummingbird
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// The Matrix push gateway that UnifiedPush describes, for endpoints of this server only: it calls nobody else.
 struct MatrixRoutes: Sendable {
     let core: Core
@@ -24,36 +18,23 @@ struct MatrixRoutes: Sendable {
         Response(status: .ok, text: Array(#"{"unifiedpush":{"gateway":"matrix"}}"#.utf8), type: "application/json")
     }
 
-    /// The notification goes as it came to each of its devices' endpoints; those that are dead, or not ours, are
-    /// answered as rejected.
+    /// Each device's endpoint gets the notification as it came, with the device's own entry; those that are dead, or not
+    /// ours, are answered as rejected.
     @Sendable private func notify(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let body = try await request.bytes(upTo: Limits.messageBodyBytes)
-        guard let notification = try? JSONDecoder().decode(Notification.self, from: Data(body)).notification,
-            notification.devices.count <= 100
-        else {
-            throw Refusal(.jsonInvalid, "A Matrix notification has notification.devices[].pushkey, at most 100 of them.")
-        }
+        let notification = try MatrixNotification(parsing: try await request.bytes(upTo: Limits.messageBodyBytes))
         var rejected: [String] = []
-        for device in notification.devices where try await !deliver(body, to: device.pushkey) {
-            rejected.append(device.pushkey)
-        }
+        for device in notification.devices where try await !deliver(device) { rejected.append(device.pushkey) }
         return Response(status: .ok, json: ["rejected": rejected])
     }
 
-    private func deliver(_ body: [UInt8], to pushkey: String) async throws -> Bool {
-        guard let token = addresses.token(ofEndpoint: pushkey) else { return false }
-        let message = PublishRequest(body: body, coding: ContentCoding(.identity), ttl: Self.ttlSeconds)
+    private func deliver(_ device: MatrixNotification.Device) async throws -> Bool {
+        guard let token = addresses.token(ofEndpoint: device.pushkey) else { return false }
+        let message = PublishRequest(body: device.body, coding: ContentCoding(.identity), ttl: Self.ttlSeconds)
         do {
             _ = try await core.publisher.publish(message, to: try await core.publisher.channel(of: token))
             return true
         } catch let refusal as Refusal where !refusal.code.isRetryable {
             return false
         }
-    }
-
-    private struct Notification: Decodable {
-        struct Content: Decodable { var devices: [Device] }
-        struct Device: Decodable { var pushkey: String }
-        var notification: Content
     }
 }

@@ -13,12 +13,11 @@ struct PublishDoor: Sendable {
     let addresses: Addresses
     let logger: Logger
 
-    /// The last part of an endpoint; nil for any other address.
+    /// The last part of an endpoint, of a normalised target; nil for any other address.
     static func token(of uri: String) -> Substring? {
         guard uri.utf8.starts(with: "/push/".utf8) else { return nil }
         var token = uri.dropFirst(6)
         if let query = token.utf8.firstIndex(of: UInt8(ascii: "?")) { token = token[..<query] }
-        if token.utf8.last == UInt8(ascii: "/") { token = token.dropLast() }
         return token.isEmpty || token.utf8.contains(UInt8(ascii: "/")) ? nil : token
     }
 

@@ -23,7 +23,7 @@ final class Routes {
     func answeredElsewhere(_ method: HTTPRequest.Method, _ path: RouterPath) { elsewhere.append((method, path)) }
 
     func router() -> Router<RouteContext> {
-        let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
+        let router = Router(context: RouteContext.self)
         router.add(middleware: ProblemMiddleware(addresses: addresses))
         for route in routes { router.on(route.path, method: route.method, use: route.handler) }
         return router

@@ -67,8 +67,9 @@ package struct CarillonServer: Service {
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
                 population: Population(limit: settings.maximumConnections, label: "carillon_http_connections"),
-                settings: settings.requests),
-            loops: loops, readiness: readiness
+                settings: settings.requests,
+                sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.origin))),
+            loops: loops, readiness: readiness, logger: logger
         ) { [onRunning, settings] channel in
             await onRunning(
                 Running(core: core, addresses: addresses, port: channel.localAddress?.port ?? settings.port))

@@ -85,6 +85,18 @@ struct FrameHeader {
     }
 }
 
+extension CloseCode {
+    /// The payload of a close frame: the code, and as many whole characters of the reason as fit (RFC 6455 section 5.5).
+    func payload(_ reason: String) -> [UInt8] {
+        var payload = [UInt8(rawValue >> 8), UInt8(rawValue & 0xFF)]
+        for scalar in reason.unicodeScalars {
+            guard payload.count + scalar.utf8.count <= 125 else { break }
+            payload.append(contentsOf: scalar.utf8)
+        }
+        return payload
+    }
+}
+
 extension ByteBuffer {
     /// RFC 6455 section 5.3.
     mutating func unmask(_ mask: UInt32) {

@@ -232,7 +232,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         closes[code]?.increment()
         leave()
         guard code != .outputStalled else { return context.close(promise: nil) }
-        write(.close, code.rawValue.bigEndianBytes + reason.utf8.prefix(123))
+        write(.close, code.payload(reason))
         context.flush()
         // The peer reads to the end of the stream, and answers with its own close; one that does not is not waited for.
         context.channel.setOption(.autoRead, value: true).whenFailure { _ in }

@@ -38,6 +38,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case requestTimeout = "request_timeout"
     case headersTooLarge = "headers_too_large"
     case upgradeRequired = "upgrade_required"
+    case originForbidden = "origin_forbidden"
 
     // Who is asking.
     case credentialMissing = "credential_missing"
@@ -66,7 +67,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid: 401
-        case .vapidInvalid, .roleForbidden, .watchAddressForbidden: 403
+        case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden: 403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
             .watchUnknown:
             404
@@ -120,6 +121,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .requestTimeout: "The request came too slowly"
         case .headersTooLarge: "The head of the request is too large"
         case .upgradeRequired: "This address speaks WebSocket"
+        case .originForbidden: "Pages of this origin may not connect"
         case .credentialMissing: "A bearer secret is missing"
         case .credentialInvalid: "The bearer secret is not valid"
         case .roleForbidden: "The key's role does not allow this"

@@ -8,6 +8,8 @@ package enum ClientFrame: Equatable, Sendable {
     case nack(version: String, code: Int?)
     case broadcastSubscribe(ids: [String])
     case ping
+    /// A type that this server does not know.
+    case unknown(type: String)
 
     package struct Hello: Equatable, Sendable {
         package var uaid: String?
@@ -51,14 +53,12 @@ extension ClientFrame {
     /// Why a text is no frame.
     package enum Fault: Error, Equatable {
         case notJSON
-        case unknownType(String)
         case badMember(String)
 
         /// Short enough for the reason of a close frame (RFC 6455 section 5.5: 123 bytes).
         package var reason: String {
             switch self {
             case .notJSON: "frame_not_json: a frame is one JSON object"
-            case .unknownType(let type): "frame_unknown: no messageType \"\(type.prefix(40))\" exists"
             case .badMember(let name): "frame_invalid: the member \"\(name.prefix(40))\" is missing or of the wrong type"
             }
         }
@@ -95,7 +95,7 @@ extension ClientFrame {
         case .string("ping"):
             self = .ping
         case .string(let type):
-            throw .unknownType(type)
+            self = .unknown(type: type)
         case nil where members.isEmpty:
             self = .ping
         default:
@@ -172,6 +172,8 @@ extension ClientFrame {
             }
         case .ping:
             break
+        case .unknown(let type):
+            json.add("messageType", type)
         }
         return json.finished()
     }

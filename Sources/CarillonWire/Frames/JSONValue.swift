@@ -33,8 +33,30 @@ package enum JSONValue: Equatable, Sendable {
     }
 }
 
+/// Where values lie in a JSON text, for whoever passes parts of it on as they were written.
+package enum JSONPlaces {
+    /// The members of the object at a place of the text; nil when no object is there.
+    package static func members(in text: ArraySlice<UInt8>) -> [(name: String, value: ArraySlice<UInt8>)]? {
+        read(text) { $0.readMembers() }?.map { ($0.name, text[$0.place]) }
+    }
+
+    /// The elements of the array at a place of the text; nil when no array is there.
+    package static func elements(in text: ArraySlice<UInt8>) -> [ArraySlice<UInt8>]? {
+        read(text) { $0.readElements() }?.map { text[$0] }
+    }
+
+    private static func read<Value>(_ text: ArraySlice<UInt8>, _ body: (inout JSONReader) -> Value?) -> Value? {
+        text.withUnsafeBufferPointer { bytes in
+            var reader = JSONReader(text: bytes, offset: text.startIndex)
+            return reader.readWhole(body)
+        }
+    }
+}
+
 private struct JSONReader {
     let text: UnsafeBufferPointer<UInt8>
+    /// Where the text begins in the one that it is a part of.
+    var offset = 0
     var index = 0
 
     private static let depthLimit = 32
@@ -43,6 +65,50 @@ private struct JSONReader {
         guard let value = readValue(depth: 0) else { return nil }
         skipSpace()
         return index == text.count ? value : nil
+    }
+
+    mutating func readWhole<Value>(_ body: (inout Self) -> Value?) -> Value? {
+        skipSpace()
+        guard let value = body(&self) else { return nil }
+        skipSpace()
+        return index == text.count ? value : nil
+    }
+
+    mutating func readMembers() -> [(name: String, place: Range<Int>)]? {
+        guard take(UInt8(ascii: "{")) else { return nil }
+        skipSpace()
+        if take(UInt8(ascii: "}")) { return [] }
+        var members: [(name: String, place: Range<Int>)] = []
+        while true {
+            skipSpace()
+            guard next == UInt8(ascii: "\""), let name = readString() else { return nil }
+            skipSpace()
+            guard take(UInt8(ascii: ":")), let place = readPlace() else { return nil }
+            members.append((name, place))
+            if take(UInt8(ascii: ",")) { continue }
+            return take(UInt8(ascii: "}")) ? members : nil
+        }
+    }
+
+    mutating func readElements() -> [Range<Int>]? {
+        guard take(UInt8(ascii: "[")) else { return nil }
+        skipSpace()
+        if take(UInt8(ascii: "]")) { return [] }
+        var elements: [Range<Int>] = []
+        while true {
+            guard let place = readPlace() else { return nil }
+            elements.append(place)
+            if take(UInt8(ascii: ",")) { continue }
+            return take(UInt8(ascii: "]")) ? elements : nil
+        }
+    }
+
+    private mutating func readPlace() -> Range<Int>? {
+        skipSpace()
+        let start = index
+        guard readValue(depth: 1) != nil else { return nil }
+        defer { skipSpace() }
+        return offset + start..<offset + index
     }
 
     private var next: UInt8? { index < text.count ? text[index] : nil }

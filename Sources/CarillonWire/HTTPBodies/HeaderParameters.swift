@@ -1,23 +1,89 @@
-/// The `name=value` pairs of a header, separated by `;` or `,`, as the encryption headers of Web Push and VAPID have
-/// them. Names are compared without case; quotes around a value are taken off. The first of equal names counts.
+/// The `name=value` pairs of a header, as the encryption headers of Web Push and VAPID have them: separated by `;`, and
+/// in groups that are separated by `,`. Names are compared without case. A quoted value may hold either separator, and
+/// loses its quotes; one whose quotes are not in pairs is read as if it had none. The first of equal names counts.
 package struct HeaderParameters: Sendable {
-    package private(set) var pairs: [(name: String, value: String)] = []
+    package typealias Pair = (name: String, value: String)
+
+    package private(set) var groups: [[Pair]] = []
+
+    package var pairs: [Pair] { groups.flatMap(\.self) }
 
     package init(_ text: some StringProtocol) {
-        for part in text.split(whereSeparator: { $0 == ";" || $0 == "," }) {
-            guard let equals = part.firstIndex(of: "=") else { continue }
-            let name = Self.trimmed(part[..<equals]).lowercased()
-            var value = Self.trimmed(part[part.index(after: equals)...])
-            if value.count >= 2, value.first == "\"", value.last == "\"" { value = String(value.dropFirst().dropLast()) }
-            pairs.append((name, value))
+        var text = Substring(text)
+        var group: [Pair] = []
+        while let part = Self.takePart(&text) {
+            if let pair = part.pair { group.append(pair) }
+            if part.endsGroup {
+                groups.append(group)
+                group = []
+            }
         }
+        groups.append(group)
+        groups.removeAll(where: \.isEmpty)
     }
 
-    package subscript(name: String) -> String? { pairs.first { $0.name == name }?.value }
+    package subscript(name: String) -> String? {
+        for group in groups {
+            if let value = group[parameter: name] { return value }
+        }
+        return nil
+    }
 
-    private static func trimmed(_ text: some StringProtocol) -> String {
+    private struct Part {
+        var pair: Pair?
+        var endsGroup = false
+    }
+
+    private static func takePart(_ text: inout Substring) -> Part? {
+        if text.isEmpty { return nil }
+        var part = Part()
+        let name = text.prefix { $0 != "=" && !isSeparator($0) }
+        text = text[name.endIndex...]
+        if text.first == "=" {
+            text = text.dropFirst()
+            part.pair = (trimmed(name).lowercased(), takeQuoted(&text) ?? takeBare(&text))
+        }
+        if let separator = text.popFirst() { part.endsGroup = separator == "," }
+        return part
+    }
+
+    private static func isSeparator(_ character: Character) -> Bool { character == ";" || character == "," }
+
+    private static func takeBare(_ text: inout Substring) -> String {
+        let value = text.prefix { !isSeparator($0) }
+        text = text[value.endIndex...]
+        return trimmed(value).filter { $0 != "\"" }
+    }
+
+    /// RFC 9110 section 5.6.4. Nil, and nothing is taken, when what follows is no quoted string up to the separator.
+    private static func takeQuoted(_ text: inout Substring) -> String? {
+        var rest = text.drop { $0 == " " || $0 == "\t" }
+        guard rest.popFirst() == "\"" else { return nil }
+        var value = ""
+        while let character = rest.popFirst() {
+            if character == "\"" {
+                rest = rest.drop { $0 == " " || $0 == "\t" }
+                guard rest.first.map(isSeparator) ?? true else { return nil }
+                text = rest
+                return value
+            }
+            guard character == "\\" else {
+                value.append(character)
+                continue
+            }
+            guard let escaped = rest.popFirst() else { return nil }
+            value.append(escaped)
+        }
+        return nil
+    }
+
+    private static func trimmed(_ text: Substring) -> String {
         let start = text.firstIndex { $0 != " " && $0 != "\t" } ?? text.endIndex
         guard let end = text.lastIndex(where: { $0 != " " && $0 != "\t" }) else { return "" }
         return String(text[start...end])
     }
+}
+
+extension [HeaderParameters.Pair] {
+    package subscript(parameter name: String) -> String? { first { $0.name == name }?.value }
 }

@@ -59,8 +59,60 @@ struct PublishHeadersTests {
             ttl: "1", contentEncoding: "aesgcm", encryption: "keyid=p256dh;salt=\"AAAA-_==\";rs=4096",
             cryptoKey: "keyid=p256dh;dh=BBBBBB==,p256ecdsa=CCCC")
         let coding = try #require(try headers.request(body: [1]).coding)
-        #expect(coding.encryption == "keyid=p256dh;salt=AAAA-_;rs=4096")
-        #expect(coding.cryptoKey == "keyid=p256dh;dh=BBBBBB")
+        #expect(coding.encryption == "keyid=p256dh;salt=AAAA-w;rs=4096")
+        #expect(coding.cryptoKey == "keyid=p256dh;dh=BBBBBA")
+    }
+
+    private func aesgcm(_ encryption: String, _ cryptoKey: String = "dh=BBBB") throws -> ContentCoding? {
+        try PublishHeaders(ttl: "1", contentEncoding: "aesgcm", encryption: encryption, cryptoKey: cryptoKey)
+            .request(body: [1]).coding
+    }
+
+    @Test(
+        arguments: [
+            (#"keyid="http://example.org/bob/keys/123";salt="AAAA""#, "keyid=http://example.org/bob/keys/123;salt=AAAA"),
+            (#"keyid="http://example.org/bob/keys/123;salt="AAAA""#, "keyid=http://example.org/bob/keys/123;salt=AAAA"),
+            (#"keyid=a+b/c.d:e~f;salt=AAAA"#, "keyid=a+b/c.d:e~f;salt=AAAA"),
+            (#"keyid="a;b,c d=\"e\\";salt=AAAA"#, #"keyid="a;b,c d=\"e\\";salt=AAAA"#),
+            (#"keyid="";salt=AAAA"#, #"keyid="";salt=AAAA"#),
+            (#"salt=AAAA ; keyid = x"#, "keyid=x;salt=AAAA"),
+        ])
+    func `a keyid is any text`(encryption: String, passedOn: String) throws {
+        #expect(try aesgcm(encryption)?.encryption == passedOn)
+    }
+
+    @Test func `a keyid stays with the key that it names`() throws {
+        #expect(
+            try aesgcm(
+                "keyid=p256dh;salt=AAAA", #"keyid="p256ecdsa";p256ecdsa=CCCC, keyid=p256dh;dh=BBBB,keyid="o";dh=AAAA"#)?
+                .cryptoKey == "keyid=p256dh;dh=BBBB,keyid=o;dh=AAAA")
+    }
+
+    @Test(arguments: [
+        "salt=*", "salt=", "salt=AAAA;rs=x", "salt=AAAA;rs=", "salt=AAAA;rs=11111111111", "keyid=\u{1};salt=AAAA",
+        "keyid=\u{e9};salt=AAAA", "keyid=\(String(repeating: "a", count: 257));salt=AAAA",
+        "salt=\(String(repeating: "A", count: 260))",
+    ])
+    func `what else is in the headers of aesgcm has its shape`(encryption: String) {
+        #expect(throws: Refusal.self) { try aesgcm(encryption) }
+    }
+
+    @Test(arguments: [
+        ("60, 60", "aes128gcm, aes128gcm"), ("60,60,60", "AES128GCM,aes128gcm"), ("60 ,\t60", "aes128gcm"),
+    ])
+    func `the same said twice counts once`(ttl: String, encoding: String) throws {
+        let request = try PublishHeaders(ttl: ttl, contentEncoding: encoding).request(body: [1])
+        #expect(request.ttl == 60)
+        #expect(request.coding?.name == .aes128gcm)
+    }
+
+    @Test func `two different values are refused`() {
+        for ttl in ["60, 61", "60,", ",60", ",", "60, 060"] {
+            #expect(refusal(PublishHeaders(ttl: ttl)) == .ttlInvalid)
+        }
+        for encoding in ["aes128gcm, aesgcm", "aes128gcm,", "aes128gcm, gzip", ","] {
+            #expect(refusal(PublishHeaders(ttl: "1", contentEncoding: encoding), body: [1]) == .encodingUnsupported)
+        }
     }
 
     @Test func `aesgcm without its headers, and aes128gcm with them, are refused`() {

@@ -34,6 +34,18 @@ struct SessionMachineTests {
             ])
     }
 
+    @Test func `a frame type that is not known is survived, and closes a client that speaks Carillon's extension`() {
+        let unknown = ClientFrame.unknown(type: "broadcast_v2")
+        var browser = open(isCarillon: false)
+        #expect(browser.received(unknown) == [])
+        #expect(browser.received(.ping) == [.send(.pong)])
+        var carillon = open()
+        #expect(closeCode(carillon.received(unknown)) == .protocolError)
+        #expect(carillon.received(.ping) == [])
+        var silent = SessionMachine(settings: settings)
+        #expect(closeCode(silent.received(unknown)) == .protocolError)
+    }
+
     @Test(arguments: [ClientFrame.ping, .ack([]), .register(.init(channelID: "x")), .nack(version: "x", code: nil)])
     func `anything before hello closes`(frame: ClientFrame) {
         var machine = SessionMachine(settings: settings)

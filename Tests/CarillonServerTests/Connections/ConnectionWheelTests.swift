@@ -20,13 +20,23 @@ struct ConnectionWheelTests {
         for _ in 0..<times { wheel.turn() }
     }
 
-    @Test func `a member is called when its time has come, and then when it says`() {
+    /// The first turn may come at once behind the insertion, and is no second.
+    @Test func `a member is called when its time has passed and not before, and then when it says`() {
         let wheel = ConnectionWheel(slots: 8)
         let member = Member(next: [3, nil])
         wheel.insert(member, afterSeconds: 2)
+        turn(wheel, 2)
+        #expect(member.calls == [])
         turn(wheel, 20)
-        #expect(member.calls == [2, 5])
+        #expect(member.calls == [3, 6])
         #expect(member.place == nil)
+    }
+
+    @Test func `what happens within a second is dated with its end`() {
+        let wheel = ConnectionWheel(slots: 8)
+        #expect(wheel.now == 1)
+        turn(wheel, 4)
+        #expect(wheel.now == 5)
     }
 
     @Test func `a member that was taken out is not called, and its neighbours are`() {
@@ -40,11 +50,25 @@ struct ConnectionWheelTests {
         #expect(members.map(\.calls.count) == [1, 0, 1, 1, 0])
     }
 
-    @Test func `a time beyond the wheel comes at its end`() {
+    @Test(arguments: [1, 2, 3, 4, 5, 8, 9, 100])
+    func `a time of any length comes after it has passed, however small the wheel`(seconds: Int) {
         let wheel = ConnectionWheel(slots: 4)
-        let member = Member(next: [])
-        wheel.insert(member, afterSeconds: 100)
+        turn(wheel, 2)
+        let member = Member(next: [seconds, nil])
+        wheel.insert(member, afterSeconds: seconds)
+        turn(wheel, 300)
+        #expect(member.calls == [3 + seconds, 3 + 2 * seconds])
+    }
+
+    @Test func `members of one slot whose times differ by whole turns keep their places`() {
+        let wheel = ConnectionWheel(slots: 4)
+        let members = (0..<6).map { _ in Member(next: []) }
+        for (index, member) in members.enumerated() { wheel.insert(member, afterSeconds: 2 + index % 3 * 4) }
         turn(wheel, 3)
-        #expect(member.calls == [3])
+        wheel.remove(members[2])
+        wheel.remove(members[1])
+        turn(wheel, 12)
+        #expect(members.map(\.calls) == [[3], [], [], [3], [7], [11]])
+        #expect(members.allSatisfy { $0.place == nil })
     }
 }

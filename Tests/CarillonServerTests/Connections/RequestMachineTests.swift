@@ -8,8 +8,7 @@ import Testing
 struct RequestMachineTests {
     private typealias Action = RequestMachine.Action
 
-    private var machine = RequestMachine(
-        settings: .init(headSeconds: 10, bodySeconds: 30, idleSeconds: 75, stallSeconds: 30), at: 0)
+    private var machine = RequestMachine(settings: .init(), at: 0)
 
     private static let handshake: HTTPHeaders = [
         "upgrade": "websocket", "connection": "keep-alive, Upgrade", "sec-websocket-version": "13",
@@ -34,7 +33,7 @@ struct RequestMachineTests {
         _ = receive(.head(head))
         if !body.isEmpty { _ = receive(.body(ByteBuffer(string: body))) }
         let action = receive(.end(nil))
-        machine.readCompleted(at: 0)
+        _ = machine.readCompleted(at: 0, bytes: 0)
         return action
     }
 
@@ -78,17 +77,18 @@ struct RequestMachineTests {
         #expect(receive(.head(tooLarge)) == .answer(.init(head: tooLarge, body: .tooLarge(limit: limit))))
     }
 
-    @Test(arguments: ["gzip, chunked", "gzip", "chunked, chunked", "identity"])
+    @Test(arguments: ["gzip, chunked", "gzip", "chunked, chunked", "identity", "", "chunked,", "  "])
     mutating func `a transfer coding that is not understood is refused`(coding: String) {
         #expect(code(receive(.head(head(.POST, "/push/x", ["transfer-encoding": coding])))) == .requestInvalid)
     }
 
     @Test(
         arguments: [
-            ("http://h:80/push/x?y", "/push/x?y"), ("https://h", "/"), ("http://h?y", "/?y"), ("/a://b", "/a://b"),
-            ("*", "*"),
+            ("http://h:80/push/x?y", "/push/x?y"), ("https://h", "/"), ("http://h?y", "/?y"), ("/a://b", "/a:/b"),
+            ("*", "*"), ("//push//x", "/push/x"), ("/push/x/", "/push/x"), ("/push/x//?y=//", "/push/x?y=//"), ("///", "/"),
+            ("//?y", "/?y"), ("http://h//push/x/", "/push/x"),
         ])
-    mutating func `a target that is named whole is the same as its path`(uri: String, path: String) {
+    mutating func `the spellings of a target are one`(uri: String, path: String) {
         guard case .answer(let request) = receiveWhole(head(.GET, uri)) else {
             Issue.record("it was not given to the routes")
             return
@@ -103,6 +103,72 @@ struct RequestMachineTests {
         #expect(machine.answerEnded(at: 0) == .open)
         #expect(other.answerBegan(hasLength: false) == "close")
         #expect(other.answerEnded(at: 0) == .flushed)
+    }
+
+    @Test(arguments: [("60 \t", "60"), (" \t ", ""), ("\t a b", "a b"), ("a b ", "a b"), ("a", "a"), ("", "")])
+    mutating func `white space around a field's value belongs to no value`(value: String, meant: String) {
+        guard case .answer(let request) = receiveWhole(head(.POST, "/push/x", ["ttl": value, "x": "y"])) else {
+            Issue.record("it was not given to the routes")
+            return
+        }
+        #expect(request.head.headers["ttl"] == [meant])
+        #expect(request.head.headers["x"] == ["y"])
+    }
+
+    @Test mutating func `an answer to HEAD is known as one, and the next is none`() {
+        _ = receiveWhole(head(.HEAD, "/"))
+        #expect(machine.isHead)
+        _ = machine.answerEnded(at: 0)
+        _ = receiveWhole(head(.GET, "/"))
+        #expect(!machine.isHead)
+    }
+
+    // MARK: What the parser passes over
+
+    @Test(arguments: [("/push/x", Limits.messageBodyBytes), ("/v1/apps", Limits.apiBodyBytes)])
+    mutating func `chunk extensions are bounded in bytes`(uri: String, limit: Int) {
+        let most = ConnectionLimits.headBytes + ConnectionLimits.bytesOnWirePerByte * limit
+        _ = receive(.head(head(.POST, uri, ["transfer-encoding": "chunked"])))
+        #expect(machine.readCompleted(at: 0, bytes: 200_000_000) == .none)
+        for _ in 0..<4 {
+            _ = receive(.body(ByteBuffer(string: "x")))
+            #expect(machine.readCompleted(at: 0, bytes: most / 4) == .none)
+        }
+        #expect(code(machine.readCompleted(at: 0, bytes: 4)) == .bodyTooLarge)
+        #expect(machine.readCompleted(at: 0, bytes: 4) == .none)
+    }
+
+    @Test mutating func `a body in chunks of one byte is read`() {
+        _ = receive(.head(head(.POST, "/push/x", ["transfer-encoding": "chunked"])))
+        #expect(machine.readCompleted(at: 0, bytes: 100) == .none)
+        for _ in 0..<Limits.messageBodyBytes {
+            _ = receive(.body(ByteBuffer(string: "x")))
+            #expect(machine.readCompleted(at: 0, bytes: 6) == .none)
+        }
+        guard case .answer = receive(.end(nil)) else {
+            Issue.record("it was not given to the routes")
+            return
+        }
+    }
+
+    @Test mutating func `what comes before a head is bounded in bytes, and counts anew with each request`() {
+        let most = 2 * ConnectionLimits.headBytes
+        for _ in 0..<3 {
+            #expect(machine.readCompleted(at: 0, bytes: most) == .none)
+            _ = receiveWhole(head(.GET, "/"))
+            _ = machine.answerEnded(at: 0)
+        }
+        #expect(machine.readCompleted(at: 0, bytes: most) == .none)
+        #expect(code(machine.readCompleted(at: 0, bytes: 1)) == .headersTooLarge)
+    }
+
+    @Test mutating func `white space that comes without end behind a request is not read on`() {
+        _ = receiveWhole(head(.GET, "/"))
+        #expect(machine.readCompleted(at: 0, bytes: 2 * ConnectionLimits.headBytes) == .none)
+        #expect(machine.wantsToRead)
+        #expect(machine.readCompleted(at: 0, bytes: 1) == .none)
+        #expect(!machine.wantsToRead)
+        #expect(machine.answerEnded(at: 0) == .flushed)
     }
 
     // MARK: Pipelining
@@ -143,8 +209,7 @@ struct RequestMachineTests {
 
     @Test(
         arguments: [
-            ("upgrade", "h2c"), ("connection", "keep-alive"), ("sec-websocket-version", "8"), ("sec-websocket-key", "short"),
-            ("content-length", "5"),
+            ("upgrade", "h2c"), ("connection", "keep-alive"), ("sec-websocket-version", "8"), ("content-length", "5"),
         ])
     mutating func `any other handshake is a request like others, and the last`(name: String, value: String) {
         var headers = Self.handshake
@@ -154,6 +219,32 @@ struct RequestMachineTests {
             return
         }
         #expect(machine.answerBegan(hasLength: true) == "close")
+    }
+
+    @Test(arguments: ["short", "", "AAAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAA", "*AAAAAAAAAAAAAAAAAAAAA==", nil])
+    mutating func `a handshake without a good key is refused`(key: String?) {
+        var headers = Self.handshake
+        headers.remove(name: "sec-websocket-key")
+        if let key { headers.add(name: "sec-websocket-key", value: key) }
+        #expect(code(receiveWhole(head(.GET, "/", headers))) == .requestInvalid)
+    }
+
+    @Test mutating func `a handshake with two keys is refused`() {
+        var headers = Self.handshake
+        headers.add(name: "sec-websocket-key", value: "AAAAAAAAAAAAAAAAAAAAAA==")
+        #expect(code(receiveWhole(head(.GET, "/", headers))) == .requestInvalid)
+    }
+
+    @Test func `a handshake of a page that is not allowed is refused`() throws {
+        for (origin, isGood) in [("https://a.example", true), ("https://evil.example", false)] {
+            var tests = self
+            let origins = try AllowedOrigins(own: "https://push.example", listing: "https://a.example")
+            tests.machine = RequestMachine(settings: .init(), origins: origins, at: 0)
+            var headers = Self.handshake
+            headers.add(name: "origin", value: origin)
+            let action = tests.receiveWhole(head(.GET, "/", headers))
+            #expect(isGood ? action == .upgrade(head(.GET, "/", headers)) : code(action) == .originForbidden)
+        }
     }
 
     @Test mutating func `a handshake beyond the limit of sockets is given to the routes`() {
@@ -167,16 +258,16 @@ struct RequestMachineTests {
     // MARK: Time
 
     @Test mutating func `a head that does not come in time is refused`() {
-        machine.readCompleted(at: 2)
+        _ = machine.readCompleted(at: 2, bytes: 0)
         #expect(machine.timePassed(to: 9, .init()) == .none)
         #expect(code(machine.timePassed(to: 10, .init())) == .requestTimeout)
     }
 
     @Test mutating func `a body that does not come in time is refused`() {
         _ = receive(.head(head()))
-        machine.readCompleted(at: 5)
+        _ = machine.readCompleted(at: 5, bytes: 0)
         _ = receive(.body(ByteBuffer(string: "x")))
-        machine.readCompleted(at: 20)
+        _ = machine.readCompleted(at: 20, bytes: 0)
         #expect(machine.timePassed(to: 34, .init()) == .none)
         #expect(code(machine.timePassed(to: 35, .init())) == .requestTimeout)
     }
@@ -187,7 +278,7 @@ struct RequestMachineTests {
         var other = machine
         #expect(machine.timePassed(to: 174, .init()) == .none)
         #expect(machine.timePassed(to: 175, .init()) == .finish)
-        other.readCompleted(at: 150)
+        _ = other.readCompleted(at: 150, bytes: 0)
         #expect(code(other.timePassed(to: 160, .init())) == .requestTimeout)
     }
 
@@ -197,6 +288,25 @@ struct RequestMachineTests {
         machine.wrote(.init(sent: 10, waiting: 5), at: 100)
         #expect(machine.timePassed(to: 129, .init(sent: 10, waiting: 5)) == .none)
         #expect(machine.timePassed(to: 130, .init(sent: 10, waiting: 5)) == .stalled)
+    }
+
+    @Test func `the times are settings`() {
+        var settings = RequestMachine.Settings()
+        settings.headSeconds = 2
+        settings.bodySeconds = 3
+        settings.idleSeconds = 4
+        settings.stallSeconds = 5
+        var tests = self
+        tests.machine = RequestMachine(settings: settings, at: 0)
+        #expect(tests.machine.nextDeadline == 2)
+        _ = tests.receive(.head(head()))
+        _ = tests.machine.readCompleted(at: 10, bytes: 1)
+        #expect(tests.machine.nextDeadline == 13)
+        _ = tests.receive(.end(nil))
+        tests.machine.wrote(.init(sent: 0, waiting: 1), at: 20)
+        #expect(tests.machine.nextDeadline == 25)
+        #expect(tests.machine.answerEnded(at: 18) == .open)
+        #expect(tests.machine.nextDeadline == 22)
     }
 
     @Test mutating func `a peer that is slow and reads enough is waited for`() {
@@ -273,7 +383,7 @@ struct RequestMachineTests {
 
     @Test mutating func `a stop leaves a request that is being read two seconds`() {
         _ = receive(.head(head()))
-        machine.readCompleted(at: 0)
+        _ = machine.readCompleted(at: 0, bytes: 0)
         #expect(machine.stopped(at: 3) == .none)
         #expect(code(machine.timePassed(to: 5, .init())) == .requestTimeout)
     }

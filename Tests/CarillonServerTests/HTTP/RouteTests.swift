@@ -90,6 +90,29 @@ struct RouteTests {
         #expect(try await routes.request(.get, "/health/live").status == 200)
     }
 
+    @Test func `a request holds a thousand results, and not one more`() async throws {
+        let routes = try await RouteFixture()
+        let (_, credential, _) = try await routes.device()
+        func answer(_ count: Int) async throws -> RouteFixture.Answer {
+            let results = Array(repeating: #"{"version":"v","result":"deferred"}"#, count: count).joined(separator: ",")
+            return try await routes.request(.post, "/v1/inbox/results", key: credential, #"{"results":[\#(results)]}"#)
+        }
+        #expect(try await answer(Limits.resultsPerRequest).status == 204)
+        #expect(try await answer(Limits.resultsPerRequest + 1).code == "field_invalid")
+    }
+
+    @Test func `a token that is gone may be remembered for a day, and nothing else`() async throws {
+        let routes = try await RouteFixture()
+        let (_, credential, _) = try await routes.device()
+        let opened = try await routes.request(
+            .post, "/v1/device/channels", key: credential, #"{"channelID":"11111111-2222-4333-8444-555555555555"}"#)
+        _ = try await routes.request(.delete, "/v1/device", key: credential)
+        let gone = try await routes.request(.get, "/push/\(opened["token"])")
+        #expect(gone.code == "token_gone")
+        #expect(gone.headers[.cacheControl] == "max-age=86400")
+        #expect(try await routes.request(.get, "/push/garbage").headers[.cacheControl] == "no-store")
+    }
+
     @Test(arguments: ["wait=-1", "wait=x", "wait=301", "max=0", "max=501", "max=1.5"])
     func `a poll's parameters have bounds`(query: String) async throws {
         let routes = try await RouteFixture()

@@ -93,6 +93,7 @@ class Server:
         self.settings = {name: str(value) for name, value in (settings or {}).items()}
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.public_url = self.url
         self.process: subprocess.Popen | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -124,7 +125,7 @@ class Server:
                     "--listen",
                     f"127.0.0.1:{self.port}",
                     "--public-url",
-                    self.url,
+                    self.public_url,
                     "--anonymous-devices",
                 ],
                 stdout=log,
@@ -141,6 +142,12 @@ class Server:
             return requests.get(self.url + "/health/ready", timeout=PATIENCE).status_code == 200
         except requests.ConnectionError:
             return False
+
+    def http_connections(self) -> int:
+        """How many connections the system has open at the server's port."""
+        port = f":{self.port:04X}"
+        lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+        return sum(1 for line in lines if line[1].endswith(port) and line[3] == "01")
 
     def kill(self):
         self.process.kill()

@@ -1,15 +1,16 @@
 """Bad HTTP input: slow, oversized, malformed and mislabelled requests, each refused with a problem document."""
 
 import json
+import random
 import socket
 import threading
 
 import pytest
 
-from carillon_party import APP, assert_problem, in_parallel, new_channel_id
+from carillon_party import APP, assert_problem, await_value, body_of, in_parallel, new_channel_id
 from raw_party import RawHTTP
 
-SLOW = 60  # seconds in which a slow request has to be given up
+SLOW = 20  # seconds in which a slow request has to be given up
 FAR_BEYOND = 50_000_000  # bytes: more than the buffers between two sockets can hold
 
 
@@ -32,8 +33,11 @@ def still_serving(server, channel):
 # Slow requests
 
 
-def test_slow_heads_and_bodies_are_given_up_with_408(server, device, channel):
+def test_slow_heads_and_bodies_are_given_up_with_408(make_server):
     """A byte now and then does not buy time; all of them wait at once, so that the test takes as long as one."""
+    server = make_server(CARILLON_HEAD_SECONDS=1, CARILLON_BODY_SECONDS=2)
+    device = server.register_device()
+    channel = device.open_channel()
     starts = {
         "nothing": ("", ""),
         "a head without end": (push_head(channel), ""),
@@ -52,7 +56,7 @@ def test_slow_heads_and_bodies_are_given_up_with_408(server, device, channel):
             finished = threading.Event()
 
             def keep_dripping():
-                while drip and not finished.wait(1):
+                while drip and not finished.wait(0.2):
                     try:
                         raw.send(drip)
                     except OSError:
@@ -82,6 +86,24 @@ def test_slow_connections_do_not_keep_others_waiting(server, channel):
     finally:
         for raw in slow:
             raw.socket.close()
+
+
+def test_a_peer_that_takes_nothing_is_let_go(make_server):
+    """What was answered and is not read is not kept for ever; the time is a setting."""
+    server = make_server(CARILLON_STALL_SECONDS=1)
+    device = server.register_device()
+    channel = device.open_channel()
+    for _ in range(60):
+        channel.send(random.randbytes(8192), ttl=600)
+    with RawHTTP(server) as raw:
+        raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = f"GET /v1/inbox?max=60 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {device.credential}\r\n\r\n"
+        try:
+            for _ in range(40):
+                raw.send(head)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        await_value(server.http_connections, lambda count: count == 0, "connections", patience=SLOW)
 
 
 # Heads
@@ -150,6 +172,8 @@ def send_leniently(raw: RawHTTP, text: str):
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \r\nContent-Length: 3\r\n\r\nabc",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnot a size\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffffff\r\n",
     ],
@@ -172,6 +196,7 @@ def test_what_is_not_http_is_answered_4xx_or_5xx_and_closed(server, request_text
         ["Content-Length: 3", "Content-Length: 4"],
         ["Transfer-Encoding: gzip, chunked"],
         ["Transfer-Encoding: chunked, gzip"],
+        ["Transfer-Encoding:", "Content-Length: 3"],
     ],
     ids=str,
 )
@@ -210,6 +235,31 @@ def test_a_chunked_body_is_read_no_further_than_the_limit(server, device, channe
             pass
         assert sent < FAR_BEYOND, "the server went on reading a body that it had refused"
     assert device.inbox()["envelopes"] == []
+
+
+@pytest.mark.parametrize("piece", ["x" * 1000, "\r\nx\r\n1;" + "x" * 1000], ids=["one", "many"])
+def test_chunk_extensions_are_read_no_further_than_a_limit(server, device, channel, piece):
+    """RFC 9112 section 7.1.1: a server ought to limit them; they count against no body."""
+    with RawHTTP(server) as raw:
+        raw.send(push_head(channel, "Transfer-Encoding: chunked", "") + "1;x=")
+        sent = 0
+        try:
+            while sent < FAR_BEYOND:
+                raw.send(piece * 60)
+                sent += 60 * len(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert sent < FAR_BEYOND, "the server went on reading what it does not look at"
+    assert device.inbox()["envelopes"] == []
+
+
+def test_chunk_extensions_of_a_reasonable_size_are_passed_over(server, device, channel):
+    body = "".join(f"1;name=value;other=\"quoted\"\r\n{letter}\r\n" for letter in "abc") + "0;last\r\n\r\n"
+    with RawHTTP(server) as raw:
+        raw.send(push_head(channel, "Transfer-Encoding: chunked", "") + body)
+        assert raw.read_answer()[0] == 201
+    (frame,) = device.inbox()["envelopes"]
+    assert body_of(frame) == b"abc"
 
 
 def test_expect_100_continue_is_refused_before_the_body(server, channel):
@@ -425,10 +475,33 @@ def test_a_method_that_no_address_takes_does_not_make_the_address_unknown(server
     assert answer.status_code in ((200, 204, 405, 501) if method == "OPTIONS" else (405, 501))
 
 
+@pytest.mark.parametrize("path", ["//push//{token}", "/push/{token}/", "//push/{token}//"])
+def test_slashes_in_a_row_and_at_the_end_make_no_other_address(server, device, channel, path):
+    token = channel.endpoint.rsplit("/", 1)[1]
+    with RawHTTP(server) as raw:
+        head = push_head(channel, "Content-Length: 1", "").split("\r\n", 1)[1]
+        raw.send(f"POST {path.format(token=token)} HTTP/1.1\r\n{head}x")
+        assert raw.read_answer()[0] == 201
+    for other in ("/health//live", "/health/live/", "//health/live"):
+        with RawHTTP(server) as raw:
+            raw.send(f"GET {other} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert raw.read_answer()[0] == 200
+
+
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready"])
 def test_health_is_answered(server, path):
     assert server.request("GET", path).status_code == 200
     assert server.request("HEAD", path).content == b""
+
+
+def test_head_of_an_event_stream_has_no_length_and_the_next_answer_is_in_step(server, device):
+    fields = f"Host: localhost\r\nAuthorization: Bearer {device.credential}\r\nAccept: text/event-stream\r\n\r\n"
+    with RawHTTP(server) as raw:
+        raw.send(f"HEAD /v1/inbox HTTP/1.1\r\n{fields}GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        status, head, _ = raw.read_answer()
+        assert (status, head["content-type"]) == (200, "text/event-stream")
+        assert "content-length" not in head
+        assert raw.read_answer()[0] == 200
 
 
 def test_connect_and_absolute_targets_do_not_make_a_proxy(server):

@@ -1,14 +1,16 @@
 """Peers that hold a connection wrongly: they flood, do not read, leave in the middle, or ask much at once."""
 
 import os
+import resource
 import signal
 import socket as sockets
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from carillon_party import PATIENCE, await_value
+from carillon_party import PATIENCE, Server, await_value, free_port
 
 HOST = "Host: 127.0.0.1\r\n"
 
@@ -148,21 +150,23 @@ def test_a_stream_that_nobody_reads_does_not_hold_up_the_stop(make_server):
 
 
 def test_a_peer_that_reads_slowly_gets_everything(make_server):
-    server = make_server()
+    """For longer than a peer may take nothing: it takes something all the time. The server sees only how its own buffer
+    empties, which the system lets happen by the third."""
+    server = make_server(CARILLON_STALL_SECONDS=2)
     device = server.register_device()
-    fill(device.open_channel(), 200)
+    fill(device.open_channel(), 350)
     with connect(server, receive_buffer=4096) as peer:
         peer.sendall(
             (
-                f"GET /v1/inbox?max=200 HTTP/1.1\r\n{HOST}Connection: close\r\nAuthorization: Bearer {device.credential}\r\n\r\n"
+                f"GET /v1/inbox?max=350 HTTP/1.1\r\n{HOST}Connection: close\r\nAuthorization: Bearer {device.credential}\r\n\r\n"
             ).encode()
         )
         data = b""
-        end = time.monotonic() + 36
-        while chunk := peer.recv(16384):
+        end = time.monotonic() + 5
+        while chunk := peer.recv(65536):
             data += chunk
             if time.monotonic() < end:
-                time.sleep(0.35)
+                time.sleep(0.1)
     head, _, body = data.partition(b"\r\n\r\n")
     length = int(next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")).split()[1])
     assert len(body) == length
@@ -214,3 +218,64 @@ def test_one_more_connection_than_allowed_is_told_so(make_server):
         assert read_all(peer).startswith(b"HTTP/1.1 503")
     for peer in peers:
         peer.close()
+
+
+def cpu_seconds(server) -> float:
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def set_file_limit(server, limit: int):
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (limit, limit))
+
+
+def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make_server):
+    server = make_server()
+    channel = server.register_device().open_channel()
+    open_files = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+    set_file_limit(server, open_files + 5)
+    peers = [connect(server) for _ in range(30)]
+    time.sleep(0.3)
+    before = cpu_seconds(server)
+    time.sleep(2)
+    assert cpu_seconds(server) - before < 0.5
+    assert "cannot be accepted" in server.log.read_text()
+    for peer in peers:
+        peer.close()
+    channel.send(b"still here")
+
+
+def test_more_connections_than_the_system_has_files_for_are_refused_when_the_server_starts(executable, tmp_path):
+    server = Server(executable, tmp_path)
+    server.prepare()
+    for limit, settings, is_good in [
+        (1000, {"CARILLON_MAX_SOCKETS": "5000"}, False),
+        (1000, {"CARILLON_MAX_CONNECTIONS": "1001"}, False),
+        (1000, {"CARILLON_MAX_SOCKETS": "500", "CARILLON_MAX_CONNECTIONS": "500"}, False),
+        (1000, {"CARILLON_MAX_SOCKETS": "500", "CARILLON_MAX_CONNECTIONS": "100"}, True),
+        (1000, {"CARILLON_MAX_SOCKETS": "500"}, True),
+        (1000, {}, True),
+    ]:
+        arguments = ["serve", "--data", server.data, "--listen", f"127.0.0.1:{free_port()}"]
+        process = subprocess.Popen(
+            [executable, *arguments],
+            env=os.environ | settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+        )
+        if is_good:
+            said = ""
+            while " serving" not in said:
+                line = process.stdout.readline()
+                assert line, said
+                said += line
+            asked = {"CARILLON_MAX_SOCKETS", "CARILLON_MAX_CONNECTIONS"} <= settings.keys()
+            assert ("few open files" in said) == (not asked), said
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE) == 0
+        else:
+            said, _ = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 64, said
+            assert str(limit) in said and "max-sockets" in said

@@ -40,6 +40,29 @@ def test_a_matrix_notification_reaches_the_endpoint(server, device, channel):
     assert frame["headers"].keys() == {"encoding"}
 
 
+def test_a_key_that_comes_seventy_eight_times_is_one_message(server, device, channel):
+    entry = json.dumps({"pushkey": channel.endpoint}, separators=(",", ":"))
+    count = min(78, 8000 // (len(entry) + 1))
+    assert count > 40
+    body = '{"notification":{"devices":[' + ",".join([entry] * count) + "]}}"
+    answer = server.request("POST", NOTIFY, data=body)
+    assert (answer.status_code, answer.json()) == (200, {"rejected": []})
+    assert len(device.inbox()["envelopes"]) == 1
+
+
+def test_each_device_is_sent_its_own_entry_only(server, device):
+    channels = [device.open_channel() for _ in range(3)]
+    stranger = "https://ntfy.example/push/secret"
+    keys = [channel.endpoint for channel in channels]
+    answer = server.request("POST", NOTIFY, json=matrix_body(*keys, stranger))
+    assert answer.json() == {"rejected": [stranger]}
+    frames = {frame["channelID"]: body_of(frame).decode() for frame in device.inbox()["envelopes"]}
+    for channel in channels:
+        told = json.loads(frames[channel.id])["notification"]
+        assert told == matrix_body(channel.endpoint)["notification"]
+        assert "ntfy.example" not in frames[channel.id]
+
+
 def test_keys_that_are_not_own_live_endpoints_are_rejected(server, device, channel):
     gone = device.open_channel()
     device.request("DELETE", f"/v1/device/channels/{gone.id}")

@@ -143,6 +143,7 @@ def test_a_key_in_standard_base64_is_tolerated(device):
     [
         lambda url: {"exp": int(time.time()) + DAY},
         lambda url: {"exp": int(time.time()) + DAY + 60},
+        lambda url: {"exp": int(time.time()) - 10},
         lambda url: {"exp": time.time() + DAY / 2},
         lambda url: {"sub": None},
         lambda url: {"sub": "https://example.com/contact"},
@@ -153,6 +154,7 @@ def test_a_key_in_standard_base64_is_tolerated(device):
     ids=[
         "24 h",
         "24 h and a minute",
+        "just expired",
         "fraction",
         "no sub",
         "https sub",
@@ -170,11 +172,12 @@ def test_sound_claims_are_accepted(restricted, sender, changes):
 # Row 7: refused
 
 
-def test_no_credentials_are_answered_401_without_a_challenge_for_vapid(restricted):
-    """RFC 8292 section 3: a challenge for this scheme must not be sent."""
+def test_no_credentials_are_answered_401_with_a_challenge_but_not_for_vapid(restricted):
+    """RFC 9110 section 15.5.2 wants a challenge in a 401, and RFC 8292 section 3 forbids one for its own scheme."""
     answer = post_with(restricted, None)
-    assert_problem(answer, 401)
-    assert "vapid" not in answer.headers.get("WWW-Authenticate", "").lower()
+    assert_problem(answer, 401, "vapid_missing")
+    assert answer.headers["WWW-Authenticate"]
+    assert "vapid" not in answer.headers["WWW-Authenticate"].lower()
 
 
 def test_a_refused_push_leaves_nothing_behind(device, restricted):
@@ -211,7 +214,7 @@ def test_unsound_claims_are_refused(restricted, sender, changes):
     refused(post_with(restricted, f"vapid t={token}, k={sender.key}"))
 
 
-@pytest.mark.parametrize("ahead", [-3600, DAY + 3600, 2 * DAY])
+@pytest.mark.parametrize("ahead", [-3600, -60, -31, DAY + 400, DAY + 3600, 2 * DAY])
 def test_an_exp_in_the_past_or_beyond_a_day_is_refused(restricted, sender, ahead):
     token = sign(sender, claims_for(restricted, exp=int(time.time()) + ahead))
     refused(post_with(restricted, f"vapid t={token}, k={sender.key}"))
@@ -352,3 +355,12 @@ def test_an_open_channel_keeps_the_key_that_it_was_opened_with(device, sender):
 
 def test_a_sound_token_does_no_harm_on_an_unrestricted_channel(channel, sender):
     assert post_with(channel, f"vapid t={sign(sender, claims_for(channel))}, k={sender.key}").status_code == 201
+
+
+def test_a_forged_token_is_refused_on_an_unrestricted_channel(device, channel, sender):
+    """RFC 8292 section 4.2: what is given is checked, wherever it is given."""
+    forged = sign(Sender(), claims_for(channel))
+    assert_problem(post_with(channel, f"vapid t={forged}, k={sender.key}"), 403, "vapid_invalid")
+    elsewhere = sign(sender, claims_for(channel, aud="https://other.example"))
+    assert_problem(post_with(channel, f"vapid t={elsewhere}, k={sender.key}"), 403, "vapid_invalid")
+    assert device.inbox()["envelopes"] == []

@@ -1,0 +1,57 @@
+import NIOHTTP1
+
+extension HTTPRequestHead {
+    /// Makes of the spellings of one request one: what reads it later need not know that there are others.
+    ///
+    /// - The target is a path, also when it was named whole, as to a proxy (RFC 9112 section 3.2.2). Slashes in a row
+    ///   count as one, and one at the end as none.
+    /// - White space after a field's value belongs to no value (RFC 9112 section 5.1).
+    mutating func normalise() {
+        takeOriginForm()
+        joinSlashes()
+        trimValues()
+    }
+
+    private mutating func takeOriginForm() {
+        guard uri.utf8.first != Self.slash, let scheme = uri.firstRange(of: "://") else { return }
+        let rest = uri[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
+        uri = rest.hasPrefix("/") ? String(rest) : "/\(rest)"
+    }
+
+    private mutating func joinSlashes() {
+        let target = uri.utf8
+        let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
+        let path = target[..<end]
+        var isAfterSlash = false
+        var isPlain = path.count < 2 || path.last != Self.slash
+        for byte in path where isPlain {
+            if isAfterSlash, byte == Self.slash { isPlain = false }
+            isAfterSlash = byte == Self.slash
+        }
+        if isPlain { return }
+        let parts = uri[..<end].split(separator: "/")
+        uri = "\(path.first == Self.slash ? "/" : "")\(parts.joined(separator: "/"))\(uri[end...])"
+    }
+
+    private static let slash = UInt8(ascii: "/")
+
+    private mutating func trimValues() {
+        guard headers.contains(where: { $0.value.hasSpaceAround }) else { return }
+        headers = HTTPHeaders(headers.map { ($0.name, String($0.value.trimmed)) })
+    }
+}
+
+extension String {
+    fileprivate var hasSpaceAround: Bool { utf8.first.isSpace || utf8.last.isSpace }
+
+    fileprivate var trimmed: Substring {
+        var rest = self[...]
+        while rest.utf8.first.isSpace { rest.removeFirst() }
+        while rest.utf8.last.isSpace { rest.removeLast() }
+        return rest
+    }
+}
+
+extension UInt8? {
+    fileprivate var isSpace: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
+}

@@ -1,0 +1,68 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import CarillonServer
+
+@Suite(.timeLimit(.minutes(1)))
+struct AcceptPauseTests {
+    private static let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+
+    /// A true listener, and a stream with an element for each connection that it accepted.
+    private func listen(
+        pause: TimeAmount, _ body: (any NIOCore.Channel, AsyncStream<Void>) async throws -> Void
+    ) async throws {
+        let (accepted, output) = AsyncStream.makeStream(of: Void.self)
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPause(pause: pause, logger: Self.logger))
+                }
+            }
+            .childChannelInitializer { channel in
+                output.yield()
+                return channel.eventLoop.makeSucceededVoidFuture()
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        try await body(listener, accepted)
+        try await listener.close()
+    }
+
+    private func connect(to listener: any NIOCore.Channel) async throws {
+        let peer = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .connect(to: try #require(listener.localAddress)).get()
+        peer.closeFuture.whenComplete { _ in }
+    }
+
+    /// Answers whether the listener still reads right after the faults.
+    private func fail(_ listener: any NIOCore.Channel, _ codes: CInt...) async throws -> Bool {
+        try await listener.eventLoop.submit {
+            for code in codes { listener.pipeline.fireErrorCaught(IOError(errnoCode: code, reason: "accept")) }
+            return try listener.syncOptions?.getOption(.autoRead) ?? true
+        }.get()
+    }
+
+    @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
+    func `without files or memory the listener waits, and looks again`(code: CInt) async throws {
+        try await listen(pause: .milliseconds(50)) { listener, accepted in
+            for _ in 0..<2 {
+                let clock = ContinuousClock()
+                let begin = clock.now
+                #expect(try await !fail(listener, code, code))
+                try await connect(to: listener)
+                for await _ in accepted { break }
+                #expect(clock.now - begin >= .milliseconds(50))
+            }
+        }
+    }
+
+    @Test func `another fault is none of its business`() async throws {
+        try await listen(pause: .hours(1)) { listener, accepted in
+            #expect(try await fail(listener, ECONNABORTED))
+            try await connect(to: listener)
+            for await _ in accepted { break }
+        }
+    }
+}
