@@ -80,6 +80,10 @@ package final class LiveSessions: Sendable {
         }
     }
 
+    package func hasWaiters(_ device: DeviceSerial) -> Bool {
+        shard(of: device).presences.withLock { $0[device]?.waiters.isEmpty == false }
+    }
+
     /// Ends the sessions of these devices, and lets their waiters look again.
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
         for device in devices {

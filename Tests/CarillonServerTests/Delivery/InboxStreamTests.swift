@@ -1,0 +1,135 @@
+import CarillonCore
+import CarillonWire
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+/// The event stream's side of an inbox, over a real core.
+@Suite(.timeLimit(.minutes(2)))
+struct InboxStreamTests {
+    private struct World {
+        let core: Core
+        let device: Device
+        let channel: PushChannel
+        let credential: String
+
+        init(_ fixture: RouteFixture) async throws {
+            core = fixture.core
+            let app = try AppID.checked("com.example.app")
+            _ = try await core.apps.create(app)
+            let registered = try await core.devices.register(app: app)
+            device = registered.device
+            credential = registered.credential.text
+            var random = SystemRandomNumberGenerator()
+            channel = try await core.channels.register(
+                .random(using: &random), device: device.serial, name: nil, vapidKey: nil
+            ).channel
+        }
+
+        func send(ttl: Int64 = 60, topic: String? = nil, bytes: Int = 5) async throws -> PublishReceipt {
+            let body = Array(repeating: UInt8(ascii: "x"), count: bytes)
+            return try await core.publisher.publish(
+                PublishRequest(body: body, coding: ContentCoding(.identity), ttl: ttl, topic: topic), to: channel)
+        }
+
+        func stream(_ limits: EnvelopeWindow.Limits = .init()) -> (InboxStream, AsyncStream<InboxStream.Item>.Iterator) {
+            let stream = InboxStream(device: device.serial, core: core, window: limits)
+            stream.begin()
+            return (stream, stream.items.makeAsyncIterator())
+        }
+    }
+
+    private func envelope(_ item: InboxStream.Item?) -> Envelope? {
+        if case .envelope(let envelope)? = item { envelope } else { nil }
+    }
+
+    private func isCaughtUp(_ item: InboxStream.Item?) -> Bool {
+        if case .caughtUp? = item { true } else { false }
+    }
+
+    @Test func `results that come by HTTP open the window again`() async throws {
+        let fixture = try await RouteFixture()
+        let world = try await World(fixture)
+        let ids = [try await world.send().id, try await world.send().id, try await world.send().id]
+        var (stream, items) = world.stream(.init(envelopes: 1, bytes: 10_000))
+        defer { stream.finish() }
+        for id in ids {
+            #expect(envelope(await items.next())?.id == id)
+            let body = #"{"results":[{"version":"\#(id)","result":"acknowledged"}]}"#
+            #expect(try await fixture.request(.post, "/v1/inbox/results", key: world.credential, body).status == 204)
+        }
+        #expect(isCaughtUp(await items.next()))
+    }
+
+    @Test func `a message of TTL 0 on a stream that ends is dropped`() async throws {
+        let world = try await World(try await RouteFixture())
+        var (stream, items) = world.stream()
+        #expect(isCaughtUp(await items.next()))
+        let receipt = try await world.send(ttl: 0)
+        #expect(receipt.standing == .offered)
+        stream.finish()
+        #expect(try await world.core.inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
+        #expect(try await world.send(ttl: 0).standing == .final(.dropped))
+    }
+
+    @Test func `what expired, or was replaced, in the stream's buffer is not wanted any more`() async throws {
+        let world = try await World(try await RouteFixture())
+        var (stream, items) = world.stream()
+        defer { stream.finish() }
+        #expect(isCaughtUp(await items.next()))
+        let expiring = try await world.send(ttl: 1)
+        let replaced = try await world.send(topic: "a")
+        let newest = try await world.send(topic: "a")
+        while try await world.core.inbox.record(of: expiring.id)?.settlement == nil {}
+        var wanted: [MessageID] = []
+        for expected in [expiring, replaced, newest] {
+            let item = try #require(await items.next())
+            #expect(envelope(item)?.id == expected.id)
+            if stream.isWanted(item) { wanted.append(expected.id) }
+        }
+        #expect(wanted == [newest.id])
+    }
+
+    @Test func `what waits to be written pauses the window, and writing it opens it`() async throws {
+        let world = try await World(try await RouteFixture())
+        var (stream, items) = world.stream(.init(envelopes: 100, bytes: 1 << 20, outputBytes: 5000))
+        defer { stream.finish() }
+        #expect(isCaughtUp(await items.next()))
+        // Each but the first few waits in the store, where the next takes its place.
+        var last: MessageID?
+        for _ in 0..<50 { last = try await world.send(topic: "a", bytes: 2000).id }
+        var given = 0
+        while let item = await items.next(), let envelope = envelope(item) {
+            given += 1
+            stream.done(with: item)
+            if envelope.id == last { break }
+        }
+        #expect(given <= 6)
+    }
+
+    @Test func `a stream of a device that was deleted before it joined ends`() async throws {
+        let world = try await World(try await RouteFixture())
+        try await world.core.devices.delete(world.device)
+        var (stream, items) = world.stream()
+        defer { stream.finish() }
+        guard case .ended(.deviceGone)? = await items.next() else {
+            Issue.record("it believes itself live")
+            return
+        }
+        #expect(await items.next() == nil)
+    }
+
+    @Test func `deleting a device ends a poll that waits, with 401`() async throws {
+        let fixture = try await RouteFixture()
+        let world = try await World(fixture)
+        async let polled = fixture.request(.get, "/v1/inbox?wait=60", key: world.credential)
+        // The poll waits when it is among those who are called.
+        while !world.core.sessions.hasWaiters(world.device.serial) { await Task.yield() }
+        try await world.core.devices.delete(world.device)
+        let answer = try await polled
+        #expect(answer.status == 401)
+        #expect(answer.code == "credential_invalid")
+    }
+}
