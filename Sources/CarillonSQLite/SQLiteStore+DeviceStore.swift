@@ -10,17 +10,22 @@ import GRDB
 
 extension SQLiteStore: DeviceStore {
     package func insertDevice(
-        _ id: DeviceID, app: AppID, credential: SecretHash, at now: Timestamp
+        _ id: DeviceID, app: AppID, credential: SecretHash, isAnonymous: Bool, at now: Timestamp
     ) async throws -> Device? {
         try await group.run { db in
             guard let serial = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [app.text])
             else { return nil }
             try db.execute(
-                sql: "INSERT INTO device (id, app, credential_hash, created_at) VALUES (?, ?, ?, ?)",
-                arguments: [id.value.data, serial, Data(credential.bytes), now.milliseconds])
+                sql: """
+                    INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at)
+                    VALUES (?, ?, ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    id.value.data, serial, Data(credential.bytes), now.milliseconds, isAnonymous, now.milliseconds,
+                ])
             return Device(
                 serial: DeviceSerial(db.lastInsertedRowID), id: id, app: AppSerial(serial), appID: app,
-                credentialHash: credential, createdAt: now)
+                credentialHash: credential, createdAt: now, isAnonymous: isAnonymous, seenAt: now)
         }
     }
 
@@ -51,6 +56,30 @@ extension SQLiteStore: DeviceStore {
         }
     }
 
+    package func markSeen(_ devices: [DeviceSerial], at now: Timestamp) async throws {
+        try await group.run { db in
+            let update = try db.cachedStatement(
+                sql: "UPDATE device SET seen_at = ?, is_anonymous = TRUE WHERE serial = ?")
+            for device in devices { try update.execute(arguments: [now.milliseconds, device.rawValue]) }
+        }
+    }
+
+    package func idleDevices(
+        seenBefore: Timestamp, orWithoutChannelBefore: Timestamp, limit: Int
+    ) async throws -> [DeviceSerial] {
+        try await read { db in
+            try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT serial FROM device WHERE is_anonymous AND (seen_at <= ? OR seen_at <= ? AND NOT EXISTS
+                        (SELECT 1 FROM channel WHERE channel.device = device.serial))
+                    ORDER BY seen_at LIMIT ?
+                    """,
+                arguments: [seenBefore.milliseconds, orWithoutChannelBefore.milliseconds, limit]
+            ).map(DeviceSerial.init)
+        }
+    }
+
     package func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices? {
         try await group.run { [usage, settings] db in
             let channels = try Int64.fetchAll(
@@ -74,6 +103,7 @@ extension Device {
         }
         self.init(
             serial: DeviceSerial(row["serial"]), id: DeviceID(try row.bytes16("id")), app: AppSerial(row["app"]),
-            appID: app, credentialHash: SecretHash(stored: hash), createdAt: row.timestamp("created_at"))
+            appID: app, credentialHash: SecretHash(stored: hash), createdAt: row.timestamp("created_at"),
+            isAnonymous: row["is_anonymous"], seenAt: row.timestamp("seen_at"))
     }
 }

@@ -12,25 +12,29 @@ package struct ChannelRegistrar: Sendable {
     private let directory: ChannelDirectory
     private let inbox: Inbox
     private let sealer: TokenSealer
+    private let allowances: Allowances
     private let time: TimeSource
 
     package init(
-        channels: any ChannelStore, directory: ChannelDirectory, inbox: Inbox, sealer: TokenSealer, time: TimeSource
+        channels: any ChannelStore, directory: ChannelDirectory, inbox: Inbox, sealer: TokenSealer, allowances: Allowances,
+        time: TimeSource
     ) {
         self.channels = channels
         self.directory = directory
         self.inbox = inbox
         self.sealer = sealer
+        self.allowances = allowances
         self.time = time
     }
 
     /// Opens the channel, or finds it open, and gives a token for it. Tokens given before go on to work.
+    ///
+    /// - Parameter address: Where the device is, whose allowance it takes; nil takes none.
     package func register(
-        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?
+        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, from address: NetworkAddress? = nil
     ) async throws -> Registration {
-        if let name, name.utf8.count > Limits.channelNameBytes {
-            throw Refusal(.fieldInvalid, "The name may have at most \(Limits.channelNameBytes) bytes.")
-        }
+        try Self.check(name: name)
+        try allowances.takeChannel(of: device, from: address)
         let result = try await channels.openChannel(
             id, device: device, name: name, vapidKey: vapidKey,
             limit: Limits.channelsPerDevice, at: time.now())
@@ -44,6 +48,12 @@ package struct ChannelRegistrar: Sendable {
             throw Refusal(.channelsTooMany, "A device may have \(Limits.channelsPerDevice) channels; close one first.")
         case .deviceGone:
             throw Refusal(.deviceUnknown, "The device was deleted.")
+        }
+    }
+
+    package static func check(name: String?) throws(Refusal) {
+        if let name, name.utf8.count > Limits.channelNameBytes {
+            throw Refusal(.fieldInvalid, "The name may have at most \(Limits.channelNameBytes) bytes.")
         }
     }
 

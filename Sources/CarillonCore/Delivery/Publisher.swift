@@ -10,6 +10,7 @@ package struct Publisher: Sendable {
     private let directory: ChannelDirectory
     private let inbox: Inbox
     private let sessions: LiveSessions
+    private let allowances: Allowances
     private let audience: String
     private let time: TimeSource
 
@@ -19,13 +20,14 @@ package struct Publisher: Sendable {
 
     /// - Parameter audience: The origin of the endpoints, which a VAPID token must name.
     package init(
-        sealer: TokenSealer, directory: ChannelDirectory, inbox: Inbox, sessions: LiveSessions, audience: String,
-        time: TimeSource
+        sealer: TokenSealer, directory: ChannelDirectory, inbox: Inbox, sessions: LiveSessions, allowances: Allowances,
+        audience: String, time: TimeSource
     ) {
         self.sealer = sealer
         self.directory = directory
         self.inbox = inbox
         self.sessions = sessions
+        self.allowances = allowances
         self.audience = audience
         self.time = time
     }
@@ -64,6 +66,7 @@ package struct Publisher: Sendable {
     package func publish(_ request: PublishRequest, to channel: PushChannel, then: @escaping Reply) {
         do {
             try authorize(request.vapid, for: channel)
+            try allowances.takeMessage(to: channel)
         } catch {
             return then(.failure(error))
         }

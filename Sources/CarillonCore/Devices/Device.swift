@@ -8,9 +8,14 @@ package struct Device: Equatable, Sendable {
     package var appID: AppID
     package var credentialHash: SecretHash
     package var createdAt: Timestamp
+    /// Whether it never registered, and is known by its user agent identifier only.
+    package var isAnonymous: Bool
+    /// When it last connected, to the hour; kept of anonymous devices.
+    package var seenAt: Timestamp
 
     package init(
-        serial: DeviceSerial, id: DeviceID, app: AppSerial, appID: AppID, credentialHash: SecretHash, createdAt: Timestamp
+        serial: DeviceSerial, id: DeviceID, app: AppSerial, appID: AppID, credentialHash: SecretHash,
+        createdAt: Timestamp, isAnonymous: Bool, seenAt: Timestamp
     ) {
         self.serial = serial
         self.id = id
@@ -18,6 +23,8 @@ package struct Device: Equatable, Sendable {
         self.appID = appID
         self.credentialHash = credentialHash
         self.createdAt = createdAt
+        self.isAnonymous = isAnonymous
+        self.seenAt = seenAt
     }
 }
 

@@ -5,34 +5,44 @@ package struct DeviceRegistrar: Sendable {
     private let devices: any DeviceStore
     private let sessions: LiveSessions
     private let directory: ChannelDirectory
+    private let allowances: Allowances
+    private let seen = SeenDevices()
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
-        devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, time: TimeSource,
-        random: RandomSource
+        devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, allowances: Allowances,
+        time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.sessions = sessions
         self.directory = directory
+        self.allowances = allowances
         self.time = time
         self.random = random
     }
 
-    package func register(app: AppID) async throws -> (device: Device, credential: DeviceCredential) {
+    /// - Parameter address: Where the device is, whose allowance it takes; nil takes none.
+    package func register(
+        app: AppID, from address: NetworkAddress? = nil
+    ) async throws -> (device: Device, credential: DeviceCredential) {
+        try allowances.takeDevice(from: address)
         var random = random
         let credential = DeviceCredential(device: .random(using: &random), random: random)
         let device = try await devices.insertDevice(
-            credential.device, app: app, credential: credential.hash, at: time.now())
+            credential.device, app: app, credential: credential.hash, isAnonymous: false, at: time.now())
         guard let device else { throw unknownApp(app) }
         return (device, credential)
     }
 
     /// Stores a device that came without registration, under the name that it was given at its `hello`.
-    package func registerAnonymous(_ userAgent: UserAgentID, app: AppID) async throws -> Device {
+    package func registerAnonymous(
+        _ userAgent: UserAgentID, app: AppID, from address: NetworkAddress?
+    ) async throws -> Device {
+        try allowances.takeDevice(from: address)
         var random = random
         let device = try await devices.insertDevice(
-            .random(using: &random), app: app, credential: userAgent.hash, at: time.now())
+            .random(using: &random), app: app, credential: userAgent.hash, isAnonymous: true, at: time.now())
         guard let device else { throw unknownApp(app) }
         return device
     }
@@ -68,6 +78,47 @@ package struct DeviceRegistrar: Sendable {
 
     package func list(app: AppID, after: DeviceID?, limit: Int) async throws -> [Device] {
         try await devices.devices(app: app, after: after, limit: limit)
+    }
+
+    /// An anonymous device connected.
+    package func saw(_ device: Device) {
+        let isFresh = device.isAnonymous && device.seenAt.adding(seconds: Self.seenSeconds) > time.now()
+        if !isFresh { seen.saw(device.serial) }
+    }
+
+    private static let seenSeconds: Int64 = 3600
+
+    package func writeSeen() async throws {
+        var rest = seen.take()[...]
+        while !rest.isEmpty {
+            try await devices.markSeen(Array(rest.prefix(Self.seenAtOnce)), at: time.now())
+            rest = rest.dropFirst(Self.seenAtOnce)
+        }
+    }
+
+    private static let seenAtOnce = 500
+
+    /// Removes anonymous devices that nobody uses any more, a few at a time. Answers how many.
+    ///
+    /// - Parameters:
+    ///   - idleSeconds: How long a device need not have connected.
+    ///   - unusedSeconds: The same of one that has no channel.
+    package func collectIdle(idleSeconds: Int, unusedSeconds: Int, limit: Int) async throws -> Int {
+        let now = time.now()
+        let idle = try await devices.idleDevices(
+            seenBefore: now.adding(seconds: -Int64(idleSeconds)),
+            orWithoutChannelBefore: now.adding(seconds: -Int64(unusedSeconds)), limit: limit)
+        var collected = 0
+        for serial in idle {
+            if sessions.session(of: serial) != nil {
+                seen.saw(serial)
+            } else if let removed = try await devices.deleteDevice(serial, at: now) {
+                directory.forget(removed.channels)
+                sessions.end(removed.devices, because: .deviceGone)
+                collected += 1
+            }
+        }
+        return collected
     }
 
     /// Removes the device, its channels and its inbox, and ends its session.

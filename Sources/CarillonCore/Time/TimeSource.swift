@@ -4,6 +4,12 @@ package struct TimeSource: Sendable {
     package init(now: @escaping @Sendable () -> Timestamp) { self.now = now }
 }
 
+/// A clock that is never set: nanoseconds since some moment.
+package struct TickSource: Sendable {
+    package let now: @Sendable () -> Int64
+    package init(now: @escaping @Sendable () -> Int64) { self.now = now }
+}
+
 /// Where chance comes from. In a server it must be the system's generator: identifiers and secrets are made of it.
 package struct RandomSource: RandomNumberGenerator, Sendable {
     private let draw: @Sendable () -> UInt64

@@ -33,6 +33,13 @@ package struct ServerSettings: Sendable {
     package var store: SQLiteStore.Settings
     package var sweepSeconds: Int
 
+    package var allowances: Allowances.Settings
+    package var clientAddress: ClientAddress
+    /// After so long without a connection an anonymous device is removed.
+    package var anonymousIdleSeconds: Int
+    /// The same of one that has no channel.
+    package var anonymousUnusedSeconds: Int
+
     /// Calls to the back ends that watch their tokens.
     package var outward: OutwardSettings
 
@@ -51,6 +58,10 @@ package struct ServerSettings: Sendable {
         maximumConnections = 20_000
         store = SQLiteStore.Settings()
         sweepSeconds = 1
+        allowances = Allowances.Settings()
+        clientAddress = ClientAddress()
+        anonymousIdleSeconds = 30 * 86_400
+        anonymousUnusedSeconds = 86_400
         outward = OutwardSettings()
         stopSeconds = 20
     }

@@ -16,6 +16,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         let routes: RouteCall
         let publishDoor: PublishDoor
         let sockets: SocketHandler.Shared
+        let clientAddress: ClientAddress
         let population: Population
         let settings: RequestMachine.Settings
         let sharing: CrossOriginSharing
@@ -263,7 +264,9 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         do {
             // It may have been paused for what was held.
             channel.setOption(.autoRead, value: true).whenFailure { _ in }
-            let socket = SocketHandler(shared: shared.sockets, loop: loop, eventLoop: eventLoop)
+            let socket = SocketHandler(
+                shared: shared.sockets, loop: loop, eventLoop: eventLoop,
+                forwardedFor: shared.clientAddress.forwarded(in: head.headers))
             try pipeline.addHandler(socket)
             let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)

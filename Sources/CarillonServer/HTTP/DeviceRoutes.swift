@@ -6,6 +6,7 @@ import Hummingbird
 struct DeviceRoutes: Sendable {
     let core: Core
     let addresses: Addresses
+    let clientAddress: ClientAddress
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/devices", register)
@@ -22,7 +23,8 @@ struct DeviceRoutes: Sendable {
         if let wanted = try await request.decodeIfPresent(RegisterDevice.self)?.app, wanted != app.text {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
-        let (device, credential) = try await core.devices.register(app: app)
+        let (device, credential) = try await core.devices.register(
+            app: app, from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
             json: RegisteredDevice(
@@ -48,7 +50,8 @@ struct DeviceRoutes: Sendable {
         let body = try await request.decode(RegisterChannel.self)
         let registration = try await core.channels.register(
             try ChannelID.checked(body.channelID), device: device.serial, name: body.name,
-            vapidKey: try body.key.map(ChannelRegistrar.parseVapidKey))
+            vapidKey: try body.key.map(ChannelRegistrar.parseVapidKey),
+            from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
             json: RegisteredChannel(

@@ -14,7 +14,7 @@ extension Routes {
         WatchRoutes(core: core).add(to: routes)
         GNPRoutes(core: core).add(to: routes)
         MatrixRoutes(core: core, addresses: addresses).add(to: routes)
-        DeviceRoutes(core: core, addresses: addresses).add(to: routes)
+        DeviceRoutes(core: core, addresses: addresses, clientAddress: settings.clientAddress).add(to: routes)
         InboxRoutes(core: core, settings: settings, readiness: readiness).add(to: routes)
         OperatorRoutes(core: core).add(to: routes)
         HealthRoutes(store: store, readiness: readiness).add(to: routes)

@@ -39,7 +39,7 @@ package struct CarillonServer: Service {
         let addresses = Addresses(base: settings.publicURL ?? "http://\(settings.host):\(settings.port)")
         let core = try await Core(
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
-            watchSettings: settings.outward.watches)
+            watchSettings: settings.outward.watches, allowances: settings.allowances)
         let watchRunner = try WatchRunner(core: core, group: group, settings: settings.outward, logger: logger)
         let anonymousApp = try await anonymousApp(core)
         let readiness = Readiness()
@@ -65,6 +65,7 @@ package struct CarillonServer: Service {
                     logger: quiet),
                 publishDoor: PublishDoor(core: core, addresses: addresses, logger: quiet),
                 sockets: sockets,
+                clientAddress: settings.clientAddress,
                 population: Population(limit: settings.maximumConnections, label: "carillon_http_connections"),
                 settings: settings.requests,
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.origin))),
@@ -75,7 +76,7 @@ package struct CarillonServer: Service {
         }
         var configuration = ServiceGroupConfiguration(
             services: [
-                .init(service: Sweeper(store: store, core: core, seconds: settings.sweepSeconds, logger: logger)),
+                .init(service: Sweeper(store: store, core: core, settings: settings, logger: logger)),
                 .init(service: watchRunner),
                 .init(service: listener),
                 // Stopped first, as services stop in the reverse of this order.

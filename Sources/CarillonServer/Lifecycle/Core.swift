@@ -23,10 +23,11 @@ package struct Core: Sendable {
     package let time: TimeSource
     package let watches: WatchRegistrar
     package let rounds: CallRounds
+    package let allowances: Allowances
 
     package init(
         store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger,
-        watchSettings: WatchRegistrar.Settings = .init()
+        watchSettings: WatchRegistrar.Settings = .init(), allowances: Allowances.Settings = .init()
     ) async throws {
         let time = TimeSource.system
         let random = RandomSource.system
@@ -38,16 +39,20 @@ package struct Core: Sendable {
         let writer = InboxWriter(store: store, sessions: sessions, scheduler: scheduler, logger: logger)
         let inbox = Inbox(
             store: store, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
+        let allowances = Allowances(settings: allowances, ticks: .system)
+        self.allowances = allowances
         self.inbox = inbox
         self.sessions = sessions
         self.time = time
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, random: random)
         devices = DeviceRegistrar(
-            devices: store, sessions: sessions, directory: directory, time: time, random: random)
-        channels = ChannelRegistrar(channels: store, directory: directory, inbox: inbox, sealer: sealer, time: time)
+            devices: store, sessions: sessions, directory: directory, allowances: allowances, time: time, random: random)
+        channels = ChannelRegistrar(
+            channels: store, directory: directory, inbox: inbox, sealer: sealer, allowances: allowances, time: time)
         publisher = Publisher(
-            sealer: sealer, directory: directory, inbox: inbox, sessions: sessions, audience: audience, time: time)
+            sealer: sealer, directory: directory, inbox: inbox, sessions: sessions, allowances: allowances,
+            audience: audience, time: time)
         let secrets = SecretSealer(keys: tokenKeys, random: random)
         let news = ChannelNews(inbox: inbox, time: time)
         watches = WatchRegistrar(
@@ -61,6 +66,10 @@ extension TimeSource {
     package static let system = TimeSource {
         Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down)))
     }
+}
+
+extension TickSource {
+    package static let system = TickSource { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 }
 
 extension RandomSource {

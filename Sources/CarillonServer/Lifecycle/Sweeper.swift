@@ -5,19 +5,29 @@ import Metrics
 import ServiceLifecycle
 
 /// Ends what has expired, and forgets what was kept long enough, a little at a time beside the other writes.
+///
+/// Once a minute it looks for anonymous devices that nobody uses any more.
 struct Sweeper: Service {
     let store: SQLiteStore
     let core: Core
-    let seconds: Int
+    let settings: ServerSettings
     let logger: Logger
 
     private let expired = Counter(label: "carillon_messages_expired")
+    private let collected = Counter(label: "carillon_devices_collected")
     private static let rowsAtOnce = 500
+    private static let devicesAtOnce = 100
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 do {
+                    try await core.devices.writeSeen()
+                    if ContinuousClock.now >= nextCollection {
+                        nextCollection = .now + .seconds(60)
+                        try await collect()
+                    }
                     while !Task.isCancelled {
                         let swept = try await store.sweep(at: core.time.now(), limit: Self.rowsAtOnce)
                         expired.increment(by: swept.expired.count)
@@ -29,8 +39,18 @@ struct Sweeper: Service {
                 } catch {
                     logger.error("sweep failed", metadata: ["reason": "\(error)"])
                 }
-                try? await Task.sleep(for: .seconds(seconds))
+                try? await Task.sleep(for: .seconds(settings.sweepSeconds))
             }
+        }
+    }
+
+    private func collect() async throws {
+        while !Task.isCancelled {
+            let count = try await core.devices.collectIdle(
+                idleSeconds: settings.anonymousIdleSeconds, unusedSeconds: settings.anonymousUnusedSeconds,
+                limit: Self.devicesAtOnce)
+            collected.increment(by: count)
+            if count < Self.devicesAtOnce { return }
         }
     }
 }

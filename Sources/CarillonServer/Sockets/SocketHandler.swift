@@ -38,6 +38,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private let shared: Shared
     private let loop: LoopContext
     private let eventLoop: any EventLoop
+    private let forwardedFor: NetworkAddress?
     private var machine: SessionMachine
     private var reader = MessageReader()
     private var context: ChannelHandlerContext?
@@ -51,8 +52,10 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var isClosing = false
     var place: ConnectionWheel.Place?
 
-    init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop) {
+    /// - Parameter forwardedFor: Where the client is, when a proxy says so.
+    init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop, forwardedFor: NetworkAddress?) {
         self.shared = shared
+        self.forwardedFor = forwardedFor
         self.loop = loop
         self.eventLoop = eventLoop
         machine = SessionMachine(settings: shared.sessionSettings)
@@ -279,8 +282,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     private func perform(_ request: SessionMachine.Request) {
         let requests = shared.requests
+        let address = forwardedFor ?? NetworkAddress(context?.remoteAddress)
         start {
-            await requests.perform(request)
+            await requests.perform(request, from: address)
         } then: { handler, answer in
             handler.perform(handler.machine.answered(answer))
         }

@@ -52,6 +52,7 @@ struct SocketIdentifier: Sendable {
         if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid),
             let device = try await devices.device(of: userAgent)
         {
+            devices.saw(device)
             return .success(.init(owner: .device(device.serial), uaid: userAgent.text))
         }
         return .success(newcomer())

@@ -10,22 +10,23 @@ struct SocketRequests: Sendable {
     let anonymousApp: AppID?
     let logger: Logger
 
-    func perform(_ request: SessionMachine.Request) async -> SessionMachine.Answer {
+    func perform(_ request: SessionMachine.Request, from address: NetworkAddress?) async -> SessionMachine.Answer {
         switch request {
-        case .register(let owner, let id, let register): await self.register(id, register, owner)
+        case .register(let owner, let id, let register): await self.register(id, register, owner, address)
         case .unregister(let owner, let id, let asWritten): await unregister(id, asWritten, owner)
         }
     }
 
     private func register(
-        _ id: ChannelID, _ register: ClientFrame.Register, _ owner: SessionMachine.Owner
+        _ id: ChannelID, _ register: ClientFrame.Register, _ owner: SessionMachine.Owner, _ address: NetworkAddress?
     ) async -> SessionMachine.Answer {
         do {
-            // A key that is not one must not leave a device behind.
+            // What will be refused must not leave a device behind.
             let vapidKey = try register.key.map(ChannelRegistrar.parseVapidKey)
-            let device = try await device(of: owner)
+            try ChannelRegistrar.check(name: register.name)
+            let device = try await device(of: owner, from: address)
             let registration = try await channels.register(
-                id, device: device, name: register.name, vapidKey: vapidKey)
+                id, device: device, name: register.name, vapidKey: vapidKey, from: address)
             return .registered(
                 asWritten: register.channelID, endpoint: addresses.endpoint(token: registration.token), device: device)
         } catch let refusal as Refusal {
@@ -50,14 +51,14 @@ struct SocketRequests: Sendable {
     }
 
     /// A client without registration is stored with its first channel.
-    private func device(of owner: SessionMachine.Owner) async throws -> DeviceSerial {
+    private func device(of owner: SessionMachine.Owner, from address: NetworkAddress?) async throws -> DeviceSerial {
         switch owner {
         case .device(let device):
             return device
         case .provisional(let userAgent):
             guard let anonymousApp else { throw Refusal(.credentialMissing, "Register the device by HTTP first.") }
             if let known = try await devices.device(of: userAgent) { return known.serial }
-            return try await devices.registerAnonymous(userAgent, app: anonymousApp).serial
+            return try await devices.registerAnonymous(userAgent, app: anonymousApp, from: address).serial
         }
     }
 }

@@ -19,6 +19,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case idempotencyKeyInvalid = "idempotency_key_invalid"
     case idempotencyKeyReused = "idempotency_key_reused"
     case inboxFull = "inbox_full"
+    case rateLimited = "rate_limited"
     case watchUnknown = "watch_unknown"
     case watchAddressInvalid = "watch_address_invalid"
     case watchAddressForbidden = "watch_address_forbidden"
@@ -77,7 +78,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .bodyTooLarge: 413
         case .idempotencyKeyReused: 422
         case .upgradeRequired: 426
-        case .inboxFull: 429
+        case .inboxFull, .rateLimited: 429
         case .headersTooLarge: 431
         case .internalError: 500
         case .storageFull, .storageUnavailable, .stopping, .overloaded: 503
@@ -103,6 +104,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .idempotencyKeyInvalid: "The Idempotency-Key is not valid"
         case .idempotencyKeyReused: "The Idempotency-Key was used for another message"
         case .inboxFull: "The device's inbox is full"
+        case .rateLimited: "Too much at once"
         case .watchUnknown: "The token has no watch"
         case .watchAddressInvalid: "The address cannot be called"
         case .watchAddressForbidden: "The address may not be called"
@@ -140,7 +142,9 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     /// Whether the same request may succeed later without a change.
     package var isRetryable: Bool {
         switch self {
-        case .requestTimeout, .inboxFull, .internalError, .storageFull, .storageUnavailable, .stopping, .overloaded: true
+        case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
+            .overloaded:
+            true
         default: false
         }
     }

@@ -119,4 +119,60 @@ struct CommitQueueTests {
         #expect(queue.committed() == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [3, nil])
     }
+
+    @Test func `bytes bound the queue too, and what was taken makes room`() {
+        let one = append(1).byteCount
+        var queue = Queue(limits: .init(bytes: 2 * one, batch: 1))
+        #expect(queue.enqueue(append(1), urgency: .now, waiter: nil) != .refused)
+        #expect(queue.enqueue(append(2), urgency: .now, waiter: nil) != .refused)
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil) == .refused)
+        #expect(queue.takeBatch().count == 1)
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil) != .refused)
+        #expect(queue.enqueue(append(4), urgency: .now, waiter: nil) == .refused)
+    }
+
+    @Test func `a body that is not written any more takes no room`() {
+        let large = InboxOperation.append(Sample.envelope(1, bytes: 8000), AppendRules())
+        var queue = Queue(limits: .init(bytes: large.byteCount + 600))
+        _ = queue.enqueue(large, urgency: .offered, waiter: nil)
+        #expect(queue.enqueue(large, urgency: .now, waiter: nil) == .refused)
+        _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
+        #expect(queue.enqueue(large, urgency: .now, waiter: nil) != .refused)
+        _ = queue.takeBatch()
+        #expect(queue.enqueue(large, urgency: .now, waiter: nil) != .refused)
+    }
+
+    @Test func `outcomes under invented identifiers are dropped in the end`() {
+        var queue = Queue(limits: .init(entries: 10))
+        var accepted = 0
+        for position in 1...1000 {
+            guard case .queued = queue.settled(Sample.id(Int64(position)), device: Sample.device, acknowledged) else {
+                continue
+            }
+            accepted += 1
+        }
+        #expect(accepted == 40)
+        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .refused)
+        #expect(queue.dropped(Sample.id(1)) == .refused)
+    }
+
+    @Test func `a message of TTL 0 that nobody was given is not written, only what it replaces`() {
+        var queue = Queue()
+        let rules = AppendRules(topic: "a")
+        let envelope = Sample.envelope(1, ttl: 0)
+        _ = queue.enqueue(.append(envelope, rules), urgency: .offered, waiter: nil)
+        #expect(queue.dropped(envelope.id) == .queued(.none))
+        _ = queue.enqueue(append(2), urgency: .now, waiter: nil)
+        #expect(queue.takeBatch().map(\.operation) == [.replace(envelope, rules), append(2)])
+    }
+
+    @Test func `one that is being written is removed after it`() {
+        var queue = Queue()
+        _ = queue.enqueue(.append(Sample.envelope(1, ttl: 0), AppendRules()), urgency: .now, waiter: nil)
+        _ = queue.takeBatch()
+        _ = queue.dropped(Sample.id(1))
+        _ = queue.committed()
+        #expect(queue.wakeElapsed(.leisurely) == .commit)
+        #expect(queue.takeBatch().map(\.operation) == [.forget(Sample.id(1))])
+    }
 }

@@ -205,4 +205,74 @@ struct SessionMachineTests {
     @Test func `no close code keeps Firefox away for good`() {
         #expect(CloseCode(rawValue: 4774) == nil)
     }
+
+    // MARK: Whether the peer reads
+
+    @Test func `while the peer does not read, nothing is given and no request is performed`() {
+        var machine = open()
+        machine.outputPaused()
+        #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now).isEmpty)
+        #expect(
+            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+        let register = ClientFrame.Register(channelID: Sample.channelID.description)
+        #expect(machine.received(.register(register)).isEmpty)
+        #expect(
+            machine.outputResumed(at: Sample.now) == [
+                .load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device),
+                .perform(.register(.device(Sample.device), Sample.channelID, register)),
+            ])
+    }
+
+    @Test func `a peer that stopped reading before it said who it is gets nothing either`() {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(.init()))
+        machine.outputPaused()
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
+        #expect(!actions.contains { if case .load = $0 { true } else { false } })
+        #expect(machine.outputResumed(at: Sample.now) == [.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)])
+    }
+
+    @Test func `a peer that reads too little is ended, by a code of its own`() {
+        var machine = open()
+        #expect(closeCode(machine.outputStalled()) == .outputStalled)
+        #expect(machine.outputStalled().isEmpty)
+    }
+
+    // MARK: Bounds, and ends
+
+    @Test func `requests that wait for each other are bounded`() {
+        var machine = open()
+        var last: [SessionMachine.Action] = []
+        var sent = 0
+        let register = ClientFrame.register(.init(channelID: Sample.channelID.description))
+        while closeCode(last) == nil, sent < 10_000 {
+            last = machine.received(register)
+            sent += 1
+        }
+        #expect(closeCode(last) == .policy)
+        #expect(sent == 2 * Limits.channelsPerDevice + 2)
+    }
+
+    @Test func `one ack has so many updates at the most`() {
+        var machine = open()
+        let update = ClientFrame.Acknowledgement(version: Sample.id(1).description)
+        let many = Array(repeating: update, count: Limits.resultsPerRequest)
+        #expect(machine.received(.ack(many)).count == Limits.resultsPerRequest)
+        #expect(closeCode(machine.received(.ack(many + [update]))) == .policy)
+    }
+
+    @Test(arguments: [ClientFrame.hello(.init()), .register(.init(channelID: "none"))])
+    func `a fault of the client settles what it held of TTL 0`(frame: ClientFrame) {
+        var machine = open()
+        _ = machine.offered(Sample.envelope(1, ttl: 0), isVolatile: true, at: Sample.now)
+        let actions = machine.received(frame)
+        #expect(actions.first == .settle(Sample.id(1), Sample.device, .dropped, code: nil))
+        #expect(closeCode(actions) == .protocolError)
+        #expect(machine.disconnected().isEmpty)
+    }
+
+    @Test func `a load that finds no device ends the session as the deletion would have`() {
+        var machine = open(caughtUp: false)
+        #expect(closeCode(machine.foundDeviceGone()) == .gone)
+    }
 }

@@ -233,7 +233,7 @@ struct ConnectionTests {
             #expect(first.status == 401)
             #expect(first["access-control-allow-origin"] == "https://app.example.com")
             let length = try #require(first["content-length"].flatMap { Int($0) })
-            let second = ServedConnections.read(String(first.body.dropFirst(length)))
+            let second = ServedConnections.read(String(first.body.utf8.dropFirst(length)) ?? "")
             #expect(second.status == 400)
             #expect(second["access-control-allow-origin"] == nil)
             #expect(second["vary"] == nil)

@@ -1,0 +1,104 @@
+package import CarillonWire
+import Metrics
+import Synchronization
+
+/// Whose share of the server's work is used up: rates of a channel, a device, an app, and a network address.
+package final class Allowances: Sendable {
+    package struct Settings: Equatable, Sendable {
+        /// Messages to one channel; nil: as many as come.
+        package var channelMessages: Rate?
+        /// Messages to all channels of one device.
+        package var deviceMessages: Rate?
+        /// Messages to all devices of one app.
+        package var appMessages: Rate?
+        /// Channels that one device opens.
+        package var deviceRegistrations: Rate?
+        /// Devices and channels that come from one address.
+        package var addressRegistrations: Rate?
+
+        package init() {
+            channelMessages = Rate(perSecond: 1000, burst: 20_000)
+            deviceMessages = Rate(perSecond: 2000, burst: 40_000)
+            appMessages = Rate(perSecond: 100_000, burst: 1_000_000)
+            deviceRegistrations = Rate(perSecond: 20, burst: 2 * Limits.channelsPerDevice)
+            addressRegistrations = Rate(perSecond: 100, burst: 20_000)
+        }
+    }
+
+    private let channelMessages: Meter<ChannelSerial>
+    private let deviceMessages: Meter<DeviceSerial>
+    private let appMessages: Meter<AppSerial>
+    private let deviceRegistrations: Meter<DeviceSerial>
+    private let addressRegistrations: Meter<NetworkAddress>
+    private let ticks: TickSource
+
+    package init(settings: Settings, ticks: TickSource) {
+        channelMessages = Meter(settings.channelMessages, of: "channel", "messages to this channel")
+        deviceMessages = Meter(settings.deviceMessages, of: "device", "messages to this device")
+        appMessages = Meter(settings.appMessages, of: "app", "messages to this app")
+        deviceRegistrations = Meter(settings.deviceRegistrations, of: "device", "channels opened by this device")
+        addressRegistrations = Meter(
+            settings.addressRegistrations, of: "address", "devices and channels from this address")
+        self.ticks = ticks
+    }
+
+    /// A message is posted.
+    ///
+    /// - Throws: ``ErrorCode/rateLimited``, with the time after which another try may succeed.
+    package func takeMessage(to channel: PushChannel) throws(Refusal) {
+        let now = ticks.now()
+        try channelMessages.take(channel.serial, at: now)
+        try deviceMessages.take(channel.device, at: now)
+        try appMessages.take(channel.app, at: now)
+    }
+
+    /// A device is registered from an address.
+    package func takeDevice(from address: NetworkAddress?) throws(Refusal) {
+        if let address { try addressRegistrations.take(address.owner, at: ticks.now()) }
+    }
+
+    /// A channel is opened; the device is nil when it is not stored yet.
+    package func takeChannel(of device: DeviceSerial?, from address: NetworkAddress?) throws(Refusal) {
+        let now = ticks.now()
+        if let device { try deviceRegistrations.take(device, at: now) }
+        if let address { try addressRegistrations.take(address.owner, at: now) }
+    }
+}
+
+/// The buckets of one kind, and the words and the counter of its refusals.
+private struct Meter<Key: Hashable & Sendable>: Sendable {
+    private final class Shard: Sendable {
+        let buckets: Mutex<TokenBuckets<Key>>
+        init(_ rate: Rate) { buckets = Mutex(TokenBuckets(rate: rate, capacity: 16_384)) }
+    }
+
+    private let shards: [Shard]
+    private let rate: Rate?
+    private let what: String
+    private let refused: Counter
+
+    init(_ rate: Rate?, of subject: String, _ what: String) {
+        self.rate = rate
+        self.what = what
+        shards = rate.map { rate in (0..<16).map { _ in Shard(rate) } } ?? []
+        refused = Counter(label: "carillon_rate_refusals", dimensions: [("of", subject)])
+    }
+
+    func take(_ key: Key, at now: Int64) throws(Refusal) {
+        guard let rate else { return }
+        let shard = shards[Int(UInt(bitPattern: key.hashValue) % UInt(shards.count))]
+        guard let wait = shard.buckets.withLock({ $0.take(key, at: now) }) else { return }
+        refused.increment()
+        throw Refusal(
+            .rateLimited, "At most \(rate.perSecond) \(what) a second, and \(rate.burst) at once.",
+            retryAfterSeconds: Int(wait / 1_000_000_000) + 1)
+    }
+}
+
+extension NetworkAddress {
+    /// Whose address it is: a network of IPv6 is given out in blocks of 2^64.
+    fileprivate var owner: NetworkAddress {
+        guard case .v6(let value) = self else { return self }
+        return .v6(Bytes16(high: value.high, low: 0))
+    }
+}

@@ -1,0 +1,42 @@
+import CarillonCore
+import CarillonWire
+import Synchronization
+
+/// A session that writes down what it is told, and gives everything that it is offered.
+final class RecordingSession: LiveSession {
+    enum Event: Equatable, Sendable {
+        case offered(Int64)
+        case offeredVolatile(Int64)
+        case storedMore
+        case withdrew(EnvelopeWindow.Withdrawal)
+        case settled(Int)
+        case ended(SessionEnd)
+    }
+
+    private let state = Mutex<[Event]>([])
+    private let takesVolatile: Bool
+
+    init(takesVolatile: Bool = true) { self.takesVolatile = takesVolatile }
+
+    var events: [Event] { state.withLock { $0 } }
+
+    private func note(_ event: Event) { state.withLock { $0.append(event) } }
+
+    func offer(_ envelope: Envelope) { note(.offered(envelope.position)) }
+
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
+        note(.offeredVolatile(envelope.position))
+        answer(takesVolatile)
+    }
+
+    func storedMore() { note(.storedMore) }
+
+    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
+        note(.withdrew(withdrawal))
+        done()
+    }
+
+    func settled(_ ids: [MessageID]) { note(.settled(ids.count)) }
+
+    func end(because reason: SessionEnd) { note(.ended(reason)) }
+}

@@ -1,0 +1,74 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+import Testing
+
+@testable import CarillonSQLite
+
+/// One change that cannot be stored fails, and takes none with it.
+@Suite(.timeLimit(.minutes(2)))
+struct PoisonedCommitTests {
+    /// How the database refuses the poisoned row: it takes back the statement, or the whole transaction.
+    enum Fault: String, CaseIterable, Sendable {
+        case statement = "ABORT"
+        case transaction = "ROLLBACK"
+    }
+
+    private func poison(_ positions: ClosedRange<Int64>, _ fault: Fault, in store: SQLiteStore) async throws {
+        try await store.database.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER poison BEFORE INSERT ON envelope
+                    WHEN NEW.position BETWEEN \(positions.lowerBound) AND \(positions.upperBound)
+                    BEGIN SELECT RAISE(\(fault.rawValue), 'poison'); END
+                    """)
+        }
+    }
+
+    @Test(arguments: Fault.allCases, StoreKind.allCases)
+    func `of a group, only the change that cannot be stored fails`(fault: Fault, kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 100))
+        try await poison(5...5, fault, in: fixture.store)
+        let operations = (Int64(1)...20).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
+        let results = try await fixture.store.commit(operations)
+        for (position, result) in zip(Int64(1)..., results) {
+            if case .failed = result { #expect(position == 5) } else { #expect(result == .stored(replaced: nil)) }
+        }
+        #expect(results.contains { if case .failed = $0 { true } else { false } })
+        #expect(try await fixture.waiting().map(\.position) == Array(1...4) + Array(6...20))
+        // What was counted on the way there and taken back does not count.
+        for position in Int64(21)...101 {
+            #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
+        }
+        #expect(try await fixture.append(fixture.envelope(102)) == .full)
+    }
+
+    @Test func `when nothing can be stored, the whole group fails, after a few tries`() async throws {
+        let fixture = try await StoreFixture(.memory)
+        try await poison(1...5000, .transaction, in: fixture.store)
+        let operations = (Int64(1)...2000).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
+        await #expect(throws: StoreFault.self) { _ = try await fixture.store.commit(operations) }
+        #expect(try await fixture.waiting(limit: 5000).isEmpty)
+    }
+
+    @Test func `a caller whose work ends the transaction of all fails alone`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let store = fixture.store
+        try await poison(5...5, .transaction, in: store)
+        let failed = try await withThrowingTaskGroup(of: (Int64, Bool).self) { group in
+            for position in Int64(1)...40 {
+                group.addTask {
+                    do {
+                        _ = try await fixture.append(fixture.envelope(position))
+                        return (position, false)
+                    } catch {
+                        return (position, true)
+                    }
+                }
+            }
+            return try await group.reduce(into: [Int64]()) { if $1.1 { $0.append($1.0) } }
+        }
+        #expect(failed == [5])
+        #expect(Set(try await fixture.waiting().map(\.position)) == Set(1...40).subtracting([5]))
+    }
+}

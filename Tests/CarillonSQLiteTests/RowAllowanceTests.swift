@@ -1,0 +1,211 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+import Testing
+
+@testable import CarillonSQLite
+
+/// Every row counts against somebody, and the oldest go first.
+@Suite(.timeLimit(.minutes(2)))
+struct RowAllowanceTests {
+    private let start = StoreFixture.start
+
+    private func rows(_ sql: String, in fixture: StoreFixture) async throws -> Int {
+        try await fixture.store.read { try Int.fetchOne($0, sql: sql) ?? 0 }
+    }
+
+    private func acknowledge(_ position: Int64, _ fixture: StoreFixture) -> InboxOperation {
+        .settle(fixture.envelope(position).id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `of outcomes a device keeps so many, the newest`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(outcomesPerDevice: 32))
+        for position in Int64(1)...100 {
+            _ = try await fixture.append(fixture.envelope(position))
+            _ = try await fixture.store.commit([acknowledge(position, fixture)])
+            #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) <= 32)
+        }
+        #expect(try await fixture.outcome(100) == .acknowledged)
+        #expect(try await fixture.outcome(1) == nil)
+        #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) >= 28)
+    }
+
+    @Test func `messages that never waited, were replaced, or ended with their channel count the same`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(outcomesPerDevice: 16))
+        for position in Int64(1)...50 {
+            let record = InboxOperation.record(
+                fixture.envelope(position), AppendRules(), Settlement(.acknowledged, at: start))
+            #expect(try await fixture.store.commit([record]) == [.recorded(replaced: nil)])
+        }
+        #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) <= 16)
+        for position in Int64(51)...100 { _ = try await fixture.append(fixture.envelope(position), topic: "a") }
+        #expect(try await rows("SELECT count(*) FROM envelope WHERE outcome IS NOT NULL", in: fixture) <= 16)
+        for position in Int64(101)...150 { _ = try await fixture.append(fixture.envelope(position, on: fixture.second)) }
+        _ = try await fixture.store.closeChannel(fixture.second.id, device: fixture.device.serial, at: start)
+        #expect(try await rows("SELECT count(*) FROM envelope WHERE outcome IS NOT NULL", in: fixture) <= 16)
+        #expect(try await fixture.waiting().map(\.position) == [100])
+    }
+
+    @Test func `one device's outcomes leave another's alone`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(outcomesPerDevice: 4))
+        let other = try #require(
+            try await fixture.store.insertDevice(
+                DeviceID(Bytes16(high: 2, low: 2)), app: try StoreFixture.appID, credential: SecretHash(of: [2]),
+                isAnonymous: false, at: start))
+        let channel = try await StoreFixture.open(9, of: other, in: fixture.store)
+        let theirs = fixture.envelope(1, on: channel)
+        _ = try await fixture.append(theirs)
+        _ = try await fixture.store.commit([
+            .settle(theirs.id, device: other.serial, Settlement(.acknowledged, at: start))
+        ])
+        for position in Int64(2)...20 {
+            _ = try await fixture.append(fixture.envelope(position))
+            _ = try await fixture.store.commit([acknowledge(position, fixture)])
+        }
+        #expect(try await fixture.store.record(of: theirs.id, at: start)?.settlement?.outcome == .acknowledged)
+    }
+
+    @Test func `what was forgotten by time makes room again`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(outcomeRetentionSeconds: 10, outcomesPerDevice: 16))
+        for position in Int64(1)...16 {
+            _ = try await fixture.append(fixture.envelope(position))
+            _ = try await fixture.store.commit([acknowledge(position, fixture)])
+        }
+        _ = try await fixture.store.sweep(at: start.adding(seconds: 11), limit: 100)
+        #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) == 0)
+        for position in Int64(17)...32 {
+            _ = try await fixture.append(fixture.envelope(position))
+            _ = try await fixture.store.commit([acknowledge(position, fixture)])
+        }
+        #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) == 16)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `of idempotency keys a device keeps so many, the newest, and none beyond their time`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(idempotencyKeysPerDevice: 32))
+        func claim(_ number: Int64) -> IdempotencyClaim {
+            IdempotencyClaim(
+                keyHash: number.bigEndianBytes, fingerprint: [1], validUntil: start.adding(seconds: 1000 + number))
+        }
+        for number in Int64(1)...100 {
+            let channel = number % 2 == 0 ? fixture.first : fixture.second
+            #expect(
+                try await fixture.append(fixture.envelope(number, on: channel), claim: claim(number))
+                    == .stored(replaced: nil))
+        }
+        #expect((28...32).contains(try await rows("SELECT count(*) FROM idempotency", in: fixture)))
+        guard case .duplicate = try await fixture.append(fixture.envelope(200), claim: claim(100)) else {
+            Issue.record("the newest key is forgotten")
+            return
+        }
+        for _ in 0..<2 { _ = try await fixture.store.sweep(at: start.adding(seconds: 1100), limit: 1000) }
+        #expect(try await rows("SELECT count(*) FROM idempotency", in: fixture) == 0)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a message of TTL 0 that nobody was given leaves no row`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        let envelope = fixture.envelope(1, ttl: 0)
+        _ = try await fixture.append(envelope)
+        #expect(try await fixture.store.commit([.forget(envelope.id)]) == [.settled])
+        #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) == 0)
+        #expect(try await fixture.store.commit([.forget(envelope.id)]) == [.notWaiting])
+    }
+
+    @Test func `only a message of TTL 0 can be forgotten, and only by its whole identifier`() async throws {
+        let fixture = try await StoreFixture(.memory)
+        _ = try await fixture.append(fixture.envelope(1))
+        _ = try await fixture.append(fixture.envelope(2, ttl: 0))
+        let forged = MessageID(position: 2, secret: Bytes16(high: 0, low: 0))
+        #expect(
+            try await fixture.store.commit([.forget(fixture.envelope(1).id), .forget(forged)]) == [.notWaiting, .notWaiting])
+        #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a message that nobody was given replaces all the same, and nothing newer than itself`(kind: StoreKind) async throws
+    {
+        let fixture = try await StoreFixture(kind)
+        _ = try await fixture.append(fixture.envelope(1), topic: "a")
+        let replace = InboxOperation.replace(fixture.envelope(2, ttl: 0), AppendRules(topic: "a"))
+        #expect(try await fixture.store.commit([replace]) == [.recorded(replaced: fixture.envelope(1).id)])
+        _ = try await fixture.append(fixture.envelope(3), topic: "a")
+        #expect(try await fixture.store.commit([replace]) == [.recorded(replaced: nil)])
+        #expect(try await fixture.waiting().map(\.position) == [3])
+        #expect(try await rows("SELECT count(*) FROM envelope WHERE position = 2", in: fixture) == 0)
+    }
+
+    @Test func `a record tells what it replaced`() async throws {
+        let fixture = try await StoreFixture(.memory)
+        _ = try await fixture.append(fixture.envelope(1), topic: "a")
+        let record = InboxOperation.record(
+            fixture.envelope(2), AppendRules(topic: "a"), Settlement(.acknowledged, at: start))
+        #expect(try await fixture.store.commit([record]) == [.recorded(replaced: fixture.envelope(1).id)])
+        #expect(try await fixture.outcome(1) == .replaced)
+    }
+
+    // MARK: The room of an inbox
+
+    @Test(arguments: StoreKind.allCases)
+    func `however often a topic is replaced, the inbox has the same room`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 2, inboxBytes: 2 * (Envelope.overhead + 100)))
+        for position in Int64(1)...50 {
+            guard case .stored = try await fixture.append(fixture.envelope(position, bytes: 100), topic: "a") else {
+                Issue.record("refused at \(position)")
+                return
+            }
+        }
+        #expect(try await fixture.append(fixture.envelope(51, bytes: 100)) == .stored(replaced: nil))
+        #expect(try await fixture.append(fixture.envelope(52, bytes: 100)) == .full)
+        guard case .stored(replaced: .some) = try await fixture.append(fixture.envelope(53, bytes: 100), topic: "a") else {
+            Issue.record("a replacement finds room in an inbox that is full")
+            return
+        }
+        #expect(try await fixture.append(fixture.envelope(54, bytes: 101), topic: "a") == .full)
+    }
+
+    @Test func `a body is not kept after the outcome`() async throws {
+        let fixture = try await StoreFixture(.memory)
+        for position in Int64(1)...4 {
+            _ = try await fixture.append(fixture.envelope(position, ttl: position == 4 ? 1 : 60))
+        }
+        _ = try await fixture.store.commit([
+            acknowledge(1, fixture),
+            .settle(fixture.envelope(2).id, device: nil, Settlement(.cancelled, at: start)),
+        ])
+        _ = try await fixture.store.sweep(at: start.adding(seconds: 2), limit: 10)
+        _ = try await fixture.store.closeChannel(fixture.first.id, device: fixture.device.serial, at: start)
+        #expect(try await rows("SELECT count(*) FROM envelope WHERE outcome IS NOT NULL", in: fixture) == 4)
+        #expect(try await rows("SELECT count(*) FROM envelope WHERE body IS NOT NULL", in: fixture) == 0)
+    }
+
+    // MARK: Anonymous devices
+
+    @Test(arguments: StoreKind.allCases)
+    func `an anonymous device is idle when it was not seen, sooner when it has no channel`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        let store = fixture.store
+        func device(_ number: UInt64, seenAt: Int64) async throws -> Device {
+            try #require(
+                try await store.insertDevice(
+                    DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
+                    credential: SecretHash(of: [9, UInt8(number)]), isAnonymous: true, at: start.adding(seconds: seenAt)))
+        }
+        let old = try await device(1, seenAt: 0)
+        let bare = try await device(2, seenAt: 50)
+        let used = try await device(3, seenAt: 50)
+        for device in [old, used] { _ = try await StoreFixture.open(1, of: device, in: store) }
+        func idle(_ seen: Int64, _ unused: Int64) async throws -> [DeviceSerial] {
+            try await store.idleDevices(
+                seenBefore: start.adding(seconds: seen), orWithoutChannelBefore: start.adding(seconds: unused), limit: 10)
+        }
+        #expect(try await idle(-1, -1).isEmpty)
+        #expect(try await idle(0, 0) == [old.serial])
+        #expect(try await idle(0, 50) == [old.serial, bare.serial])
+        #expect(try await idle(50, 50) == [old.serial, bare.serial, used.serial])
+        try await store.markSeen([old.serial], at: start.adding(seconds: 100))
+        #expect(try await idle(50, 50) == [bare.serial, used.serial])
+        #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
+    }
+}
