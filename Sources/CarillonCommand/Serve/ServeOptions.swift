@@ -18,7 +18,8 @@ struct ServeOptions {
         "outward-ca", "shortest-ping-seconds", "answer-seconds", "max-calls", "calls-per-second", "stall-seconds",
         "outcomes-per-device", "idempotency-keys-per-device", "channel-rate", "device-rate", "app-rate",
         "registration-rate", "address-rate", "client-address-header", "anonymous-idle-seconds",
-        "anonymous-unused-seconds", "allowed-origins", "head-seconds", "body-seconds", "idle-seconds",
+        "anonymous-unused-seconds",
+        "allowed-origins", "head-seconds", "body-seconds", "idle-seconds",
     ]
 
     init(flags: [String: String], file: String?) async throws {
@@ -84,10 +85,6 @@ struct ServeOptions {
         try number("outcome-seconds", &retention)
         settings.store.outcomeRetentionSeconds = Int64(retention)
         try number("stop-seconds", &settings.stopSeconds)
-        try number("head-seconds", &settings.requests.headSeconds)
-        try number("body-seconds", &settings.requests.bodySeconds)
-        try number("idle-seconds", &settings.requests.idleSeconds)
-        settings.allowedOrigins = try origins()
         try number("stall-seconds", &settings.stallSeconds)
         try number("outcomes-per-device", &settings.store.outcomesPerDevice)
         try number("idempotency-keys-per-device", &settings.store.idempotencyKeysPerDevice)
@@ -95,9 +92,34 @@ struct ServeOptions {
         try number("anonymous-unused-seconds", &settings.anonymousUnusedSeconds)
         settings.clientAddress.header = values["client-address-header"]
         try setAllowances(&settings.allowances)
+        try number("head-seconds", &settings.requests.headSeconds)
+        try number("body-seconds", &settings.requests.bodySeconds)
+        try number("idle-seconds", &settings.requests.idleSeconds)
+        settings.allowedOrigins = try origins()
         try setOutward(&settings.outward)
         try fit(&settings, to: openFiles)
         return settings
+    }
+
+    private func setAllowances(_ allowances: inout Allowances.Settings) throws {
+        try rate("channel-rate", &allowances.channelMessages)
+        try rate("device-rate", &allowances.deviceMessages)
+        try rate("app-rate", &allowances.appMessages)
+        try rate("registration-rate", &allowances.deviceRegistrations)
+        try rate("address-rate", &allowances.addressRegistrations)
+    }
+
+    /// `off`, or how many a second, and behind a colon how many at once; ten seconds' worth when that is left out.
+    private func rate(_ name: String, _ setting: inout Rate?) throws {
+        guard let text = values[name] else { return }
+        guard text != "off" else { return setting = nil }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
+        let bounds = 1...1_000_000_000
+        guard (1...2).contains(parts.count), parts.allSatisfy(bounds.contains) else {
+            throw CommandFault(
+                .validationFailure, "\(name) must be PER_SECOND, PER_SECOND:AT_ONCE or off, not \"\(text)\"")
+        }
+        setting = Rate(perSecond: parts[0], burst: parts.count == 2 ? parts[1] : min(10 * parts[0], bounds.upperBound))
     }
 
     private func origins() throws -> AllowedOrigins {
@@ -133,27 +155,6 @@ struct ServeOptions {
                 "fewer connections than by default, as the system allows few open files",
                 metadata: ["files": "\(openFiles)", "max-sockets": "\(sockets)", "max-connections": "\(connections)"])
         }
-    }
-
-    private func setAllowances(_ allowances: inout Allowances.Settings) throws {
-        try rate("channel-rate", &allowances.channelMessages)
-        try rate("device-rate", &allowances.deviceMessages)
-        try rate("app-rate", &allowances.appMessages)
-        try rate("registration-rate", &allowances.deviceRegistrations)
-        try rate("address-rate", &allowances.addressRegistrations)
-    }
-
-    /// `off`, or how many a second, and behind a colon how many at once; ten seconds' worth when that is left out.
-    private func rate(_ name: String, _ setting: inout Rate?) throws {
-        guard let text = values[name] else { return }
-        guard text != "off" else { return setting = nil }
-        let parts = text.split(separator: ":", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
-        let bounds = 1...1_000_000_000
-        guard (1...2).contains(parts.count), parts.allSatisfy(bounds.contains) else {
-            throw CommandFault(
-                .validationFailure, "\(name) must be PER_SECOND, PER_SECOND:AT_ONCE or off, not \"\(text)\"")
-        }
-        setting = Rate(perSecond: parts[0], burst: parts.count == 2 ? parts[1] : min(10 * parts[0], bounds.upperBound))
     }
 
     private func setOutward(_ outward: inout OutwardSettings) throws {
