@@ -118,12 +118,14 @@ struct RowAllowanceTests {
         _ = try await fixture.append(fixture.envelope(1))
         _ = try await fixture.append(fixture.envelope(2, ttl: 0))
         let forged = MessageID(position: 2, secret: Bytes16(high: 0, low: 0))
-        #expect(try await fixture.store.commit([.forget(fixture.envelope(1).id), .forget(forged)]) == [.notWaiting, .notWaiting])
+        #expect(
+            try await fixture.store.commit([.forget(fixture.envelope(1).id), .forget(forged)]) == [.notWaiting, .notWaiting])
         #expect(try await rows("SELECT count(*) FROM envelope", in: fixture) == 2)
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a message that nobody was given replaces all the same, and nothing newer than itself`(kind: StoreKind) async throws {
+    func `a message that nobody was given replaces all the same, and nothing newer than itself`(kind: StoreKind) async throws
+    {
         let fixture = try await StoreFixture(kind)
         _ = try await fixture.append(fixture.envelope(1), topic: "a")
         let replace = InboxOperation.replace(fixture.envelope(2, ttl: 0), AppendRules(topic: "a"))
@@ -165,7 +167,9 @@ struct RowAllowanceTests {
 
     @Test func `a body is not kept after the outcome`() async throws {
         let fixture = try await StoreFixture(.memory)
-        for position in Int64(1)...4 { _ = try await fixture.append(fixture.envelope(position, ttl: position == 4 ? 1 : 60)) }
+        for position in Int64(1)...4 {
+            _ = try await fixture.append(fixture.envelope(position, ttl: position == 4 ? 1 : 60))
+        }
         _ = try await fixture.store.commit([
             acknowledge(1, fixture),
             .settle(fixture.envelope(2).id, device: nil, Settlement(.cancelled, at: start)),

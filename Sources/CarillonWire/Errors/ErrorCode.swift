@@ -142,7 +142,9 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     /// Whether the same request may succeed later without a change.
     package var isRetryable: Bool {
         switch self {
-        case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping, .overloaded: true
+        case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
+            .overloaded:
+            true
         default: false
         }
     }

@@ -42,7 +42,8 @@ struct AllowancesTests {
         #expect(first?.code == .rateLimited)
         #expect(first?.retryAfterSeconds == 2)
         #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(2)) } == nil)
-        #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(2)) }?.detail.contains("device") == true)
+        #expect(
+            refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(2)) }?.detail.contains("device") == true)
         #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(3, device: 2)) } == nil)
         clock.now.store(5_000_000_000, ordering: .relaxed)
         #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(1)) } == nil)
@@ -54,7 +55,8 @@ struct AllowancesTests {
             let channel = channel(Int64(device), device: Int64(device))
             #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel) } == nil)
         }
-        #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(3, device: 3)) }?.code == .rateLimited)
+        #expect(
+            refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(3, device: 3)) }?.code == .rateLimited)
         #expect(refusal { () throws(Refusal) in try allowances.takeMessage(to: channel(4, device: 4, app: 2)) } == nil)
     }
 
@@ -76,7 +78,8 @@ struct AllowancesTests {
             #expect(refusal { () throws(Refusal) in try allowances.takeChannel(of: DeviceSerial(1), from: nil) } == nil)
         }
         #expect(
-            refusal { () throws(Refusal) in try allowances.takeChannel(of: DeviceSerial(1), from: nil) }?.code == .rateLimited)
+            refusal { () throws(Refusal) in try allowances.takeChannel(of: DeviceSerial(1), from: nil) }?.code
+                == .rateLimited)
         #expect(refusal { () throws(Refusal) in try allowances.takeChannel(of: DeviceSerial(2), from: nil) } == nil)
     }
 

@@ -309,7 +309,8 @@ private struct WindowModel {
         switch Int.random(in: 0...11, using: &generator) {
         case 0, 1: append(isOffered: true)
         // What is not offered is said in its turn: after the offers that were made before it.
-        case 2: while !offers.isEmpty { deliverOffer() }
+        case 2:
+            while !offers.isEmpty { deliverOffer() }
             append(isOffered: false)
         case 3, 4: deliverOffer()
         case 5: read()

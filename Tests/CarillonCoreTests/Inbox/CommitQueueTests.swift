@@ -146,7 +146,9 @@ struct CommitQueueTests {
         var queue = Queue(limits: .init(entries: 10))
         var accepted = 0
         for position in 1...1000 {
-            guard case .queued = queue.settled(Sample.id(Int64(position)), device: Sample.device, acknowledged) else { continue }
+            guard case .queued = queue.settled(Sample.id(Int64(position)), device: Sample.device, acknowledged) else {
+                continue
+            }
             accepted += 1
         }
         #expect(accepted == 40)

@@ -212,7 +212,8 @@ struct SessionMachineTests {
         var machine = open()
         machine.outputPaused()
         #expect(machine.offered(Sample.envelope(1), isVolatile: false, at: Sample.now).isEmpty)
-        #expect(machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+        #expect(
+            machine.offered(Sample.envelope(2, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
         let register = ClientFrame.Register(channelID: Sample.channelID.description)
         #expect(machine.received(.register(register)).isEmpty)
         #expect(

@@ -222,6 +222,24 @@ struct ConnectionTests {
         }
     }
 
+    @Test func `what one request is granted is not said to the next one of its connection`() async throws {
+        try await ServedConnections.run {
+            $0.allowedOrigins = try AllowedOrigins(listing: "https://app.example.com")
+        } _: { server in
+            let text = try await server.exchange(
+                "GET /v1/inbox HTTP/1.1\r\nHost: h\r\nOrigin: https://app.example.com\r\n\r\n"
+                    + "GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n")
+            let first = ServedConnections.read(text)
+            #expect(first.status == 401)
+            #expect(first["access-control-allow-origin"] == "https://app.example.com")
+            let length = try #require(first["content-length"].flatMap { Int($0) })
+            let second = ServedConnections.read(String(first.body.utf8.dropFirst(length)) ?? "")
+            #expect(second.status == 400)
+            #expect(second["access-control-allow-origin"] == nil)
+            #expect(second["vary"] == nil)
+        }
+    }
+
     @Test func `a page that is not listed is told nothing, and asked for the same secrets`() async throws {
         try await ServedConnections.run {
             $0.allowedOrigins = try AllowedOrigins(listing: "https://app.example.com")
