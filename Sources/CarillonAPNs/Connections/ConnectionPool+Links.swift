@@ -15,7 +15,7 @@ extension ConnectionPool {
     func retire(_ link: Link, _ why: String) {
         guard link.channel != nil else { return fail(link, ConnectionFault(.retired, why), nil) }
         link.machine.retire(why)
-        machine.draining(link.id)
+        machine.draining(link.id, time.now())
         touch(link)
     }
 
@@ -111,6 +111,12 @@ extension ConnectionPool {
         let timeout = pending.submission.timeout
         if case .stream = pending.place { return APNsError(.timedOut, "The service did not answer within \(timeout).") }
         if let connectFailure, !links.contains(where: { $0.channel != nil }) { return connectFailure.error }
+        if machine.isPaced(time.now()), !links.contains(where: { $0.channel != nil }) {
+            return APNsError(
+                .timedOut,
+                "The service ends its connections soon after they are opened, so that the push found none within \(timeout)."
+            )
+        }
         return APNsError(
             .timedOut,
             pending.returns > 0

@@ -210,6 +210,28 @@ struct ResendingTests {
         try await stage.end()
     }
 
+    @Test func `the wait before a push is sent again is not taken from its time`() async throws {
+        let clock = ManualTime()
+        let asked = Mutex(false)
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.timeout = .seconds(3)
+            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(100)) { _ in
+                asked.withLock { $0 = true }
+                return .seconds(30)
+            }
+        }) { connection, request in
+            request.stream == 1 ? connection.reject(request, 429, "TooManyRequests") : connection.accept(request)
+        }
+        let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
+        try await eventually { asked.withLock { $0 } }
+        // The wait with the most that is added to it.
+        clock.advance(.seconds(33))
+        #expect(try await push.value.isAccepted)
+        #expect(stage.server.requests.count == 2)
+        try await stage.end()
+    }
+
     @Test func `trouble of the service is the answer, because fifteen minutes exceed the patience`() async throws {
         let stage = try await Stage { $0.reject($1, 503, "ServiceUnavailable") }
         let response = try await stage.client.send(.alert("Hi"), to: Samples.token)

@@ -31,7 +31,9 @@ struct BackOffTests {
     }
 
     @Test func `a service that leaves after every few pushes gets all of them`() async throws {
-        let scene = try await Scene(simulator: { $0.faults = [.init(.goAway(reason: nil, last: .this), rate: 0.02)] })
+        let scene = try await Scene(
+            simulator: { $0.faults = [.init(.goAway(reason: nil, last: .this), rate: 0.02)] },
+            client: { $0.replacedPerSecond = 100 })
         // By its address, since looking up a name can take longer than all the rest.
         let place = APNsEnvironment.custom(host: "127.0.0.1", port: scene.simulator.port() ?? 0)
         let recipients = Samples.tokens(3000).map { APNsDeviceToken($0, in: place) }

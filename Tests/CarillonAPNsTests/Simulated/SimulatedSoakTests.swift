@@ -1,8 +1,9 @@
-import CarillonAPNs
 import CarillonAPNsSimulator
 import Foundation
 import Synchronization
 import Testing
+
+@testable import CarillonAPNs
 
 /// Very many pushes to a service that misbehaves at random: each is accounted for exactly once.
 ///
@@ -77,6 +78,8 @@ struct SimulatedSoakTests {
                 $0.pool.suspectsAfter = .seconds(1)
                 $0.pool.answersPingWithin = .seconds(1)
                 $0.retryPolicy = .never
+                // What is tried here is the accounting, not the pace.
+                $0.replacedPerSecond = 100
             })
         let simulator = scene.simulator
         let ledger = Mutex(Ledger(count: count))
