@@ -279,7 +279,7 @@ struct ConnectionMachine {
             if repliesWaiting > options.largestBacklog { output = ByteBuffer() }
             FrameHead(length: 8, kind: .goAway).write(into: &output)
             output.writeMultipleIntegers(0 as UInt32, error.code.rawValue)
-            end(ConnectionFault(.protocolViolated, error.detail))
+            end(ConnectionFault(error.isForeign ? .notHTTP2 : .protocolViolated, error.detail))
         }
     }
 
@@ -369,11 +369,14 @@ struct ConnectionMachine {
 struct ProtocolFault: Error {
     var code: HTTP2Code
     var detail: String
+    /// Whether it speaks another protocol, and always will.
+    var isForeign = false
 
-    init(_ code: HTTP2Code, _ detail: String) {
+    init(_ code: HTTP2Code, _ detail: String, isForeign: Bool = false) {
         self.code = code
         self.detail = detail
+        self.isForeign = isForeign
     }
 
-    static let notHTTP2 = ProtocolFault(.protocolError, "The host does not speak HTTP/2.")
+    static let notHTTP2 = ProtocolFault(.protocolError, "The host does not speak HTTP/2.", isForeign: true)
 }

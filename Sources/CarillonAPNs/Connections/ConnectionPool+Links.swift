@@ -66,7 +66,7 @@ extension ConnectionPool {
             if let error, !link.hasAnswered, ConnectFailure.isAboutOwnCertificate(error) {
                 link.failure = ConnectFailure(error, to: opener)
             }
-            link.machine.closed(error.map { "The connection broke: \($0)" } ?? "The service closed the connection.")
+            link.machine.closed(error.map(ConnectFailure.ending) ?? "The service closed the connection.")
             touch(link)
         }
         endTurn()

@@ -62,5 +62,7 @@ extension APNsError {
                 with: "give its authority with --ca FILE, if it is yours"
             )
             .replacing("(alternativePort)", with: "(--port-2197)")
+            .replacing(
+                "trustRoots is not PEM text of certificates", with: "the file of --ca holds a certificate that is damaged")
     }
 }
