@@ -77,6 +77,7 @@ extension HTTP2Connection {
         case .headersArrived(let stream, _): "headers \(stream)"
         case .requestCompleted(let stream, _, let body, let bytes): "request \(stream) \(body.readableBytes)/\(bytes)"
         case .streamReset(let stream): "reset \(stream)"
+        case .headersTooLarge(let stream): "too large \(stream)"
         case .streamRefused(let stream): "refused \(stream)"
         case .pingArrived: "ping"
         case .priorityArrived: "priority"

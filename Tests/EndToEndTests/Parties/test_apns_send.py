@@ -458,6 +458,19 @@ def test_certificates_of_every_form_send(person, simulator):
         assert ended.status == 77 and words in ended.err, ended.err
 
 
+def test_a_certificate_with_an_rsa_key_sends(person, simulator):
+    made = certificate(person, simulator, keyType="rsa")
+    cert, key, p12 = person.file("rsa.pem", made["certificate"]), person.file("rsa.key", made["privateKey"]), "rsa.p12"
+    openssl("pkcs12", "-export", "-in", cert, "-inkey", key, "-out", person.directory / p12, "-passout", "pass:sesame")
+    word = person.file("word", "sesame\n")
+    push = [*person.topic, *person.endpoint, "--token", DEVICE, "--title", "x"]
+    for access in [["--cert", cert, "--cert-key", key], ["--cert", person.directory / p12, "--passphrase-file", word]]:
+        ended = person.run("send", *access, *push)
+        assert ended.status == 0, ended.out + ended.err
+    shown = subprocess.run(["openssl", "x509", "-noout", "-text", "-in", cert], capture_output=True, text=True, check=True)
+    assert "rsaEncryption" in shown.stdout and "2048 bit" in shown.stdout
+
+
 def test_an_expired_certificate_is_told_before_anything_is_opened(person, simulator):
     key, cert = person.directory / "old.key", person.directory / "old.pem"
     make_certificate(key, cert, -400, -35)
