@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import NIOHPACK
 
@@ -89,5 +90,15 @@ extension HTTP2Connection {
     mutating func takeFrames() -> [FrameClient.Frame] {
         defer { output = ByteBuffer() }
         return FrameClient.frames(output)
+    }
+}
+
+extension IdentifierSource {
+    /// Begins with `CARILLON_TEST_SEED`, or anywhere, and says where.
+    static func ofTheDay(_ test: String = #function) -> IdentifierSource {
+        let given = ProcessInfo.processInfo.environment["CARILLON_TEST_SEED"].flatMap(UInt64.init)
+        let seed = given ?? .random(in: .min ... .max)
+        print("CARILLON_TEST_SEED=\(seed) in \(test)")
+        return IdentifierSource(seed: seed)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 /// A service that floods and does not read costs a connection, and no memory.
 @Suite(.serialized, .timeLimit(.minutes(1)))
 struct FloodTests {
-    @Test(arguments: [BacklogTests.Flood.pings, .emptySettings], [false, true])
+    @Test(arguments: [(BacklogTests.Flood.pings, true), (.emptySettings, false)])
     func `a flood that nobody reads the answers to ends its connection`(
         flood: BacklogTests.Flood, isSecure: Bool
     ) async throws {

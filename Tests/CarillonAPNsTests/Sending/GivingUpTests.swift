@@ -65,14 +65,17 @@ struct GivingUpTests {
     }
 
     @Test func `a draining shutdown does not wait for what the policy would send again later`() async throws {
+        let asked = Mutex(false)
         let stage = try await Stage(configure: {
-            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(7200)) { _ in .seconds(3600) }
+            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(7200)) { _ in
+                asked.withLock { $0 = true }
+                return .seconds(3600)
+            }
         }) { connection, request in
             connection.reject(request, 429, "TooManyRequests")
         }
         async let response = stage.client.send(.alert("Hi"), to: Samples.token)
-        try await eventually { !stage.server.requests.isEmpty }
-        try await Task.sleep(for: .milliseconds(50))
+        try await eventually { asked.withLock { $0 } }
         let start = ContinuousClock.now
         await stage.client.shutDown(drains: true)
         #expect(ContinuousClock.now - start < .seconds(5))

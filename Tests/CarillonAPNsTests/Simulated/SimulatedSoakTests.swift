@@ -85,9 +85,11 @@ struct SimulatedSoakTests {
         let ledger = Mutex(Ledger(count: count))
         // It ends with the test, below.
         let reader = Task {
+            var awaited = 0
             while !Task.isCancelled {
+                awaited += 20_000
+                try await simulator.waitForRequests(awaited)
                 ledger.withLock { $0.read(simulator.requests) }
-                try? await Task.sleep(for: .seconds(1))
             }
         }
         var results = [Told](repeating: .nothing, count: count)
