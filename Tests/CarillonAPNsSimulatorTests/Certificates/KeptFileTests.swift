@@ -67,6 +67,16 @@ struct KeptFileTests {
         }
     }
 
+    @Test func `a file that comes between looking and writing is not written over either`() throws {
+        try withDirectory { place in
+            let file = place.appending(path: "file")
+            try KeptFile.make("mine", at: file, isSecret: true)
+            let error = #expect(throws: SimulatorError.self) { try KeptFile.make("other", at: file, isSecret: true) }
+            #expect(error?.message.contains("is there already") == true, "\(error?.message ?? "")")
+            #expect(try KeptFile.read(file) == "mine")
+        }
+    }
+
     @Test func `a link that leads nowhere is somebody's, too`() throws {
         try withDirectory { place in
             let target = place.appending(path: "elsewhere")

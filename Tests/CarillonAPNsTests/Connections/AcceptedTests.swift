@@ -59,6 +59,27 @@ struct AcceptedTests {
         #expect(rig.machine.streams.isEmpty)
     }
 
+    @Test(arguments: [[(":status", "500")], [("Name", "x")], [("", "x")]])
+    func `trailers that are none are reset`(trailers: [(String, String)]) {
+        for endsStream in [true, false] {
+            var rig = Rig.proven()
+            let id = rig.send(1)[0]
+            rig.answer(id, endsStream: false)
+            var block = ByteBuffer()
+            rig.encode(HPACKHeaders(trailers), into: &block)
+            rig.feed(.headers, endsStream ? [.endHeaders, .endStream] : .endHeaders, stream: id, payload: block)
+            #expect(rig.frames(.resetStream).map(\.payload) == [ByteBuffer(integer: HTTP2Code.protocolError.rawValue)])
+        }
+        var rig = Rig.proven()
+        let id = rig.send(1)[0]
+        rig.answer(id, endsStream: false)
+        var block = ByteBuffer()
+        rig.encode(["name": "x"], into: &block)
+        rig.feed(.headers, [.endHeaders, .endStream], stream: id, payload: block)
+        #expect(rig.frames(.resetStream).isEmpty)
+        #expect(rig.events() == [.answered(ConnectionMachineTests.push(1), RawAnswer(status: 200))])
+    }
+
     @Test(arguments: [true, false]) func `a push that is given up behind its status is answered`(byTime: Bool) {
         var rig = Rig(settings: [(3, 100)])
         let id = rig.send(1)[0]
