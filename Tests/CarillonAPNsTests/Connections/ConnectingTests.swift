@@ -205,6 +205,19 @@ struct ConnectingTests {
         }
     }
 
+    @Test(arguments: [
+        (ConnectionFault.Kind.notHTTP2, true), (.protocolViolated, false), (.goneAway, false), (.silent, false),
+    ])
+    func `a host that broke the protocol once is tried again, and one that speaks another is not`(
+        kind: ConnectionFault.Kind, isLasting: Bool
+    ) {
+        let opener = ConnectionOpener(
+            address: .init(host: "localhost", port: 1), tls: nil, proxy: nil, timeout: .seconds(1))
+        let failure = ConnectFailure(ConnectionFault(kind, "It is told."), to: opener)
+        #expect(failure.isLasting == isLasting)
+        #expect(failure.error.message == "localhost:1: It is told.")
+    }
+
     @Test func `the end of a connection is told in words`() {
         let reset = IOError(errnoCode: ECONNRESET, reason: "read(descriptor:pointer:size:)")
         #expect(ConnectFailure.ending(reset) == "The service reset the connection.")
