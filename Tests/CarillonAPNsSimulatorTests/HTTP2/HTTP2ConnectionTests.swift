@@ -129,6 +129,21 @@ struct HTTP2ConnectionTests {
         #expect(resets.map(\.number) == (events.last == "reset 1" ? [1] : []))
     }
 
+    @Test func `a body that goes on beyond its length is not awaited`() throws {
+        var headers = FrameClient.push
+        headers.add(name: "content-length", value: "3")
+        var client = FrameClient()
+        client.frame(0x1, 0x4, 1, try client.block(headers))
+        client.frame(0x0, 0, 1, [1, 2, 3])
+        var connection = connection()
+        connection.received(client.take())
+        #expect(connection.events() == ["headers 1"])
+        client.frame(0x0, 0, 1, [4])
+        connection.received(client.take())
+        #expect(connection.events() == ["reset 1"])
+        #expect(connection.openStreams == 0)
+    }
+
     @Test(arguments: [("0", "request 1 0/0"), ("3", "reset 1")])
     func `a request without a body says no length, or none`(length: String, event: String) throws {
         var headers = FrameClient.push

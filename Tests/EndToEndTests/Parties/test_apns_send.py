@@ -535,6 +535,38 @@ def test_an_authority_that_is_not_trusted_and_a_wrong_name(person, simulator):
     assert ended.status == 66
     ended = person.run("send", *person.key, *person.topic, person.endpoint[0], "--ca", person.file("ca", "x"), *push)
     assert ended.status == 66 and "no certificate" in ended.err
+    damaged = person.file("ca", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    ended = person.run("send", *person.key, *person.topic, person.endpoint[0], "--ca", damaged, *push)
+    assert (ended.status, ended.err) == (66, "carillon: the file of --ca holds a certificate that is damaged\n"), ended.err
+
+
+def test_tls_alerts_and_proxies_that_want_a_password_are_told_in_words(person, simulator):
+    def answering(answer: bytes) -> int:
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def serve():
+            with listener:
+                while True:
+                    client, _ = listener.accept()
+                    client.recv(65536)
+                    client.sendall(answer)
+                    client.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        return listener.getsockname()[1]
+
+    push = [*person.key, *person.topic, "--token", DEVICE, "--title", "x"]
+    alert = answering(b"\x15\x03\x03\x00\x02\x02\x28")
+    proxy = answering(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+    socks = answering(b"\x05\xff")
+    for way, words in [
+        ([f"--endpoint=https://localhost:{alert}"], 'refused TLS with the alert "handshake failure"'),
+        ([*person.endpoint, f"--proxy=localhost:{proxy}"], "it wants authorization"),
+        ([*person.endpoint, f"--proxy=socks://localhost:{socks}"], "wants a name and a password"),
+    ]:
+        ended = person.run("send", *push, *way, "--timeout", "5")
+        assert ended.status == 69 and words in ended.err, ended.err
+        assert not re.search(r"NIO|SSL|Error\(|errno|\.swift|_", ended.err), ended.err
 
 
 def test_another_kind_of_service_is_told(person, simulator):

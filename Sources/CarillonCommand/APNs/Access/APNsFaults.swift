@@ -19,7 +19,11 @@ func reportingAPNsFaults<Value>(_ work: () async throws -> Value) async throws -
 }
 
 extension CommandFault {
-    init(_ error: APNsError) { self.init(ExitStatus.code(of: error.code), error.sentence) }
+    init(_ error: APNsError) {
+        // The one setting that comes from a file.
+        let isAuthority = error.code == .configurationInvalid && error.message.hasPrefix("trustRoots ")
+        self.init(isAuthority ? ExitStatus.noInput : ExitStatus.code(of: error.code), error.sentence)
+    }
 
     /// A refusal of the service, with what to do about it.
     init(_ rejection: APNsRejection) {
