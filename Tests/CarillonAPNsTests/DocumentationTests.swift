@@ -1,9 +1,14 @@
 import CarillonAPNs
 import CarillonAPNsSimulator
 import Foundation
+import Logging
+import ServiceLifecycle
 import Testing
+import UnixSignals
 
-/// The code of the documentation, so that it goes on compiling.
+/// The code of the pages, so that it goes on compiling, and doing what the pages say. `pages agree with this file` holds each
+/// block of a page to what stands here.
+@Suite(.timeLimit(.minutes(1)))
 struct DocumentationTests {
     struct Install: APNsRecipient {
         let user: Int
@@ -11,10 +16,7 @@ struct DocumentationTests {
         let environment: APNsEnvironment?
     }
 
-    struct MatchState: Encodable {
-        var home: Int
-        var away: Int
-    }
+    struct MatchState: Encodable { var home: Int; var away: Int }
 
     @Test func `the first lines work against any server`() async throws {
         let stage = try await Stage()
@@ -33,8 +35,33 @@ struct DocumentationTests {
         #expect(response.isAccepted)
         let installs = [Install(user: 1, deviceToken: deviceToken, environment: nil)]
         for await result in try client.send(.alert("Hello"), to: installs) where result.isAccepted {
-            #expect(result.recipient.user == 1)
+            print("reached user", result.recipient.user)
         }
+        #expect(stage.server.requests.count == 2)
+        try await stage.end()
+    }
+
+    @Test func `lists and sources are sent to`() async throws {
+        let stage = try await Stage { connection, request in
+            request.token == "dead" ? connection.reject(request, 410, "Unregistered") : connection.accept(request)
+        }
+        let client = stage.client
+        let deviceTokens = ["aa", "dead", "bb"]
+        var forgotten: [String] = []
+        func forget(_ token: String) { forgotten.append(token) }
+        for await result in try client.send(.alert("Hello"), to: deviceTokens) {
+            if result.rejection?.kind == .deadToken { forget(result.recipient) }
+        }
+        #expect(forgotten == ["dead"])
+        let rows = AsyncStream { continuation in
+            for token in deviceTokens { continuation.yield(token) }
+            continuation.finish()
+        }
+        var sent = 0
+        for try await result in try client.send(.alert("Hello"), to: rows) where result.isAccepted {
+            sent += 1
+        }
+        #expect(sent == 2)
         try await stage.end()
     }
 
@@ -57,45 +84,83 @@ struct DocumentationTests {
         }
     }
 
-    @Test func `the lines of the simulator's own page run`() async throws {
+    @Test func `the simulator within the process is pushed to and looked at`() async throws {
+        var title: String?
         try await APNsSimulator.withSimulator { simulator in
             try simulator.add(APNsSimulator.Device(token: "00ff00ff", topic: "com.example.app"))
-            try simulator.setFaults([.init(.reset(.refusedStream), times: 1)])
-
             let key = simulator.signingKey
             var configuration = APNsClient.Configuration(
                 credentials: .token(try APNsTokenKey(pem: key.privateKey ?? "", keyID: key.id, teamID: key.teamID)),
                 bundleID: "com.example.app", environment: .custom(host: "localhost", port: simulator.port() ?? 0))
             configuration.trustRoots = simulator.trustRoot
             let client = try APNsClient(configuration)
-            let rows = AsyncStream { continuation in
-                continuation.yield("00ff00ff")
-                continuation.finish()
-            }
-            var sent = 0
-            for try await result in try client.send(.alert(title: "Hello"), to: rows) where result.isAccepted {
-                sent += 1
-            }
-            #expect(sent == 1)
-
-            try await simulator.waitForRequests(1)
-            let shown = simulator.device("00ff00ff")?.shown
-            #expect(shown?.first?.title == "Hello")
+            let response = try await client.send(.alert(title: "Hello"), to: "00ff00ff")
+            let shown = simulator.device("00ff00ff")?.shown.first?.title
             await client.shutDown()
+            title = response.isAccepted ? shown : nil
+        }
+        #expect(title == "Hello")
+    }
+
+    @Test func `the lines of the simulator's own page run`() async throws {
+        let pushes = Task {
+            try await APNsSimulator.withSimulator { simulator in
+                try simulator.add(APNsSimulator.Device(token: "00ff00ff", topic: "com.example.app"))
+                try simulator.setFaults([.init(.reset(.refusedStream), times: 1)])
+                try await Self.push(to: simulator)
+                try await simulator.waitForRequests(1)
+                let shown = simulator.device("00ff00ff")?.shown
+                print(shown?.first?.title ?? "nothing")
+                return shown?.first?.title
+            }
+        }
+        #expect(try await pushes.value == "Hello")
+    }
+
+    private static func push(to simulator: APNsSimulator) async throws {
+        let key = simulator.signingKey
+        var configuration = APNsClient.Configuration(
+            credentials: .token(try APNsTokenKey(pem: key.privateKey ?? "", keyID: key.id, teamID: key.teamID)),
+            bundleID: "com.example.app", environment: .custom(host: "localhost", port: simulator.port() ?? 0))
+        configuration.trustRoots = simulator.trustRoot
+        let client = try APNsClient(configuration)
+        _ = try await client.send(.alert(title: "Hello"), to: "00ff00ff")
+        await client.shutDown()
+    }
+
+    @Test func `files are asked for where the documentation says`() async {
+        for lines in [toApple, withCertificate] {
+            let error = await #expect(throws: APNsError.self) { try await lines("00ff00ff") }
+            #expect(error?.code == .credentialsInvalid)
         }
     }
 
-    @Test func `files are asked for where the documentation says`() {
-        #expect(throws: APNsError.self) {
-            try APNsClient(
-                .init(
-                    credentials: .token(p8: "AuthKey.p8", keyID: "ABC1234567", teamID: "DEF1234567"),
-                    bundleID: "com.example.app"))
+    /// Ends where the key is not found.
+    private func toApple(_ deviceToken: String) async throws {
+        let client = try APNsClient(
+            .init(
+                credentials: .token(p8: "AuthKey.p8", keyID: "ABC1234567", teamID: "DEF1234567"), bundleID: "com.example.app"
+            ))
+        let response = try await client.send(.alert(title: "Kettle", body: "The water boils."), to: deviceToken)
+        _ = response
+        do {
+            let response = try await client.send(.alert("Hello"), to: APNsDeviceToken(deviceToken, in: .sandbox))
+            _ = response
         }
-        #expect(throws: APNsError.self) { try APNsCertificate(p12Path: "push.p12", passphrase: "secret") }
+        let logger = Logger(label: "backend")
+        let group = ServiceGroup(services: [client], gracefulShutdownSignals: [.sigterm], logger: logger)
+        try await group.run()
     }
 
-    @Test func `activities are made as the documentation says`() {
+    /// Ends where the certificate is not found.
+    private func withCertificate(_ deviceToken: String) async throws {
+        let certificate = try APNsCertificate(p12Path: "push.p12", passphrase: "secret")
+        print("expires", certificate.expiresAt)
+        let client = try APNsClient(.init(credentials: .certificate(certificate), bundleID: "com.example.app"))
+        await client.shutDown()
+    }
+
+    @Test func `activities are made as the documentation says, and sent to those who listen`() async throws {
         let start = APNsNotification.startLiveActivity(
             attributesType: "MatchAttributes", attributes: ["team": "Home"], contentState: MatchState(home: 0, away: 0),
             updates: .token
@@ -104,6 +169,117 @@ struct DocumentationTests {
         let end = APNsNotification.endLiveActivity(contentState: MatchState(home: 1, away: 0), dismissalDate: .now + 600)
         for (notification, event) in [(start, "start"), (update, "update"), (end, "end")] {
             #expect(notification.jsonString.contains(#""event":"\#(event)""#))
+        }
+        let scene = try await Scene()
+        let client = scene.client
+        var isAccepted = false
+        let channels = try client.channels()
+        if let channel = try await channels.create(storing: .mostRecent).value {
+            let response = try await client.broadcast(update.expiration(.immediately), to: channel.id)
+            isAccepted = response.isAccepted
+        }
+        #expect(isAccepted)
+        await scene.end()
+    }
+
+    /// What Go-APNS said, in the words of `Moving.md`.
+    @Test func `what moves from Go-APNS means the same`() throws {
+        let client = try APNsClient(.init(credentials: try Samples.credentials(), bundleID: "com.example.app"))
+        func priority(_ notification: APNsNotification) throws -> String? {
+            try client.headers(of: notification).first { $0.name == "apns-priority" }?.value
+        }
+        let alert = APNsNotification.alert(title: "Hi")
+        #expect(alert.launchImage("start").jsonString.contains(#""launch-image":"start""#))
+        #expect(alert.mutableContent().jsonString.contains(#""mutable-content":1"#))
+        #expect(alert.badge(7).noBadgeChange().jsonString == alert.jsonString)
+        #expect(!alert.jsonString.contains("badge"))
+        #expect(alert.badge(0).jsonString.contains(#""badge":0"#))
+        #expect(alert.contentAvailable().jsonString.contains(#""content-available":1"#))
+        #expect(try priority(alert.contentAvailable()) == "10")
+        #expect(try priority(alert.contentAvailable().priority(.considerPower)) == "5")
+        #expect(try priority(.background) == "5")
+        #expect(alert.contentAvailable().contentUnavailable().jsonString == alert.jsonString)
+        let custom = alert.custom("one", 1).custom("two", "2").jsonString
+        #expect(custom.contains(#""one":1"#) && custom.contains(#""two":"2""#))
+    }
+
+    // MARK: The pages themselves
+
+    /// Where a test cannot say the same as the page, and what the page says.
+    private static let otherwise = [
+        (#"\(sim)/"#, "sim/"),
+        ("Scene.environment(of: simulator))", #".custom(host: "localhost", port: 2197, managementPort: 2195))"#),
+        ("update.expiration(.immediately), to:", "update, to:"),
+        ("isAccepted = response.isAccepted }", "}"),
+        (
+            "try await Self.push(to: simulator)",
+            """
+            // Point your provider at localhost and simulator.port(), let it trust simulator.trustRoot, and let it sign with
+            // simulator.signingKey.privateKey. Then push, and look:
+            """
+        ),
+        (#""nothing") return shown?.first?.title }"#, #""nothing") }"#),
+        (
+            "let shown = simulator.device(\"00ff00ff\")?.shown.first?.title await client.shutDown() title = response.isAccepted ? shown : nil }",
+            "let shown = simulator.device(\"00ff00ff\")?.shown.first?.title await client.shutDown() }"
+        ),
+    ]
+
+    /// Blocks that are not code of a program.
+    private static let others = ["dependencies: [.package(", "import CarillonAPNs import Foundation"]
+
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    private static func blocks(of page: String) throws -> [String] {
+        let text = try String(contentsOf: root.appending(path: page), encoding: .utf8)
+        return text.matches(of: /```swift\n(?<code>(?s:.*?))```/).map { plain(String($0.code)) }
+    }
+
+    /// Without what the formatter decides.
+    private static func plain(_ code: String) -> String {
+        code.split(whereSeparator: \.isWhitespace).joined(separator: " ").replacing("( ", with: "(").replacing(
+            " )", with: ")")
+    }
+
+    @Test(arguments: [
+        ("README.md", 1), ("Sources/CarillonAPNs/CarillonAPNs.docc/GettingStarted.md", 8),
+        ("Sources/CarillonAPNs/CarillonAPNs.docc/KeysAndCertificates.md", 1),
+        ("Sources/CarillonAPNs/CarillonAPNs.docc/LiveActivities.md", 2),
+        ("Sources/CarillonAPNs/CarillonAPNs.docc/ManyTokens.md", 3),
+        ("Sources/CarillonAPNsSimulator/CarillonAPNsSimulator.docc/CarillonAPNsSimulator.md", 1),
+    ])
+    func `pages agree with this file`(page: String, count: Int) throws {
+        var source = Self.plain(try String(contentsOfFile: #filePath, encoding: .utf8))
+        for (here, there) in Self.otherwise { source = source.replacing(Self.plain(here), with: Self.plain(there)) }
+        let blocks = try Self.blocks(of: page)
+        #expect(blocks.count == count)
+        for block in blocks where !Self.others.contains(where: block.hasPrefix) {
+            // What it imports stands at the head of this file; types of the page stand at its own.
+            for part in Self.parts(of: block) {
+                let isHere = source.contains(part)
+                #expect(isHere, "\(page): \(part)")
+            }
+        }
+    }
+
+    private static func parts(of block: String) -> [String] {
+        let code = block.replacing(/^(?:import \w+ )+/, with: "")
+        // A type that stands first in a block is a type of this suite.
+        guard code.hasPrefix("struct "), let end = code.range(of: "} ")?.upperBound else { return [code] }
+        return [String(code[..<end]).trimmingCharacters(in: .whitespaces), String(code[end...])]
+    }
+
+    @Test func `every page of code is held to this file`() throws {
+        for folder in ["Sources/CarillonAPNs/CarillonAPNs.docc", "Sources/CarillonAPNsSimulator/CarillonAPNsSimulator.docc"]
+        {
+            let names = try FileManager.default.contentsOfDirectory(atPath: Self.root.appending(path: folder).path)
+            let withCode = try names.filter { try !Self.blocks(of: "\(folder)/\($0)").isEmpty }
+            let known = [
+                "GettingStarted.md", "KeysAndCertificates.md", "LiveActivities.md", "ManyTokens.md",
+                "CarillonAPNsSimulator.md",
+            ]
+            #expect(Set(withCode).isSubset(of: known), "\(withCode)")
         }
     }
 }

@@ -34,6 +34,19 @@ struct SendSummaryTests {
         #expect(lines.count == 8)
     }
 
+    @Test func `what was kept back because it came again is told`() {
+        var tally = SendTally()
+        tally.add(accepted)
+        var summary = SendSummary(tally: tally, duration: .seconds(1), end: .done)
+        #expect(!summary.lines.contains { $0.hasPrefix("repeated") })
+        #expect(!summary.values.keys.contains("repeated"))
+        summary.repeated = 0
+        #expect(!summary.lines.contains { $0.hasPrefix("repeated") })
+        #expect(summary.values.keys.contains("repeated"))
+        summary.repeated = 1200
+        #expect(summary.lines.contains("repeated      1,200, each pushed to once"))
+    }
+
     struct Case: Sendable {
         var results: [Result<APNsResponse, APNsError>]
         var code: Int32
@@ -59,7 +72,7 @@ struct SendSummaryTests {
     @Test func `a service in trouble counts as one that does not answer`() {
         var tally = SendTally()
         for _ in 0..<3 { tally.add(rejected(503, .serviceUnavailable)) }
-        #expect(tally.unansweredInRow == 3)
+        #expect(tally.unanswered == 3)
         #expect(APNsRejection(status: 429, reason: .tooManyProviderTokenUpdates).concernsAll)
     }
 
@@ -71,14 +84,18 @@ struct SendSummaryTests {
         #expect("a\u{1B}[2J\nb\r\u{7}".forTerminal == "a [2J\nb  ")
     }
 
-    @Test func `an answer of the service ends a row of failures`() {
+    @Test func `an answer of the service makes up for ten that are missing`() {
         var tally = SendTally()
-        tally.add(failed(.timedOut))
-        tally.add(failed(.connectionLost))
-        tally.add(failed(.connectionFailed))
-        #expect(tally.unansweredInRow == 2)
+        for code in [APNsError.Code.timedOut, .connectionLost, .connectionFailed] { tally.add(failed(code)) }
+        for code in [APNsError.Code.tokenInvalid, .cancelled] { tally.add(failed(code)) }
+        #expect(tally.unanswered == 3)
         tally.add(rejected(400, .badDeviceToken))
-        #expect(tally.unansweredInRow == 0)
+        #expect(tally.unanswered == 0)
+        for _ in 0..<25 { tally.add(failed(.timedOut)) }
+        tally.add(accepted)
+        #expect(tally.unanswered == 15)
+        tally.add(rejected(503, .serviceUnavailable))
+        #expect(tally.unanswered == 16)
     }
 
     @Test func `what is wrong with one token does not concern the others`() {

@@ -60,6 +60,25 @@ struct TokenFeedTests {
         #expect(!feed.isExhausted)
     }
 
+    @Test func `each token is let through once when that is asked for, and its bytes are counted`() async throws {
+        let tokens = ["aa", "bb", "AA", "aa", "cc", "Bb", "dd", "dd"]
+        for once in [false, true] {
+            try await withFile(tokens.joined(separator: "\n")) { path in
+                let feed = try TokenFeed(file: path, once: once)
+                feed.open()
+                var given: [TokenLine] = []
+                for try await token in feed { given.append(token) }
+                #expect(given.map(\.deviceToken) == (once ? ["aa", "bb", "cc", "dd"] : tokens))
+                #expect(feed.repeated == (once ? 4 : nil))
+                // What is kept back behind the last is not missed by anybody.
+                #expect(given.map(\.bytes).reduce(0, +) == (once ? 21 : 23))
+                #expect(given.map(\.line) == (once ? [1, 2, 5, 7] : Array(1...8)))
+            }
+            let feed = TokenFeed(tokens, once: once)
+            #expect(feed.count == (once ? 4 : 8))
+        }
+    }
+
     @Test func `a file that is not there, and a directory, are told`() {
         for path in ["/nowhere/tokens", NSTemporaryDirectory()] {
             let fault = #expect(throws: CommandFault.self) { try TokenFeed(file: path) }

@@ -15,13 +15,23 @@ struct RawAnswer: Equatable, Sendable {
     var body: [UInt8] = []
     /// The refusal that it is, once it was read.
     var rejection: APNsRejection?
+
+    var isAccepted: Bool { (200...299).contains(status) }
+
+    /// The answer with its refusal read.
+    func read() -> RawAnswer {
+        guard !isAccepted, rejection == nil else { return self }
+        var answer = self
+        answer.rejection = APNsRejection(self)
+        return answer
+    }
 }
 
 /// Reads answers; nothing that a server can say makes an answer unreadable.
 extension APNsResponse {
     init(_ answer: RawAnswer) {
         self.init(
-            outcome: (200...299).contains(answer.status) ? .accepted : .rejected(answer.rejection ?? APNsRejection(answer)),
+            outcome: answer.isAccepted ? .accepted : .rejected(answer.rejection ?? APNsRejection(answer)),
             status: answer.status, id: answer.id, uniqueID: answer.uniqueID, requestID: answer.requestID)
     }
 }
@@ -31,6 +41,8 @@ extension APNsRejection {
     private struct Body: Decodable {
         var reason: String?
         var timestamp: Double?
+
+        var knownReason: APNsReason? { reason.map { APNsReason(rawValue: APNsRejection.cut($0)) } }
 
         enum CodingKeys: String, CodingKey { case reason, timestamp }
 
@@ -46,10 +58,11 @@ extension APNsRejection {
 
     init(_ answer: RawAnswer) {
         let body = Self.decode(answer.body)
-        let reason = body?.reason.map(APNsReason.init(rawValue:))
+        let reason = body?.knownReason
         self.init(
             status: answer.status, reason: reason,
-            text: reason == nil && !answer.body.isEmpty ? String(decoding: answer.body.prefix(512), as: UTF8.self) : nil,
+            text: reason == nil && !answer.body.isEmpty
+                ? Self.cut(String(decoding: answer.body.prefix(1024), as: UTF8.self)) : nil,
             invalidSince: answer.status == 410 ? body?.timestamp.flatMap(Self.date) : nil,
             retryAfter: answer.retryAfter.flatMap(Self.seconds))
     }
@@ -60,9 +73,19 @@ extension APNsRejection {
         return Date(timeIntervalSince1970: milliseconds / 1000)
     }
 
-    static func reason(in body: [UInt8]) -> APNsReason? { decode(body)?.reason.map(APNsReason.init(rawValue:)) }
+    static func reason(in body: [UInt8]) -> APNsReason? { decode(body)?.knownReason }
+
+    /// A stranger's text, at most 512 bytes of it.
+    private static func cut(_ text: String) -> String {
+        var text = text
+        while text.utf8.count > 512 { text.unicodeScalars.removeLast() }
+        return text
+    }
 
     private static func decode(_ body: [UInt8]) -> Body? {
+        var body = body[...]
+        if body.starts(with: [0xEF, 0xBB, 0xBF]) { body = body.dropFirst(3) }
+        body = body.drop { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard body.first == UInt8(ascii: "{") else { return nil }
         do {
             return try JSONDecoder().decode(Body.self, from: Data(body))

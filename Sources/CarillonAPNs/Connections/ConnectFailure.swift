@@ -22,17 +22,19 @@ struct ConnectFailure {
         case ConnectFault.notHTTP2:
             return ("\(host) does not speak HTTP/2 (ALPN h2); is it the right host?", true)
         case let fault as ConnectionFault:
-            return ("\(host): \(fault.detail)", fault.kind == .protocolViolated)
+            return ("\(host): \(fault.detail)", fault.kind == .notHTTP2)
         case is NIOSSLExtraError:
             return ("The certificate of \(host) is made out to another name; is it the right host?", true)
         case let error as NIOConnectionError:
             return (unreachable(error, opener), false)
         case let error as NIOHTTP1ProxyConnectHandler.Error:
             return ("\(target(opener)) does not connect to \(host)\(answer(of: error)).", false)
-        case is SOCKSError.NoValidAuthenticationMethod:
+        case is SOCKSError.NoValidAuthenticationMethod, is SOCKSError.InvalidAuthenticationSelection:
             return ("\(target(opener)) wants a name and a password, which is not supported for SOCKS.", false)
         case is SOCKSError.ConnectionFailed: return ("\(target(opener)) does not connect to \(host).", false)
-        case is SOCKSError.InvalidProtocolVersion: return ("\(target(opener)) does not speak SOCKS 5.", false)
+        case is SOCKSError.InvalidProtocolVersion, is SOCKSError.InvalidReservedByte, is SOCKSError.InvalidAddressType,
+            is SOCKSError.UnexpectedRead, is SOCKSError.InvalidClientState:
+            return ("\(target(opener)) does not speak SOCKS 5.", false)
         case ChannelError.connectTimeout: return (silent(target(opener), opener), false)
         case let error as IOError: return (unreachable(error, target(opener), opener), false)
         default: break
@@ -50,6 +52,15 @@ struct ConnectFailure {
                 true
             )
         }
+        if let alert = alert(in: detail) {
+            return (
+                "\(host) refused TLS with the alert \"\(alert)\"; is it the right host and port, and does it speak TLS 1.2 or newer?",
+                alert != "internal error"
+            )
+        }
+        if opener.proxy != nil, cause as? NIOSSLError == .handshakeFailed(.sslError([.eofDuringHandshake])) {
+            return ("\(target(opener)) hung up and did not connect to \(host).", false)
+        }
         if detail.contains("WRONG_VERSION_NUMBER") { return ("\(host) does not speak TLS; is it the right port?", true) }
         if cause is NIOSSLError { return ("TLS with \(host) failed; does TLS listen on that port?", false) }
         return ("\(host) cannot be reached.", false)
@@ -60,6 +71,27 @@ struct ConnectFailure {
         if error == .proxyAuthenticationRequired() { return ": it wants authorization" }
         let status = String(describing: error).firstMatch(of: /status: (\d{3})/)?.output.1
         return status.map { ": it answered with status \($0)" } ?? ""
+    }
+
+    /// Why a connection that stood is no more, in words.
+    static func ending(_ error: any Error) -> String {
+        if let alert = alert(in: String(describing: error)) {
+            return "The service ended TLS with the alert \"\(alert)\"."
+        }
+        if error is NIOSSLError || error is NIOSSLCloseTimedOutError { return "TLS broke." }
+        guard let error = error as? IOError else { return "The connection broke." }
+        switch error.errnoCode {
+        case ECONNRESET, EPIPE: return "The service reset the connection."
+        case ETIMEDOUT: return "The network was silent for too long."
+        case ENETUNREACH, EHOSTUNREACH, ENETDOWN: return "The network is gone."
+        default: return "The connection broke."
+        }
+    }
+
+    /// The peer's alert (RFC 8446 section 6), as BoringSSL writes it.
+    private static func alert(in detail: String) -> String? {
+        guard let match = detail.firstMatch(of: /(?:SSLV3|TLSV1)_(?:ALERT_)?([A-Z_]+)/) else { return nil }
+        return match.output.1.lowercased().replacing("_", with: " ")
     }
 
     /// Whether the peer ended TLS because of our certificate, or because there is none.

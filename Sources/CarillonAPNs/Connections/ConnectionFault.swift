@@ -9,7 +9,9 @@ struct ConnectionFault: Error, Equatable, Sendable {
         case silent
         /// Several pushes in a row were not answered.
         case unanswering
-        /// The peer does not speak HTTP/2, or speaks it wrongly.
+        /// The peer does not speak HTTP/2.
+        case notHTTP2
+        /// The peer speaks HTTP/2 wrongly.
         case protocolViolated
         /// All stream numbers are used.
         case exhausted

@@ -18,7 +18,8 @@ extension ConnectionMachine {
         case .goAway: try receivedGoAway(head, &payload)
         case .windowUpdate: try receivedWindowUpdate(head, &payload)
         case .pushPromise: throw ProtocolFault(.protocolError, "The service pushed, which was switched off.")
-        case .priority, nil: break
+        case .priority: try receivedPriority(head, &payload)
+        case nil: break
         }
     }
 
@@ -29,7 +30,7 @@ extension ConnectionMachine {
         try removePadding(head, &payload)
         if head.flags.contains(.priority) {
             guard payload.readableBytes >= 5 else { throw ProtocolFault(.frameSizeError, "HEADERS are too short.") }
-            payload.moveReaderIndex(forwardBy: 5)
+            try readPriority(of: head.stream, &payload)
         }
         let endsStream = head.flags.contains(.endStream)
         guard head.flags.contains(.endHeaders) else {
@@ -66,14 +67,16 @@ extension ConnectionMachine {
         guard var stream = streams[id] else { return }
         if stream.answer == nil {
             guard let answer = RawAnswer(headers), answer.status >= 200 || !endsStream else {
-                return fail(id, stream, .protocolError, "The service's answer has no status.")
+                return fail(id, stream, .protocolError, "The head of the service's answer is malformed.")
             }
             guard answer.status >= 200 else { return }
             if endsStream { return complete(id, stream, answer, endsCleanly: true) }
             stream.answer = answer
             streams[id] = stream
-        } else if endsStream, let answer = stream.answer {
+        } else if endsStream, RawAnswer.areTrailers(headers), let answer = stream.answer {
             complete(id, stream, answer, endsCleanly: true)
+        } else {
+            fail(id, stream, .protocolError, "The service's trailers are malformed.")
         }
     }
 
@@ -116,7 +119,7 @@ extension ConnectionMachine {
         let code = HTTP2Code(rawValue: number)
         if code == .refusedStream || code == .enhanceYourCalm { slowDown() }
         if let answer = stream.answer {
-            events.append(.answered(stream.push, answer))
+            decided(stream.push, answer)
         } else if code == .refusedStream {
             events.append(.returned(stream.push, isRefused: true))
         } else {
@@ -134,12 +137,18 @@ extension ConnectionMachine {
         guard head.stream == 0 else { throw ProtocolFault(.protocolError, "SETTINGS came on a stream.") }
         if head.flags.contains(.acknowledgement) {
             guard phase != .awaitingSettings else { throw .notHTTP2 }
+            guard head.length == 0 else {
+                throw ProtocolFault(.frameSizeError, "An acknowledgement of SETTINGS has \(head.length) bytes.")
+            }
             return
         }
         guard head.length % 6 == 0 else { throw ProtocolFault(.frameSizeError, "SETTINGS have \(head.length) bytes.") }
         while let (name, value) = payload.readMultipleIntegers(as: (UInt16, UInt32).self) {
             switch name {
             case PeerSettings.headerTableSize: encoder.peerLimitsTable(to: Int(value))
+            case PeerSettings.enablePush:
+                // Section 6.5.2: a server says nothing else.
+                guard value == 0 else { throw ProtocolFault(.protocolError, "The service offered to be pushed to.") }
             case PeerSettings.maxConcurrentStreams: peer.maxConcurrentStreams = Int(value)
             case PeerSettings.initialWindowSize: try windowsBegin(at: Int(value))
             case PeerSettings.maxFrameSize:
@@ -149,7 +158,7 @@ extension ConnectionMachine {
             default: break
             }
         }
-        FrameHead(length: 0, kind: .settings, flags: .acknowledgement).write(into: &output)
+        writeReply(FrameHead(length: 0, kind: .settings, flags: .acknowledgement))
         if phase == .awaitingSettings {
             phase = .open
             events.append(.opened)
@@ -174,8 +183,22 @@ extension ConnectionMachine {
             throw ProtocolFault(.frameSizeError, "PING is malformed.")
         }
         if head.flags.contains(.acknowledgement) { return pingAnswered() }
-        FrameHead(length: 8, kind: .ping, flags: .acknowledgement).write(into: &output)
-        output.writeInteger(value)
+        writeReply(FrameHead(length: 8, kind: .ping, flags: .acknowledgement)) { $0.writeInteger(value) }
+    }
+
+    /// Priorities mean nothing here, but they must be right (RFC 7540 section 5.3.1).
+    private func receivedPriority(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard head.stream != 0 else { throw ProtocolFault(.protocolError, "PRIORITY came for the connection.") }
+        guard head.length == 5 else {
+            throw ProtocolFault(.frameSizeError, "PRIORITY has \(head.length) bytes instead of 5.")
+        }
+        try readPriority(of: head.stream, &payload)
+    }
+
+    private func readPriority(of id: UInt32, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+        guard let (other, _) = payload.readMultipleIntegers(as: (UInt32, UInt8).self), other & 0x7FFF_FFFF != id else {
+            throw ProtocolFault(.protocolError, "A stream was made to depend on itself.")
+        }
     }
 
     private mutating func receivedGoAway(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
@@ -194,7 +217,11 @@ extension ConnectionMachine {
         for id in streams.keys.filter({ $0 > lastPeerStream }).sorted() {
             guard let stream = streams.removeValue(forKey: id) else { continue }
             if !stream.isWhole { blocked.removeAll { $0 == id } }
-            events.append(.returned(stream.push))
+            if let answer = stream.answer {
+                decided(stream.push, answer)
+            } else {
+                events.append(.returned(stream.push))
+            }
         }
         endIfDrained()
     }
@@ -244,19 +271,38 @@ extension ConnectionMachine {
 }
 
 extension RawAnswer {
-    /// Nil when there is no status.
+    /// Nil when the head is malformed (RFC 9113 section 8.3): no status or two, another pseudo-header, one after a field,
+    /// a name with capitals.
     init?(_ headers: HPACKHeaders) {
         self.init(status: 0)
+        var hasFields = false
         for (name, value, _) in headers {
+            if name.utf8.first == UInt8(ascii: ":") {
+                guard name == ":status", !hasFields, status == 0, value.utf8.count == 3, let number = Int(value),
+                    (100...999).contains(number)
+                else { return nil }
+                status = number
+                continue
+            }
+            hasFields = true
             switch name {
-            case ":status": status = Int(value) ?? 0
             case "apns-id": id = value
             case "apns-unique-id": uniqueID = value
             case "apns-request-id": requestID = value
             case "apns-channel-id": channelID = value
-            default: if name.lowercased() == "retry-after" { retryAfter = value }
+            case "retry-after": retryAfter = value
+            default: guard Self.isFieldName(name) else { return nil }
             }
         }
-        guard (100...999).contains(status) else { return nil }
+        guard status > 0 else { return nil }
+    }
+
+    /// Whether the headers may stand behind a body: fields alone (section 8.1).
+    static func areTrailers(_ headers: HPACKHeaders) -> Bool {
+        headers.allSatisfy { name, _, _ in name.utf8.first != UInt8(ascii: ":") && isFieldName(name) }
+    }
+
+    private static func isFieldName(_ name: String) -> Bool {
+        !name.isEmpty && !name.utf8.contains { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }
     }
 }

@@ -72,7 +72,13 @@ extension ConnectionMachine {
     }
 
     mutating func writeWindowUpdate(_ id: UInt32, _ bytes: Int) {
-        FrameHead(length: 4, kind: .windowUpdate, stream: id).write(into: &output)
-        output.writeInteger(UInt32(bytes))
+        writeReply(FrameHead(length: 4, kind: .windowUpdate, stream: id)) { $0.writeInteger(UInt32(bytes)) }
+    }
+
+    /// Writes what a peer can make us say as often as it likes. How much of it waits to be written is counted.
+    mutating func writeReply(_ head: FrameHead, _ payload: (inout ByteBuffer) -> Void = { _ in }) {
+        head.write(into: &output)
+        payload(&output)
+        repliesWaiting += FrameHead.bytes + head.length
     }
 }

@@ -11,13 +11,16 @@ import NIOHPACK
 ///   left whole): it can be sent on another connection;
 /// - `lost`: nobody knows.
 ///
-/// A push that the caller cancels is reset and not spoken of again.
+/// A push whose status was read is answered, whatever becomes of its stream, of the connection or of the push's time.
+/// A push that the caller gives up otherwise is reset and not spoken of again.
 ///
 /// Phases: `awaitingSettings` until the peer's first SETTINGS; `open` while it takes pushes; `draining` while answers are
 /// awaited but no push is taken (a GOAWAY, a retirement, no stream numbers left); `ended` when nothing is to come: what
 /// `output` holds is to be written and the socket closed. From every phase a fault or the socket's end leads to `ended`.
 ///
-/// The bytes to write are in ``output``, the events in ``takeEvents()``.
+/// The bytes to write are in ``output``, the events in ``takeEvents()``. While the socket takes no more of them
+/// (``outputPaused(_:)``) no push is taken and they stay here, where those that the peer provokes are bounded: a peer that
+/// asks and does not read is left.
 struct ConnectionMachine {
     enum Phase: Equatable {
         case awaitingSettings
@@ -50,6 +53,11 @@ struct ConnectionMachine {
         var answersPingWithin: Duration = .seconds(5)
         /// An idle connection that has no room for so long, with its window or its streams used up, is given up.
         var staysFullFor: Duration = .seconds(10)
+        /// A socket that takes nothing for so long is given up.
+        var takesOutputWithin: Duration = .seconds(10)
+        /// So many bytes of answers to the peer's own frames may wait to be written. One read of its frames makes a
+        /// fraction of it.
+        var largestBacklog = 512 << 10
         /// So many unanswered pushes in a row end the connection's use.
         var toleratedTimeouts = 3
         var authority = "api.push.apple.com"
@@ -68,9 +76,18 @@ struct ConnectionMachine {
         var isWhole: Bool { body.readableBytes == 0 }
     }
 
+    /// What becomes of a push that its caller gives up.
+    enum GivenUp: Equatable {
+        /// Its status was there already.
+        case answered(RawAnswer)
+        case unanswered(mayHaveBeenProcessed: Bool)
+    }
+
     let options: Options
     var phase = Phase.awaitingSettings
     var output = ByteBuffer()
+    /// How many bytes of the output the peer provoked.
+    var repliesWaiting = 0
     var events: [Event] = []
     var peer = PeerSettings()
     var streams: [UInt32: Stream] = [:]
@@ -96,6 +113,8 @@ struct ConnectionMachine {
     /// Since when answers are awaited, and since when there is no room although nothing is under way; seen by the clock.
     private var awaitsSince: Moment?
     private var fullSince: Moment?
+    /// Since when the socket takes no output.
+    private(set) var pausedSince: Moment?
     /// Why no push is taken any more.
     private var drainFault: ConnectionFault?
 
@@ -116,7 +135,7 @@ struct ConnectionMachine {
 
     /// How many pushes can be given now.
     var freeStreams: Int {
-        guard phase == .open, sendWindow > 0 else { return 0 }
+        guard phase == .open, sendWindow > 0, pausedSince == nil else { return 0 }
         return max(0, streamLimit - streams.count)
     }
 
@@ -134,7 +153,10 @@ struct ConnectionMachine {
     /// What is to be written now.
     mutating func takeOutput() -> ByteBuffer? {
         guard output.readableBytes > 0 else { return nil }
-        defer { output = ByteBuffer() }
+        defer {
+            output = ByteBuffer()
+            repliesWaiting = 0
+        }
         return output
     }
 
@@ -158,24 +180,25 @@ struct ConnectionMachine {
     }
 
     /// Gives a push up. Nothing more is said of it.
-    mutating func cancelled(_ id: UInt32) {
-        guard streams.removeValue(forKey: id) != nil else { return }
+    @discardableResult
+    mutating func cancelled(_ id: UInt32) -> GivenUp {
+        // What is no longer here has an event that was not read yet: then nobody knows.
+        guard let stream = streams.removeValue(forKey: id) else { return .unanswered(mayHaveBeenProcessed: true) }
         if !blocked.isEmpty { blocked.removeAll { $0 == id } }
         writeReset(id, .cancel)
+        if let answer = stream.answer { note(answer) }
         endIfDrained()
+        return stream.answer.map(GivenUp.answered) ?? .unanswered(mayHaveBeenProcessed: stream.isWhole)
     }
 
-    /// Gives a push up because its time is over, which speaks against the connection.
-    /// - Returns: whether the push may have been processed.
-    mutating func timedOut(_ id: UInt32) -> Bool {
-        // What is no longer here has an event that was not read yet: then nobody knows.
-        guard let stream = streams[id] else { return true }
-        timeoutsInARow += 1
-        cancelled(id)
+    /// Gives a push up because its time is over, which speaks against the connection when there is no status.
+    mutating func timedOut(_ id: UInt32) -> GivenUp {
+        if let stream = streams[id], stream.answer == nil { timeoutsInARow += 1 }
+        let end = cancelled(id)
         if timeoutsInARow >= options.toleratedTimeouts, phase == .open {
             drain(ConnectionFault(.unanswering, "\(timeoutsInARow) pushes in a row were not answered."), nil)
         }
-        return stream.isWhole
+        return end
     }
 
     /// Takes no more pushes; ends when the answers to those under way are there.
@@ -186,6 +209,12 @@ struct ConnectionMachine {
 
     // MARK: Time and the socket
 
+    /// The socket takes no more output for now.
+    mutating func outputPaused(_ now: Moment) { pausedSince = pausedSince ?? now }
+
+    /// The socket takes output again.
+    mutating func outputResumed() { pausedSince = nil }
+
     mutating func timePassed(_ now: Moment) {
         guard phase != .ended else { return }
         awaitsSince = streams.isEmpty ? nil : awaitsSince ?? now
@@ -193,6 +222,9 @@ struct ConnectionMachine {
         if let fullSince, now - fullSince > options.staysFullFor {
             drain(ConnectionFault(.unanswering, "The service left no room for a push."), nil)
             return
+        }
+        if let pausedSince, now - pausedSince > options.takesOutputWithin {
+            return end(ConnectionFault(.silent, "The service read nothing for \(options.takesOutputWithin)."))
         }
         let quietSince = max(heardAt, awaitsSince ?? heardAt)
         if let pingedAt {
@@ -237,12 +269,17 @@ struct ConnectionMachine {
                 bytes.moveReaderIndex(forwardBy: FrameHead.bytes)
                 guard var payload = bytes.readSlice(length: head.length) else { break }
                 try received(head, &payload)
+                guard repliesWaiting <= options.largestBacklog else {
+                    throw ProtocolFault(.enhanceYourCalm, "The service asks for more answers than it reads.")
+                }
             }
             if phase != .ended, bytes.readableBytes > 0 { inbound = bytes.slice() }
         } catch {
+            // Nobody reads what waits behind a backlog.
+            if repliesWaiting > options.largestBacklog { output = ByteBuffer() }
             FrameHead(length: 8, kind: .goAway).write(into: &output)
             output.writeMultipleIntegers(0 as UInt32, error.code.rawValue)
-            end(ConnectionFault(.protocolViolated, error.detail))
+            end(ConnectionFault(error.isForeign ? .notHTTP2 : .protocolViolated, error.detail))
         }
     }
 
@@ -256,6 +293,18 @@ struct ConnectionMachine {
         if !stream.isWhole { blocked.removeAll { $0 == id } }
         // The service has decided before it had everything, or says more than is wanted.
         if !stream.isWhole || !endsCleanly { writeReset(id, .cancel) }
+        decided(stream.push, answer)
+        endIfDrained()
+    }
+
+    /// The service decided about a push: nothing that comes later changes it.
+    mutating func decided(_ push: PushID, _ answer: RawAnswer) {
+        note(answer)
+        events.append(.answered(push, answer))
+    }
+
+    /// What a status says about the connection.
+    private mutating func note(_ answer: RawAnswer) {
         timeoutsInARow = 0
         switch answer.status {
         case 200...299:
@@ -264,8 +313,6 @@ struct ConnectionMachine {
         case 500...599: slowDown()
         default: break
         }
-        events.append(.answered(stream.push, answer))
-        endIfDrained()
     }
 
     /// The peer broke a rule on one stream, which ends that stream alone (RFC 9113 section 5.4.2).
@@ -274,7 +321,7 @@ struct ConnectionMachine {
         if !stream.isWhole { blocked.removeAll { $0 == id } }
         writeReset(id, code)
         if let answer = stream.answer {
-            events.append(.answered(stream.push, answer))
+            decided(stream.push, answer)
         } else {
             events.append(.lost(stream.push, mayHaveBeenProcessed: stream.isWhole, detail: detail))
         }
@@ -306,7 +353,7 @@ struct ConnectionMachine {
         for id in streams.keys.sorted() {
             guard let stream = streams[id] else { continue }
             if let answer = stream.answer {
-                events.append(.answered(stream.push, answer))
+                decided(stream.push, answer)
             } else if !stream.isWhole || id > lastPeerStream {
                 events.append(.returned(stream.push))
             } else {
@@ -322,11 +369,14 @@ struct ConnectionMachine {
 struct ProtocolFault: Error {
     var code: HTTP2Code
     var detail: String
+    /// Whether it speaks another protocol, and always will.
+    var isForeign = false
 
-    init(_ code: HTTP2Code, _ detail: String) {
+    init(_ code: HTTP2Code, _ detail: String, isForeign: Bool = false) {
         self.code = code
         self.detail = detail
+        self.isForeign = isForeign
     }
 
-    static let notHTTP2 = ProtocolFault(.protocolError, "The host does not speak HTTP/2.")
+    static let notHTTP2 = ProtocolFault(.protocolError, "The host does not speak HTTP/2.", isForeign: true)
 }

@@ -17,7 +17,7 @@ extension ConnectionPool {
                 lost(push, mayHaveBeenProcessed: mayHaveBeenProcessed, detail)
             case .draining(let fault, let reason):
                 link.isDraining = true
-                machine.draining(link.id, isRetired: fault.kind == .retired)
+                machine.draining(link.id, now, isRetired: fault.kind == .retired)
                 metrics.connectionRetired(fault)
                 logger.info(
                     "connection takes no more pushes",
@@ -43,9 +43,8 @@ extension ConnectionPool {
         guard pushes.holds(push) else { return }
         pushes[push]?.answers += 1
         guard let pending = pushes[push] else { return }
-        let rejection = APNsRejection(answer)
-        var answer = answer
-        answer.rejection = rejection
+        let answer = answer.read()
+        let rejection = answer.rejection ?? APNsRejection(answer)
         switch rejection.reason {
         case .expiredProviderToken:
             if let token = pending.token, let tokens, pending.renewals == 0, tokens.reportedExpired(token, now) {
@@ -59,11 +58,15 @@ extension ConnectionPool {
             _ = mayReplace(link, now, "The service refuses its provider tokens.")
         case .unrelatedKeyIDInToken, .topicDisallowed:
             // A connection knows only the topics and keys there were at its first push. The answer of a fresh one counts.
-            if pending.moves == 0, link.machine.isProven || link.machine.phase == .draining,
-                mayReplace(link, now, "It may not know a topic or a key that is newer.")
-            {
+            guard pending.moves == 0, link.machine.isProven else { break }
+            switch freshness.refused(on: link.id.number, newest: machine.newestConnection, now) {
+            case .final: break
+            case .elsewhere(let number, let retires):
+                if retires { retire(link, "It may not know a topic or a key that is newer.") }
                 pushes[push]?.moves += 1
-                return again(push)
+                pushes[push]?.place = .queued
+                machine.enqueued(push, after: number)
+                return metrics.retried()
             }
         default: break
         }

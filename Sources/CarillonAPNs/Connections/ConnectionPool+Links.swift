@@ -15,7 +15,7 @@ extension ConnectionPool {
     func retire(_ link: Link, _ why: String) {
         guard link.channel != nil else { return fail(link, ConnectionFault(.retired, why), nil) }
         link.machine.retire(why)
-        machine.draining(link.id)
+        machine.draining(link.id, time.now())
         touch(link)
     }
 
@@ -66,7 +66,7 @@ extension ConnectionPool {
             if let error, !link.hasAnswered, ConnectFailure.isAboutOwnCertificate(error) {
                 link.failure = ConnectFailure(error, to: opener)
             }
-            link.machine.closed(error.map { "The connection broke: \($0)" } ?? "The service closed the connection.")
+            link.machine.closed(error.map(ConnectFailure.ending) ?? "The service closed the connection.")
             touch(link)
         }
         endTurn()
@@ -111,6 +111,12 @@ extension ConnectionPool {
         let timeout = pending.submission.timeout
         if case .stream = pending.place { return APNsError(.timedOut, "The service did not answer within \(timeout).") }
         if let connectFailure, !links.contains(where: { $0.channel != nil }) { return connectFailure.error }
+        if machine.isPaced(time.now()), !links.contains(where: { $0.channel != nil }) {
+            return APNsError(
+                .timedOut,
+                "The service ends its connections soon after they are opened, so that the push found none within \(timeout)."
+            )
+        }
         return APNsError(
             .timedOut,
             pending.returns > 0

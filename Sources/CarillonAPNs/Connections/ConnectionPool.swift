@@ -38,6 +38,7 @@ final class ConnectionPool: @unchecked Sendable {
     /// How many attempts to connect have failed.
     var failedAttempts = 0
     var lastReplacement: Moment?
+    var freshness = FreshnessLedger()
     private(set) var isShutDown = false
     private var finished: [(Completion, SubmissionResult)] = []
     private var warmUps: [WarmUp] = []
@@ -101,6 +102,7 @@ final class ConnectionPool: @unchecked Sendable {
     // MARK: Pushes
 
     private func emptyInbox() {
+        digestTouched(time.now())
         let contents = inbox.takeAll()
         if !contents.submissions.isEmpty {
             let now = time.now()
@@ -166,14 +168,12 @@ final class ConnectionPool: @unchecked Sendable {
         case .queued: machine.removed(push)
         case .delayed: break
         case .stream(let link, let stream):
-            if countsAsTimeout {
-                error.mayHaveBeenProcessed = link.machine.timedOut(stream)
-            } else {
-                // What is no longer there has an event that was not read yet: then nobody knows.
-                error.mayHaveBeenProcessed = link.machine.streams[stream]?.isWhole ?? true
-                link.machine.cancelled(stream)
-            }
+            let end = countsAsTimeout ? link.machine.timedOut(stream) : link.machine.cancelled(stream)
             touch(link)
+            switch end {
+            case .answered(let answer): return finish(push, .success(answer.read()))
+            case .unanswered(let mayHaveBeenProcessed): error.mayHaveBeenProcessed = mayHaveBeenProcessed
+            }
         }
         fail(push, error)
     }
@@ -203,7 +203,7 @@ final class ConnectionPool: @unchecked Sendable {
         defer { isInTurn = false }
         let now = time.now()
         repeat {
-            for link in links where link.isTouched { digest(link, now) }
+            digestTouched(now)
             if !returned.isEmpty {
                 machine.returned(returned)
                 returned.removeAll(keepingCapacity: true)
@@ -222,6 +222,11 @@ final class ConnectionPool: @unchecked Sendable {
         // Writing can find out that a socket is closed, and what waited on it is to be told.
         if links.contains(where: { $0.isTouched }) { loop.execute { self.endTurn() } }
         if isShutDown, pushes.count == 0 { closeDown() }
+    }
+
+    /// What was answered is known before anything is given up.
+    private func digestTouched(_ now: Moment) {
+        for link in links where link.isTouched { digest(link, now) }
     }
 
     private func assign(_ now: Moment) {
@@ -253,7 +258,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func write(_ link: Link, _ now: Moment) {
         link.isTouched = false
-        if let output = link.machine.takeOutput() { link.channel?.writeAndFlush(output, promise: nil) }
+        flush(link, now)
         guard link.machine.events.isEmpty else { return touch(link) }
         if link.machine.phase == .ended {
             link.isFinished = true
@@ -263,6 +268,13 @@ final class ConnectionPool: @unchecked Sendable {
         } else {
             report(link, now)
         }
+    }
+
+    /// Gives the socket what it can take. The rest stays in the machine, which bounds it.
+    private func flush(_ link: Link, _ now: Moment) {
+        guard let channel = link.channel else { return }
+        if channel.isWritable, let output = link.machine.takeOutput() { channel.writeAndFlush(output, promise: nil) }
+        if channel.isWritable { link.machine.outputResumed() } else { link.machine.outputPaused(now) }
     }
 
     func report(_ link: Link, _ now: Moment) {
@@ -346,6 +358,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     private func ticked() {
         let now = time.now()
+        digestTouched(now)
         for push in pushes.expired(now) { giveUp(push, timeoutError(of: push), countsAsTimeout: true) }
         for push in pushes.takeDue(now) { machine.enqueued(push) }
         for link in links where link.channel != nil {

@@ -25,5 +25,5 @@ final class Link {
     }
 
     /// How many pushes it can be given now.
-    var room: Int { channel?.isWritable == false ? 0 : machine.freeStreams }
+    var room: Int { machine.freeStreams }
 }

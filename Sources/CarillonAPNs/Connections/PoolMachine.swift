@@ -15,7 +15,10 @@ import NIOCore
 ///   service allows it a single stream, which says nothing about load.
 ///
 /// After a failure only one is opened at a time, by the ``ReconnectSchedule``. A connection that ended before it had an
-/// answer counts as a failure, since a host that accepts and hangs up must not be called in a loop.
+/// answer counts as a failure, since a host that accepts and hangs up must not be called in a loop. One that had an answer
+/// is replaced at once, as far as the ``ReplacementAllowance`` goes.
+///
+/// A push that an old connection refused for its age waits apart for a newer one, which is opened for it when there is none.
 struct PoolMachine {
     struct Options: Sendable {
         var minimum = 1
@@ -23,6 +26,9 @@ struct PoolMachine {
         /// Connections above the minimum are retired when they had nothing to do for so long.
         var idleLimit: Duration = .seconds(300)
         var growsAfter: Duration = .milliseconds(50)
+        /// How many connections that went are replaced at once, and how many a second after that.
+        var replacedAtOnce = 16.0
+        var replacedPerSecond = 1.0
     }
 
     enum Action: Equatable {
@@ -44,13 +50,18 @@ struct PoolMachine {
         var isProven = false
         var hasAnswered = false
         var isRetired = false
+        /// Its going was taken from the allowance.
+        var isCounted = false
         var idleSince: Moment?
     }
 
     let options: Options
     private(set) var connections: [Connection] = []
     private(set) var schedule = ReconnectSchedule()
+    private var allowance: ReplacementAllowance
     private var queue = CircularBuffer<PushID>()
+    /// Those that only a connection with a higher number may have.
+    private var selective: [(push: PushID, after: Int)] = []
     /// Those in the queue that were given up; they are passed over when their turn comes.
     private var givenUp: Set<PushID> = []
     private var actions: [Action] = []
@@ -59,12 +70,20 @@ struct PoolMachine {
     private var isShutDown = false
     private var fullSince: Moment?
 
-    init(options: Options) { self.options = options }
+    init(options: Options) {
+        self.options = options
+        allowance = ReplacementAllowance(atOnce: options.replacedAtOnce, perSecond: options.replacedPerSecond)
+    }
 
-    var queued: Int { queueLength - givenUp.count }
+    var queued: Int { queueLength - givenUp.count + selective.count }
     var queueLength: Int { queue.count }
+    /// The highest number that a connection has.
+    var newestConnection: Int { nextConnection }
 
     /// Whether a connection is wanted that the schedule does not allow yet.
+    /// Whether connections go so often that the next one has to wait.
+    func isPaced(_ now: Moment) -> Bool { !allowance.allows(now) }
+
     var isWaitingToConnect: Bool { isWarm && !isShutDown && connections.count < options.minimum }
 
     mutating func takeActions() -> [Action] {
@@ -82,37 +101,62 @@ struct PoolMachine {
         for push in pushes.reversed() { queue.prepend(push) }
     }
 
+    /// A push is for a connection with a higher number alone.
+    mutating func enqueued(_ push: PushID, after number: Int) { selective.append((push, number)) }
+
     /// Empties the queue: nothing that waits can be sent.
     mutating func takeQueue() -> [PushID] {
         defer {
             queue.removeAll()
+            selective = []
             givenUp = []
         }
-        return queue.filter { !givenUp.contains($0) }
+        return selective.map(\.push) + queue.filter { !givenUp.contains($0) }
     }
 
     /// Takes a push that was given up out of the queue.
     mutating func removed(_ push: PushID) {
+        if let index = selective.firstIndex(where: { $0.push == push }) {
+            selective.remove(at: index)
+            return
+        }
         givenUp.insert(push)
-        guard queued == 0 || (givenUp.count > 1024 && givenUp.count > queued) else { return }
+        let waiting = queueLength - givenUp.count
+        guard waiting == 0 || (givenUp.count > 1024 && givenUp.count > waiting) else { return }
         queue.removeAll { givenUp.contains($0) }
         givenUp = []
     }
 
     /// The next push and where it goes; nil when nothing waits or nothing is free.
     mutating func nextAssignment() -> (push: PushID, connection: ConnectionID)? {
-        guard queued > 0 else { return nil }
+        if !selective.isEmpty, let next = nextSelective() { return next }
+        guard queueLength > givenUp.count, let best = leastBusy() else { return nil }
+        var push = queue.removeFirst()
+        while !givenUp.isEmpty, givenUp.remove(push) != nil { push = queue.removeFirst() }
+        return (push, connections[best].id)
+    }
+
+    private mutating func nextSelective() -> (push: PushID, connection: ConnectionID)? {
+        for (index, waiting) in selective.enumerated() {
+            guard let best = leastBusy(after: waiting.after) else { continue }
+            selective.remove(at: index)
+            return (waiting.push, connections[best].id)
+        }
+        return nil
+    }
+
+    /// Takes room on the connection with the least under way.
+    private mutating func leastBusy(after number: Int = 0) -> Int? {
         var best: Int?
         for index in connections.indices where connections[index].free > 0 && connections[index].phase == .open {
+            guard connections[index].id.number > number else { continue }
             if let known = best, connections[known].inFlight <= connections[index].inFlight { continue }
             best = index
         }
         guard let best else { return nil }
         connections[best].free -= 1
         connections[best].inFlight += 1
-        var push = queue.removeFirst()
-        while !givenUp.isEmpty, givenUp.remove(push) != nil { push = queue.removeFirst() }
-        return (push, connections[best].id)
+        return best
     }
 
     /// Everything was assigned that could be: remembers since when pushes wait because all is full.
@@ -150,17 +194,27 @@ struct PoolMachine {
     }
 
     /// - Parameter isRetired: whether that was our own wish.
-    mutating func draining(_ id: ConnectionID, isRetired: Bool = true) {
+    mutating func draining(_ id: ConnectionID, _ now: Moment, isRetired: Bool = true) {
         change(id) {
             $0.phase = .draining
             $0.isRetired = isRetired
             $0.free = 0
         }
+        countIfLost(id, now)
+    }
+
+    /// A connection that was of use and goes by itself is taken from the allowance, as soon as it may be replaced.
+    private mutating func countIfLost(_ id: ConnectionID, _ now: Moment) {
+        guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
+        guard connections[index].hasAnswered, !connections[index].isRetired, !connections[index].isCounted else { return }
+        connections[index].isCounted = true
+        allowance.lost(now)
     }
 
     /// A connection is no more, or never came to be.
     /// - Parameter isRetired: whether that was our own wish.
     mutating func ended(_ id: ConnectionID, _ now: Moment, isRetired: Bool = false, random: Double) {
+        if !isRetired { countIfLost(id, now) }
         guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
         let connection = connections.remove(at: index)
         // One that was there is replaced at once when it had been of use, or when we retired it.
@@ -188,12 +242,13 @@ struct PoolMachine {
         let open = connections.filter { $0.phase == .open }
         let opening = connections.count { $0.phase == .opening }
         let active = open.count + opening
-        if schedule.allows(now) {
+        if schedule.allows(now), allowance.allows(now) {
             var wanted = isWarm ? max(options.minimum, queued == 0 ? 0 : 1) : 0
             if let fullSince, opening == 0, now - fullSince >= options.growsAfter {
                 wanted = max(wanted, active + 1)
                 self.fullSince = nil
             }
+            if lacksNewer { wanted = max(wanted, active + 1) }
             wanted = min(wanted, options.maximum)
             let atOnce = schedule.failures > 0 ? 1 - opening : wanted - active
             for _ in 0..<max(0, min(wanted - active, atOnce)) { openNext() }
@@ -206,8 +261,15 @@ struct PoolMachine {
         for connection in open where spare > 0 {
             guard let idleSince = connection.idleSince, now - idleSince >= options.idleLimit else { continue }
             actions.append(.retire(connection.id))
-            draining(connection.id)
+            draining(connection.id, now)
             spare -= 1
+        }
+    }
+
+    /// Whether a push waits for a connection that is newer than all there are.
+    private var lacksNewer: Bool {
+        selective.contains { waiting in
+            !connections.contains { $0.phase != .draining && $0.id.number > waiting.after }
         }
     }
 

@@ -69,7 +69,8 @@ extension APNsNotification {
     /// The category whose actions are offered.
     public consuming func category(_ name: String) -> Self { with { $0.category = name } }
 
-    /// Lets the app run in the background. On its own this needs ``background``, whose priority is 5.
+    /// Lets the app run in the background as well. The priority stays what it is: 10 for an alert, unless
+    /// ``priority(_:)`` says otherwise. Without anything to show, use ``background``, whose priority is 5.
     public consuming func contentAvailable() -> Self { with { $0.isContentAvailable = true } }
 
     /// Undoes ``contentAvailable()``.

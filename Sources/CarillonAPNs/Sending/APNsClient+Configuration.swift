@@ -1,5 +1,6 @@
 public import Logging
 public import Metrics
+import NIOCore
 import NIOSSL
 
 extension APNsClient {
@@ -41,6 +42,8 @@ extension APNsClient {
         public var timeSource: APNsTimeSource = .system
         /// Where the stream numbers of a connection begin, so that a test comes to their end.
         var firstStream: UInt32 = 1
+        /// How many connections that went are replaced a second, so that a test can lose many.
+        var replacedPerSecond: Double?
 
         /// Begins with what must be known.
         public init(
@@ -144,6 +147,8 @@ extension APNsClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.applicationProtocols = ["h2"]
         tls.minimumTLSVersion = .tlsv12
+        // Who floods does not say goodbye either.
+        tls.shutdownTimeout = .seconds(1)
         guard let trustRoots else { return tls }
         do {
             let certificates = try NIOSSLCertificate.fromPEMBytes(Array(trustRoots.utf8))

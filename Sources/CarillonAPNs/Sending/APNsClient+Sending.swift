@@ -8,7 +8,7 @@ extension APNsClient {
     /// Sends a notification to one device.
     ///
     /// A refusal by the service is a value: see ``APNsResponse/outcome-swift.property``. When the task is cancelled the
-    /// push is taken back if it can be.
+    /// push is taken back if it can be; one whose status was read already is answered.
     /// - Parameters:
     ///   - notification: what is sent.
     ///   - recipient: a device token, or a record of yours.

@@ -174,9 +174,11 @@ public final class APNsClient: Sendable {
         connection.isSecure = address.isSecure
         connection.firstStream = configuration.firstStream
         connection.indexesAuthorization = configuration.indexesAuthorization
+        var machine = PoolMachine.Options(
+            minimum: pool.minimum, maximum: pool.maximum, idleLimit: pool.idleLimit, growsAfter: pool.growsAfter)
+        machine.replacedAtOnce = Double(max(4, 2 * pool.maximum))
+        machine.replacedPerSecond = configuration.replacedPerSecond ?? Double(max(8, pool.maximum)) / 8
         return ConnectionPool.Options(
-            pool: PoolMachine.Options(
-                minimum: pool.minimum, maximum: pool.maximum, idleLimit: pool.idleLimit, growsAfter: pool.growsAfter),
-            connection: connection, queueLimit: configuration.queueLimit, policy: configuration.retryPolicy)
+            pool: machine, connection: connection, queueLimit: configuration.queueLimit, policy: configuration.retryPolicy)
     }
 }

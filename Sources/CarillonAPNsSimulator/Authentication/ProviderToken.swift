@@ -38,9 +38,14 @@ struct ProviderToken {
         self.signature = signature
     }
 
+    /// RFC 7518 section 3.4 wants the two numbers side by side; some clients send them in DER, which the real service takes.
     func isSigned(by key: P256.Signing.PublicKey) -> Bool {
-        guard let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature) else { return false }
-        return key.isValidSignature(signature, for: signed)
+        let isRaw = signature.count == 64
+        let read =
+            isRaw
+            ? try? P256.Signing.ECDSASignature(rawRepresentation: signature)
+            : try? P256.Signing.ECDSASignature(derRepresentation: signature)
+        return read.map { key.isValidSignature($0, for: signed) } ?? false
     }
 
     /// Base64url without padding (RFC 7515 section 2); nil for anything else.

@@ -3,11 +3,12 @@ import Foundation
 import NIOSSL
 import SwiftASN1
 import X509
+import _CryptoExtras
 
 /// Signs the simulator's certificates, and the client certificates that it gives out.
 struct CertificateAuthority: Sendable {
     private let key: Certificate.PrivateKey
-    private let keyPEM: String
+    let keyPEM: String
     private let certificate: Certificate
     /// What clients must trust.
     let pem: String
@@ -39,25 +40,55 @@ struct CertificateAuthority: Sendable {
 
     /// The authority in a directory; made, and written there, when there is none. With no directory it is kept nowhere.
     static func kept(in directory: String?, now: Date) throws(SimulatorError) -> CertificateAuthority {
-        do {
-            guard let directory else { return try CertificateAuthority(now: now) }
-            let place = URL(fileURLWithPath: directory, isDirectory: true)
-            let files = (place.appendingPathComponent("authority.pem"), place.appendingPathComponent("authority-key.pem"))
-            if FileManager.default.fileExists(atPath: files.1.path) {
-                return try CertificateAuthority(
-                    certificatePEM: String(contentsOf: files.0, encoding: .utf8),
-                    keyPEM: String(contentsOf: files.1, encoding: .utf8))
+        guard let directory else {
+            do {
+                return try CertificateAuthority(now: now)
+            } catch {
+                throw SimulatorError(.certificateFailed, "The authority cannot be made.", cause: error)
             }
-            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-            let authority = try CertificateAuthority(now: now)
-            try Data(authority.pem.utf8).write(to: files.0)
-            try SecretFile.write(authority.keyPEM, to: files.1)
-            return authority
+        }
+        let place = URL(fileURLWithPath: directory, isDirectory: true)
+        let files = (place.appendingPathComponent("authority.pem"), place.appendingPathComponent("authority-key.pem"))
+        switch (KeptFile.isThere(files.0), KeptFile.isThere(files.1)) {
+        case (true, true): return try read(files.0, files.1)
+        case (false, false): return try make(in: place, files.0, files.1, now: now)
+        case (let isCertificate, _):
+            throw SimulatorError(
+                .storageUnavailable,
+                "\(directory) holds \(isCertificate ? "authority.pem" : "authority-key.pem") without "
+                    + "\(isCertificate ? "authority-key.pem" : "authority.pem"). The simulator writes over no file: "
+                    + "remove it, or choose another directory.")
+        }
+    }
+
+    private static func read(_ certificate: URL, _ key: URL) throws(SimulatorError) -> CertificateAuthority {
+        let texts = (try KeptFile.read(certificate), try KeptFile.read(key))
+        do {
+            let authority = try CertificateAuthority(certificatePEM: texts.0, keyPEM: texts.1)
+            if authority.certificate.publicKey == authority.key.publicKey { return authority }
         } catch {
             throw SimulatorError(
-                .storageUnavailable, "The authority in \(directory ?? "memory") cannot be made or read: \(error)",
-                cause: error)
+                .storageUnavailable,
+                "The authority in \(certificate.path) and \(key.lastPathComponent) is damaged. Remove both, and have clients "
+                    + "trust the new one.", cause: error)
         }
+        throw SimulatorError(
+            .storageUnavailable, "\(key.path) is not the key of \(certificate.lastPathComponent) beside it.")
+    }
+
+    private static func make(
+        in place: URL, _ certificate: URL, _ key: URL, now: Date
+    ) throws(SimulatorError) -> CertificateAuthority {
+        let authority: CertificateAuthority
+        do {
+            authority = try CertificateAuthority(now: now)
+        } catch {
+            throw SimulatorError(.certificateFailed, "The authority cannot be made.", cause: error)
+        }
+        try KeptFile.makeDirectory(place)
+        try KeptFile.make(authority.keyPEM, at: key, isSecret: true)
+        try KeptFile.make(authority.pem, at: certificate, isSecret: false)
+        return authority
     }
 
     // MARK: Servers
@@ -100,9 +131,10 @@ struct CertificateAuthority: Sendable {
 
     /// A certificate as Apple gives out for pushes, and its key.
     func makeClientIdentity(
-        topics: [String], environments: Set<Environment>, from start: Date, until end: Date
+        topics: [String], environments: Set<Environment>, from start: Date, until end: Date,
+        keyType: APNsSimulator.KeyType = .p256
     ) throws -> APNsSimulator.ClientIdentity {
-        let own = P256.Signing.PrivateKey()
+        let (own, pem) = try Self.makeKey(keyType)
         let subject = DistinguishedName([
             RelativeDistinguishedName([
                 .init(type: ApplePushExtensions.userIdentifier, utf8String: topics.first ?? "")
@@ -126,11 +158,22 @@ struct CertificateAuthority: Sendable {
         try extensions.append(
             .init(oid: ApplePushExtensions.topics, critical: false, value: try ApplePushExtensions.encoded(topics)))
         let certificate = try Certificate(
-            version: .v3, serialNumber: .init(), publicKey: Certificate.PublicKey(own.publicKey), notValidBefore: start,
+            version: .v3, serialNumber: .init(), publicKey: own, notValidBefore: start,
             notValidAfter: end, issuer: certificate.subject, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
             extensions: extensions, issuerPrivateKey: key)
         return APNsSimulator.ClientIdentity(
-            certificate: try certificate.serializeAsPEM().pemString + "\n", privateKey: own.pemRepresentation + "\n")
+            certificate: try certificate.serializeAsPEM().pemString + "\n", privateKey: pem + "\n")
+    }
+
+    private static func makeKey(_ type: APNsSimulator.KeyType) throws -> (key: Certificate.PublicKey, pem: String) {
+        switch type {
+        case .p256:
+            let key = P256.Signing.PrivateKey()
+            return (Certificate.PublicKey(key.publicKey), key.pemRepresentation)
+        case .rsa:
+            let key = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+            return (Certificate.PublicKey(key.publicKey), key.pkcs8PEMRepresentation)
+        }
     }
 
     /// Reads what a client showed.
@@ -155,6 +198,14 @@ struct CertificateAuthority: Sendable {
 }
 
 extension APNsSimulator {
+    /// What a client certificate's key is.
+    public enum KeyType: String, Hashable, Sendable, CaseIterable {
+        /// An elliptic curve, P-256.
+        case p256
+        /// RSA of 2048 bits, as Apple's own are, and the only one that older clients read.
+        case rsa
+    }
+
     /// A client certificate and its key, both in PEM.
     public struct ClientIdentity: Hashable, Sendable {
         /// The certificate.

@@ -6,17 +6,16 @@ enum SigningKeyFile {
         let fresh = try SigningKey()
         guard let directory, let pem = fresh.privateKey else { return fresh }
         let file = URL(fileURLWithPath: directory).appendingPathComponent("AuthKey_\(fresh.id).p8")
-        do {
-            if FileManager.default.fileExists(atPath: file.path) {
-                return try SigningKey(
-                    id: fresh.id, teamID: fresh.teamID, privateKey: String(contentsOf: file, encoding: .utf8))
-            }
-            try SecretFile.write(pem, to: file)
+        guard KeptFile.isThere(file) else {
+            try KeptFile.make(pem, at: file, isSecret: true)
             return fresh
-        } catch let error as SimulatorError {
-            throw error
-        } catch {
-            throw SimulatorError(.storageUnavailable, "\(file.path) cannot be read or written: \(error)", cause: error)
+        }
+        do {
+            return try SigningKey(id: fresh.id, teamID: fresh.teamID, privateKey: try KeptFile.read(file))
+        } catch  where error.code == .keyInvalid {
+            throw SimulatorError(
+                .storageUnavailable, "\(file.path) is not a P-256 key in PEM (PKCS #8). Remove it for a new one.",
+                cause: error)
         }
     }
 }

@@ -20,8 +20,7 @@ enum ControlListener {
                 }
                 .bind(host: address.host, port: address.port).get()
         } catch {
-            throw SimulatorError(
-                .addressUnavailable, "\(address.host):\(address.port) cannot be listened on: \(error)", cause: error)
+            throw SimulatorError(error, listeningOn: address.host, address.port)
         }
     }
 }

@@ -172,8 +172,12 @@ struct ControlRoutes {
         guard (-3650...3650).contains(document.days ?? 365) else {
             throw ControlRefusal(400, "\"days\" is from -3650 to 3650.")
         }
+        guard let keyType = APNsSimulator.KeyType(rawValue: document.keyType ?? "p256") else {
+            throw ControlRefusal(400, "\"keyType\" is p256 or rsa, not \"\(document.keyType ?? "")\".")
+        }
         let identity = try simulator.makeClientIdentity(
-            topics: document.topics, environments: environments(document.environments), days: document.days ?? 365)
+            topics: document.topics, environments: environments(document.environments), days: document.days ?? 365,
+            keyType: keyType)
         return .json(["certificate": identity.certificate, "privateKey": identity.privateKey], status: 201)
     }
 

@@ -185,12 +185,13 @@ struct KeyDocument: ControlDocument {
 }
 
 struct CertificateDocument: ControlDocument {
-    enum Names: String, CodingKey, CaseIterable { case topics, environments, days }
+    enum Names: String, CodingKey, CaseIterable { case topics, environments, days, keyType }
     typealias CodingKeys = Names
 
     var topics: [String]
     var environments: [String]?
     var days: Int?
+    var keyType: String?
 }
 
 struct ClockDocument: ControlDocument {

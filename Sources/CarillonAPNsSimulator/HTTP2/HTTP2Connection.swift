@@ -17,6 +17,8 @@ struct HTTP2Connection {
     enum Event {
         /// A request began. What is known of it is in the head; its body may follow.
         case headersArrived(UInt32, RequestHead)
+        /// A request had more headers than was offered, and was answered with 431.
+        case headersTooLarge(UInt32)
         /// All of it is here. `bodyBytes` counts what was sent, `body` holds no more than the limit.
         case requestCompleted(UInt32, RequestHead, body: ByteBuffer, bodyBytes: Int)
         case streamReset(UInt32)
@@ -50,7 +52,9 @@ struct HTTP2Connection {
     private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
     private static let protocolWindow = 65_535
     private static let largestWindow = Int(Int32.max)
-    /// Nobody needs more for a request to APNs, which itself advertises 8000 bytes.
+    /// What the real service advertises, as section 6.5.2 counts it: 32 bytes for each field beside name and value.
+    static let largestHeaderList = 8000
+    /// What is read before that can be judged; more ends the connection.
     private static let largestHeaderBlock = 32_768
 
     /// What shall be sent, in order.
@@ -194,8 +198,18 @@ struct HTTP2Connection {
             return .streamReset(number)
         }
         head.blockBytes = length
+        guard !ends || head.contentLength ?? 0 == 0 else {
+            writeReset(number, .protocolError)
+            return .streamReset(number)
+        }
         streams[number] = Stream(
             head: head, receiveWindow: initialReceiveWindow, sendWindow: initialSendWindow, isRemoteOpen: !ends)
+        if head.listBytes > Self.largestHeaderList {
+            // RFC 9113 section 10.5.1.
+            answer(number, [":status": "431"], body: ByteBuffer())
+            stopBody(number)
+            return .headersTooLarge(number)
+        }
         return .headersArrived(number, head)
     }
 
@@ -226,6 +240,10 @@ struct HTTP2Connection {
             return .streamReset(number)
         }
         streams.values[index].bodyBytes += data.readableBytes
+        if let length = streams.values[index].head.contentLength, streams.values[index].bodyBytes > length {
+            reset(number, .protocolError)
+            return .streamReset(number)
+        }
         if streams.values[index].bodyBytes <= bodyLimit, streams.values[index].isLocalOpen {
             if streams.values[index].body.readableBytes == 0 {
                 streams.values[index].body = data
@@ -247,6 +265,11 @@ struct HTTP2Connection {
     private mutating func endedRemotely(_ number: UInt32) -> Event? {
         streams[number]?.isRemoteOpen = false
         guard let stream = streams[number] else { return nil }
+        // RFC 9113 section 8.1.1: less than was said is malformed, as more is.
+        if let length = stream.head.contentLength, length != stream.bodyBytes, !stream.isAnswering {
+            reset(number, .protocolError)
+            return .streamReset(number)
+        }
         guard stream.isLocalOpen else {
             streams[number] = nil
             return nil

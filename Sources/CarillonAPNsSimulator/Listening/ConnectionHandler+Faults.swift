@@ -7,9 +7,7 @@ extension ConnectionHandler {
     func goesOn(after rule: FaultRule, _ stream: UInt32, _ head: RequestHead, processed: Answer?) -> Bool {
         switch rule.fault {
         case .reject(let reason):
-            var answer = Answer(reason, timestamp: reason.status == 410 ? hub.withState { hub.now($0).milliseconds } : nil)
-            answer.id = processed?.id ?? head.fields.id
-            send(answer, on: stream)
+            send(refusal(reason, of: head, processed), on: stream)
             if rule.stopsBody { http.stopBody(stream) }
             return false
         case .answer(let status, let body):
@@ -47,6 +45,16 @@ extension ConnectionHandler {
         case .wedge:
             isWedged = true
             return false
+        }
+    }
+
+    /// As the service itself would have said it.
+    private func refusal(_ reason: Reason, of head: RequestHead, _ processed: Answer?) -> Answer {
+        hub.withState { state in
+            var answer = Answer(reason, timestamp: reason.status == 410 ? hub.now(state).milliseconds : nil)
+            guard let processed else { return state.service.identified(answer, submission(head, ByteBuffer(), 0)) }
+            (answer.id, answer.uniqueID, answer.requestID) = (processed.id, processed.uniqueID, processed.requestID)
+            return answer
         }
     }
 

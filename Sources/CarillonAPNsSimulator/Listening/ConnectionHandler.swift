@@ -96,7 +96,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         report.hasCertificate = certificate.shown != nil
         http.offer(
             streams: binding.startsWithOneStream ? conditions.firstStreams : conditions.streams,
-            streamWindow: conditions.streamWindow, headerListBytes: 8000)
+            streamWindow: conditions.streamWindow, headerListBytes: HTTP2Connection.largestHeaderList)
         isReportDue = true
         flush()
         lastRequest = .now()
@@ -161,6 +161,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         isReportDue = true
         switch event {
         case .headersArrived(let stream, let head): began(stream, head)
+        case .headersTooLarge:
+            report.requests += 1
+            noteStreams(http.openStreams + 1)
         case .requestCompleted(let stream, let head, let body, let bytes): completed(stream, head, body, bytes)
         case .streamReset(let stream):
             faults[stream] = nil
@@ -222,14 +225,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let rule = faults.isEmpty ? nil : faults.removeValue(forKey: stream)
         if let rule, rule.moment != .processed, !goesOn(after: rule, stream, head, processed: nil) { return }
         let answer = hub.answer(
-            Submission(
-                environment: environment, services: services, method: head.method, path: head.path, fields: head.fields,
-                payload: body, payloadBytes: bodyBytes), connection: report.number, stream: stream, binding: &binding)
+            submission(head, body, bodyBytes), connection: report.number, stream: stream, binding: &binding)
         if let rule {
             if case .delay(let duration) = rule.fault { return sendLater(answer, on: stream, after: duration) }
             if rule.moment == .processed, !goesOn(after: rule, stream, head, processed: answer) { return }
         }
         send(answer, on: stream)
+    }
+
+    func submission(_ head: RequestHead, _ body: ByteBuffer, _ bytes: Int) -> Submission {
+        Submission(
+            environment: environment, services: services, method: head.method, path: head.path, fields: head.fields,
+            payload: body, payloadBytes: bytes)
     }
 
     private func sendLater(_ answer: Answer, on stream: UInt32, after duration: Duration) {

@@ -31,8 +31,7 @@ final class Listener: Sendable {
                 }
                 .bind(host: port.host, port: port.port).get()
         } catch {
-            throw SimulatorError(
-                .addressUnavailable, "\(port.host):\(port.port) cannot be listened on: \(error)", cause: error)
+            throw SimulatorError(error, listeningOn: port.host, port.port)
         }
     }
 
@@ -74,7 +73,7 @@ final class Listener: Sendable {
                 return context
             }
         } catch {
-            throw SimulatorError(.certificateFailed, "The certificate cannot be made: \(error)", cause: error)
+            throw SimulatorError(.certificateFailed, "The certificate cannot be made.", cause: error)
         }
     }
 

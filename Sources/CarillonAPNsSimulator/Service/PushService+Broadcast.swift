@@ -61,8 +61,8 @@ extension PushService {
         }
         guard let type = body["push-type"] else { return Answer(.missingPushType) }
         guard type as? String == "LiveActivity" else { return Answer(.invalidPushType) }
-        guard let policy = body["message-storage-policy"] else { return Answer(.missingChannelQueueSize) }
-        guard let policy = policy as? Int, policy == 0 || policy == 1 else { return Answer(.badRequestParams) }
+        guard body["message-storage-policy"] != nil else { return Answer(.missingChannelQueueSize) }
+        guard let policy = Self.storagePolicy(in: request.payload) else { return Answer(.badRequestParams) }
         guard channels.count(of: owner) < rules.channelsPerApp else { return Answer(.cannotCreateChannelConfig) }
         let bytes = withUnsafeBytes(of: (identifiers.next(), identifiers.next())) { Data($0) }
         let id = bytes.base64EncodedString()
@@ -70,6 +70,17 @@ extension PushService {
         var answer = Answer(status: 201)
         answer.channelID = id
         return answer
+    }
+
+    /// The number 0 or 1; `true`, a text and everything else is none.
+    private static func storagePolicy(in payload: ByteBuffer) -> Int? {
+        struct Policy: Decodable {
+            enum CodingKeys: String, CodingKey { case number = "message-storage-policy" }
+            var number: Double
+        }
+        // What is not a number has no policy in it.
+        let number = (try? JSONDecoder().decode(Policy.self, from: Data(payload.readableBytesView)))?.number
+        return number == 0 ? 0 : number == 1 ? 1 : nil
     }
 
     /// `GET /1/apps/BUNDLE/all-channels`.

@@ -74,6 +74,7 @@ extension PushService {
         guard let device = devices[key] else {
             switch rules.unknownDevices {
             case .refuse: return Answer(.badDeviceToken)
+            case .register where key.token == Identifiers.nobody: return Answer(.badDeviceToken)
             case .accept: return nil
             case .register:
                 devices.put(Device(token: key.token, topic: topic, environment: key.environment), at: now)

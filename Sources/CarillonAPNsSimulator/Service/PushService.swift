@@ -27,18 +27,20 @@ struct PushService: Sendable {
         case .channels(let bundleID): answer = managed(channelsOf: bundleID, request, &binding, now)
         case .allChannels(let bundleID): answer = listed(channelsOf: bundleID, request, &binding, now)
         }
-        if case .device = target {
-            answer.id = validID(request.fields.id) ?? identifiers.makeUUID()
-            if answer.isAccepted { deliver(request, answer, binding, at: now) }
-            if request.environment == .sandbox { answer.uniqueID = identifiers.makeUUID().lowercased() }
-            return answer
-        }
-        return identified(answer, request)
+        answer = identified(answer, request)
+        if case .device = target, answer.isAccepted { deliver(request, answer, binding, at: now) }
+        return answer
     }
 
-    private mutating func identified(_ answer: Answer, _ request: Submission) -> Answer {
+    /// Gives an answer the identifiers that one to such a request has, whoever decided it.
+    mutating func identified(_ answer: Answer, _ request: Submission) -> Answer {
         var answer = answer
-        answer.requestID = validID(request.fields.requestID) ?? identifiers.makeUUID().lowercased()
+        guard case .device? = Target(path: request.path, services: request.services) else {
+            answer.requestID = validID(request.fields.requestID) ?? identifiers.makeUUID().lowercased()
+            return answer
+        }
+        answer.id = validID(request.fields.id) ?? identifiers.makeUUID()
+        if request.environment == .sandbox { answer.uniqueID = identifiers.makeUUID().lowercased() }
         return answer
     }
 

@@ -164,15 +164,18 @@ public final class APNsSimulator: Sendable {
     ///   - topics: what it is for, suffixes included; the first is the app's bundle identifier.
     ///   - environments: where it is valid.
     ///   - days: when it ends, counted from now; a negative number for one that has ended.
+    ///   - keyType: what its key is.
     public func makeClientIdentity(
-        topics: [String], environments: Set<Environment> = [.sandbox, .production], days: Int = 365
+        topics: [String], environments: Set<Environment> = [.sandbox, .production], days: Int = 365,
+        keyType: KeyType = .p256
     ) throws(SimulatorError) -> ClientIdentity {
         let end = Date() + Double(days) * 86_400
         do {
             return try authority.makeClientIdentity(
-                topics: topics, environments: environments, from: min(Date(), end) - 86_400, until: end)
+                topics: topics, environments: environments, from: min(Date(), end) - 86_400, until: end,
+                keyType: keyType)
         } catch {
-            throw SimulatorError(.certificateFailed, "The certificate cannot be made: \(error)", cause: error)
+            throw SimulatorError(.certificateFailed, "The certificate cannot be made.", cause: error)
         }
     }
 }

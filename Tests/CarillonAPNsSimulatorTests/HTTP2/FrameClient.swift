@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import NIOHPACK
 
@@ -77,6 +78,7 @@ extension HTTP2Connection {
         case .headersArrived(let stream, _): "headers \(stream)"
         case .requestCompleted(let stream, _, let body, let bytes): "request \(stream) \(body.readableBytes)/\(bytes)"
         case .streamReset(let stream): "reset \(stream)"
+        case .headersTooLarge(let stream): "too large \(stream)"
         case .streamRefused(let stream): "refused \(stream)"
         case .pingArrived: "ping"
         case .priorityArrived: "priority"
@@ -88,5 +90,15 @@ extension HTTP2Connection {
     mutating func takeFrames() -> [FrameClient.Frame] {
         defer { output = ByteBuffer() }
         return FrameClient.frames(output)
+    }
+}
+
+extension IdentifierSource {
+    /// Begins with `CARILLON_TEST_SEED`, or anywhere, and says where.
+    static func ofTheDay(_ test: String = #function) -> IdentifierSource {
+        let given = ProcessInfo.processInfo.environment["CARILLON_TEST_SEED"].flatMap(UInt64.init)
+        let seed = given ?? .random(in: .min ... .max)
+        print("CARILLON_TEST_SEED=\(seed) in \(test)")
+        return IdentifierSource(seed: seed)
     }
 }

@@ -23,7 +23,7 @@ struct HTTP2ConnectionTests {
         client.frame(0x2, 0, 3, [0, 0, 0, 0, 1])
         client.frame(0xF0, 0, 0, [9])
         let whole = client.take()
-        var generator = IdentifierSource(seed: 3)
+        var generator = IdentifierSource.ofTheDay()
         for _ in 0..<50 {
             var connection = connection()
             var rest = whole
@@ -40,7 +40,7 @@ struct HTTP2ConnectionTests {
     }
 
     @Test func `random bytes end the connection, and nothing else`() throws {
-        var generator = IdentifierSource(seed: 9)
+        var generator = IdentifierSource.ofTheDay()
         for _ in 0..<500 {
             var client = FrameClient()
             try client.request(1)
@@ -102,6 +102,77 @@ struct HTTP2ConnectionTests {
         connection.received(client.take())
         #expect(connection.events() == ["reset 1", "reset 3", "headers 5", "request 5 3/3"])
         #expect(connection.takeFrames().filter { $0.kind == 0x3 }.map(\.number) == [1, 1])
+    }
+
+    /// The length that a request of three bytes says, and what becomes of it.
+    static let lengths: [(said: [String], events: [String])] = [
+        ([], ["headers 1", "request 1 3/3"]), (["3"], ["headers 1", "request 1 3/3"]),
+        (["03"], ["headers 1", "request 1 3/3"]), (["3", "3"], ["headers 1", "request 1 3/3"]),
+        (["2"], ["headers 1", "reset 1"]), (["4"], ["headers 1", "reset 1"]), (["0"], ["headers 1", "reset 1"]),
+        (["3", "4"], ["reset 1"]), (["+3"], ["reset 1"]), (["-3"], ["reset 1"]), (["3,3"], ["reset 1"]), ([""], ["reset 1"]),
+        (["99999999999999999999"], ["reset 1"]), (["0x3"], ["reset 1"]), ([" 3"], ["reset 1"]),
+    ]
+
+    @Test(arguments: lengths.indices) func `a body is as long as it is said to be`(index: Int) throws {
+        let (said, events) = Self.lengths[index]
+        var headers = FrameClient.push
+        for length in said { headers.add(name: "content-length", value: length) }
+        var client = FrameClient()
+        client.frame(0x1, 0x4, 1, try client.block(headers))
+        client.frame(0x0, 0, 1, [1, 2])
+        client.frame(0x0, 0x1, 1, [3])
+        var connection = connection()
+        connection.received(client.take())
+        #expect(connection.events() == events)
+        #expect(connection.openStreams == (events.last == "reset 1" ? 0 : 1))
+        let resets = connection.takeFrames().filter { $0.kind == 0x3 }
+        #expect(resets.map(\.number) == (events.last == "reset 1" ? [1] : []))
+    }
+
+    @Test func `a body that goes on beyond its length is not awaited`() throws {
+        var headers = FrameClient.push
+        headers.add(name: "content-length", value: "3")
+        var client = FrameClient()
+        client.frame(0x1, 0x4, 1, try client.block(headers))
+        client.frame(0x0, 0, 1, [1, 2, 3])
+        var connection = connection()
+        connection.received(client.take())
+        #expect(connection.events() == ["headers 1"])
+        client.frame(0x0, 0, 1, [4])
+        connection.received(client.take())
+        #expect(connection.events() == ["reset 1"])
+        #expect(connection.openStreams == 0)
+    }
+
+    @Test(arguments: [("0", "request 1 0/0"), ("3", "reset 1")])
+    func `a request without a body says no length, or none`(length: String, event: String) throws {
+        var headers = FrameClient.push
+        headers.add(name: "content-length", value: length)
+        var client = FrameClient()
+        client.frame(0x1, 0x5, 1, try client.block(headers))
+        var connection = connection()
+        connection.received(client.take())
+        #expect(connection.events().last == event)
+    }
+
+    @Test(arguments: [0, 1]) func `more headers than were offered are refused with 431`(excess: Int) throws {
+        var headers = FrameClient.push
+        let before = headers.map { $0.name.utf8.count + $0.value.utf8.count + 32 }.reduce(0, +)
+        let rest = HTTP2Connection.largestHeaderList - before - 34 + excess
+        headers.add(name: "xx", value: String(repeating: "v", count: rest))
+        var client = FrameClient()
+        client.frame(0x1, 0x4, 1, try client.block(headers))
+        client.frame(0x0, 0x1, 1, [1])
+        try client.request(3)
+        var connection = connection()
+        connection.received(client.take())
+        let isTooLarge = excess > 0
+        let first = isTooLarge ? ["too large 1"] : ["headers 1", "request 1 1/1"]
+        #expect(connection.events() == first + ["headers 3", "request 3 3/3"])
+        let frames = connection.takeFrames()
+        #expect(frames.contains { $0.kind == 0x1 && $0.stream == 1 } == isTooLarge)
+        // The rest of the body is not wanted, which is no error.
+        #expect(frames.filter { $0.kind == 0x3 }.map(\.number) == (isTooLarge ? [0] : []))
     }
 
     @Test func `streams beyond the offer are refused, and beyond the confirmed limit are a violation`() throws {

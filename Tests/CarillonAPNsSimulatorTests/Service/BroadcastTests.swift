@@ -75,6 +75,21 @@ struct BroadcastTests {
         #expect(answer.reason == reason)
     }
 
+    @Test(arguments: ["2", "-1", "true", "false", "\"1\"", "0.5", "null", "[0]", "{}", "1e300"])
+    func `a storage policy is the number 0 or 1`(policy: String) throws {
+        var asker = try Asker()
+        let answer = try asker.ask {
+            Self.manage(&$0, "POST")
+            $0.setBody(#"{"message-storage-policy":\#(policy),"push-type":"LiveActivity"}"#)
+        }
+        #expect(answer.reason == .badRequestParams)
+        #expect(asker.service.channels.all.isEmpty)
+        for number in [0, 1] {
+            let id = try #require(try Self.create(&asker, policy: number).channelID)
+            #expect(asker.service.channels.all.first { $0.id == id }?.storesMessages == (number == 1))
+        }
+    }
+
     @Test func `an app has so many channels and no more`() throws {
         var asker = try Asker()
         asker.service.rules.channelsPerApp = 1

@@ -32,6 +32,28 @@ struct CredentialTests {
         #expect(try asker.ask { $0.fields.authorization = token }.reason == (isGood ? nil : .invalidProviderToken))
     }
 
+    @Test func `a signature may be raw or in DER, and must be right in both`() throws {
+        let key = P256.Signing.PrivateKey()
+        let text =
+            ProviderToken.encoded(Data(#"{"alg":"ES256","kid":"SIMULATED1"}"#.utf8)) + "."
+            + ProviderToken.encoded(Data(#"{"iss":"SIMTEAM001","iat":1800000000}"#.utf8))
+        let good = try key.signature(for: Data(text.utf8))
+        let wrong = try P256.Signing.PrivateKey().signature(for: Data(text.utf8))
+        let signatures: [(Data, Bool)] = [
+            (good.rawRepresentation, true), (good.derRepresentation, true), (wrong.rawRepresentation, false),
+            (wrong.derRepresentation, false), (good.derRepresentation.dropLast(), false), (Data(), false),
+            (good.rawRepresentation + [0], false), (good.derRepresentation + [0], false),
+            (Data(repeating: 0, count: 64), false),
+        ]
+        for (signature, isGood) in signatures {
+            var asker = try Asker(
+                key: SigningKey(id: "SIMULATED1", teamID: "SIMTEAM001", privateKey: key.pemRepresentation))
+            let token = "bearer " + text + "." + ProviderToken.encoded(signature)
+            let answer = try asker.ask { $0.fields.authorization = token }
+            #expect(answer.reason == (isGood ? nil : .invalidProviderToken), "\(signature.count) bytes")
+        }
+    }
+
     @Test func `a token that another key signed is invalid`() throws {
         var asker = try Asker()
         let token = try Self.token(

@@ -110,6 +110,39 @@ struct DevicePushTests {
         #expect(try asker.ask().id != made)
     }
 
+    @Test func `a refusal that was decided elsewhere has the identifiers of the service's own`() throws {
+        var asker = try Asker()
+        let id = "11111111-2222-3333-4444-55555555555A"
+        let given = asker.service.identified(Answer(.shutdown), try asker.push { $0.fields.id = id })
+        #expect(given.id == id)
+        #expect(given.uniqueID.map(Identifiers.isUUID) == true)
+        #expect(given.requestID == nil)
+        let made = asker.service.identified(
+            Answer(.shutdown),
+            try asker.push {
+                $0.fields.id = "no UUID"
+                $0.environment = .production
+            })
+        #expect(made.id.map(Identifiers.isUUID) == true)
+        #expect(made.uniqueID == nil)
+        let broadcast = asker.service.identified(
+            Answer(.shutdown), try asker.push { $0.path = "/4/broadcasts/apps/com.example.app" })
+        #expect(broadcast.id == nil)
+        #expect(broadcast.requestID.map(Identifiers.isUUID) == true)
+    }
+
+    @Test func `the token of a check is never entered into the book`() throws {
+        var asker = try Asker()
+        asker.service.rules.unknownDevices = .register
+        let before = asker.service.devices.devices
+        for token in [Identifiers.nobody, Identifiers.nobody.uppercased()] {
+            #expect(try asker.ask { $0.path = "/3/device/\(token)" }.reason == .badDeviceToken)
+        }
+        #expect(asker.service.devices.devices == before)
+        #expect(try asker.ask { $0.path = "/3/device/\(Identifiers.nobody)00" }.status == 200)
+        #expect(asker.service.devices.devices.count == before.count + 1)
+    }
+
     @Test func `only the sandbox gives a unique id`() throws {
         var asker = try Asker()
         asker.service.devices.put(

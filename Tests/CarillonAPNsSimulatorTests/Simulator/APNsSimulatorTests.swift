@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import NIOHPACK
 import NIOPosix
@@ -81,9 +82,20 @@ struct APNsSimulatorTests {
                 Issue.record("it started")
             } catch {
                 #expect(error.code == .addressUnavailable)
-                #expect(error.message.contains(String(taken)))
+                #expect(error.message.contains("127.0.0.1:\(taken) cannot be listened on: something listens there already"))
             }
         }
+    }
+
+    @Test(arguments: [
+        (EADDRINUSE, "something listens there already"), (EADDRNOTAVAIL, "no such address"), (EACCES, "more rights"),
+        (EMFILE, "cannot be used"),
+    ])
+    func `an address that cannot be listened on is told in words`(number: Int32, words: String) {
+        let error = SimulatorError(IOError(errnoCode: number, reason: "bind(descriptor:ptr:bytes:)"), listeningOn: "::1", 80)
+        #expect(error.message.hasPrefix("[::1]:80 cannot be listened on: "))
+        #expect(error.message.contains(words))
+        #expect(!error.message.contains("bind("))
     }
 
     @Test func `waiting ends with the task that waits`() async throws {

@@ -72,6 +72,25 @@ struct AnswerTests {
         #expect((rejection?.text == nil) == body.isEmpty)
     }
 
+    @Test(arguments: ["\u{FEFF}", " ", "\r\n\t ", "\u{FEFF}\n"])
+    func `what stands before the body's JSON takes no reason away`(prefix: String) {
+        let rejection = Self.answer(400, prefix + #"{"reason":"BadDeviceToken"}"# + "\n").rejection
+        #expect(rejection?.reason == .badDeviceToken)
+        #expect(rejection?.text == nil)
+        #expect(APNsRejection.reason(in: Array((prefix + #"{"reason":"Shutdown"}"#).utf8)) == .shutdown)
+    }
+
+    @Test func `a stranger's reason is cut as its text is, between characters`() {
+        let long = String(repeating: "ä", count: 5000)
+        let reason = Self.answer(400, #"{"reason":"x\#(long)"}"#).rejection?.reason?.rawValue ?? ""
+        #expect(reason == "x" + String(repeating: "ä", count: 255))
+        let text = Self.answer(400, "x" + long).rejection?.text ?? ""
+        #expect(text == reason)
+        // Many marks on one letter are one character.
+        let marks = Self.answer(400, "a" + String(repeating: "\u{301}", count: 5000)).rejection?.text ?? ""
+        #expect(marks.utf8.count == 511)
+    }
+
     @Test func `the standard policy keeps to the service's rules`() {
         func delay(_ status: Int, _ reason: APNsReason, _ number: Int = 1, retryAfter: Duration? = nil) -> Duration? {
             APNsRetryPolicy.standard.delay(

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CarillonAPNs
@@ -60,16 +61,23 @@ struct ChannelTests {
         let ids = (0..<10_000).map { "channel-with-a-long-name-\($0)==" }
         let body = #"{"channels":["# + ids.map { "\"\($0)\"" }.joined(separator: ",") + "]}"
         // In parts that fit into the client's windows, as a server sends them.
-        let stage = try await Stage { connection, request in
-            connection.answer(request.stream, 200, body: String(body.prefix(16_000)), endsStream: false)
-            var rest = body.dropFirst(16_000)
-            Task {
-                while !rest.isEmpty {
-                    try await Task.sleep(for: .milliseconds(2))
-                    connection.continueBody(request.stream, String(rest.prefix(8000)), endsStream: rest.count <= 8000)
-                    rest = rest.dropFirst(8000)
+        let rest = Mutex(Substring(body))
+        let send: @Sendable (ServerConnection, Int, Int) -> Void = { connection, stream, bytes in
+            rest.withLock { rest in
+                var room = bytes
+                while room > 0, !rest.isEmpty {
+                    let part = String(rest.prefix(min(room, 16_000)))
+                    room -= part.utf8.count
+                    rest = rest.dropFirst(part.count)
+                    connection.continueBody(stream, part, endsStream: rest.isEmpty)
                 }
             }
+        }
+        var options = ScriptedServer.Options()
+        options.onWindow = send
+        let stage = try await Stage(options) { connection, request in
+            connection.answer(request.stream, 200, endsStream: false)
+            send(connection, request.stream, 65_000)
         }
         #expect(try await stage.client.channels().list().value == ids)
         try await stage.end()

@@ -1,6 +1,9 @@
-import CarillonAPNs
+import Foundation
+import NIOCore
 import NIOSSL
 import Testing
+
+@testable import CarillonAPNs
 
 /// What happens before the first push: names, TLS, proxies, and hosts that are not what they should be.
 @Suite(.serialized, .timeLimit(.minutes(1)))
@@ -128,6 +131,99 @@ struct ConnectingTests {
         let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
         #expect(error?.message.contains(words) == true, "\(error?.message ?? "")")
         await client.shutDown()
+    }
+
+    /// A TLS alert that ends a handshake.
+    static func alert(_ number: UInt8) -> [UInt8] { [0x15, 3, 3, 0, 2, 2, number] }
+
+    @Test(arguments: [
+        (alert(40), #"refused TLS with the alert "handshake failure""#), (alert(70), #""protocol version""#),
+        (alert(112), #""unrecognized name""#), (alert(80), #""internal error""#),
+        (Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), "does not speak TLS"), ([], "does TLS listen"),
+    ])
+    func `a host that ends TLS is told with its alert, in words`(answer: [UInt8], words: String) async throws {
+        let listener = try await CannedListener(answer)
+        let client = try APNsClient(
+            .init(
+                credentials: try Samples.credentials(), bundleID: "com.example.app",
+                environment: .custom(host: "127.0.0.1", port: listener.port)))
+        let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
+        Self.expectWords(words, error)
+        await client.shutDown(drains: false)
+        try await listener.close()
+    }
+
+    @Test(arguments: [
+        (
+            "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+            "it wants authorization"
+        ),
+        ("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", "it answered with status 502"),
+        ("nonsense\r\n\r\n", "does not"),
+        ("", "does not"),
+    ])
+    func `a proxy that does not connect is told with its reason`(answer: String, words: String) async throws {
+        let error = try await Self.error(through: { .http(host: "127.0.0.1", port: $0) }, answering: Array(answer.utf8))
+        Self.expectWords(words, error)
+        #expect(error?.message.contains("he proxy 127.0.0.1:") == true, "\(error?.message ?? "")")
+    }
+
+    @Test(
+        arguments: [
+            ([5, 0xFF], "wants a name and a password"), ([5, 2], "wants a name and a password"),
+            ([4, 90], "does not speak SOCKS 5"),
+            ([], "hung up"),
+        ] as [([UInt8], String)])
+    func `a SOCKS proxy that does not connect is told with its reason`(answer: [UInt8], words: String) async throws {
+        let error = try await Self.error(through: { .socks(host: "127.0.0.1", port: $0) }, answering: answer)
+        Self.expectWords(words, error)
+        #expect(error?.message.contains("he proxy 127.0.0.1:") == true, "\(error?.message ?? "")")
+    }
+
+    private static func error(
+        through proxy: (Int) -> APNsClient.Proxy, answering answer: [UInt8]
+    ) async throws -> APNsError? {
+        let listener = try await CannedListener(answer)
+        var configuration = APNsClient.Configuration(
+            credentials: try Samples.credentials(), bundleID: "com.example.app",
+            environment: .custom(host: "localhost", port: 1))
+        configuration.proxy = proxy(listener.port)
+        let client = try APNsClient(configuration)
+        let error = await #expect(throws: APNsError.self) { try await client.warmUp() }
+        await client.shutDown(drains: false)
+        try await listener.close()
+        return error
+    }
+
+    /// What a person can read: nothing of a library's types, and no file of one.
+    private static func expectWords(_ words: String, _ error: APNsError?) {
+        let message = error?.message ?? ""
+        #expect(error?.code == .connectionFailed)
+        #expect(message.contains(words), "\(message)")
+        for internals in ["NIO", "SSL:", "BoringSSL", "errno", "_", "Error(", ".swift", "ssl."] {
+            #expect(!message.contains(internals), "\(message)")
+        }
+    }
+
+    @Test(arguments: [
+        (ConnectionFault.Kind.notHTTP2, true), (.protocolViolated, false), (.goneAway, false), (.silent, false),
+    ])
+    func `a host that broke the protocol once is tried again, and one that speaks another is not`(
+        kind: ConnectionFault.Kind, isLasting: Bool
+    ) {
+        let opener = ConnectionOpener(
+            address: .init(host: "localhost", port: 1), tls: nil, proxy: nil, timeout: .seconds(1))
+        let failure = ConnectFailure(ConnectionFault(kind, "It is told."), to: opener)
+        #expect(failure.isLasting == isLasting)
+        #expect(failure.error.message == "localhost:1: It is told.")
+    }
+
+    @Test func `the end of a connection is told in words`() {
+        let reset = IOError(errnoCode: ECONNRESET, reason: "read(descriptor:pointer:size:)")
+        #expect(ConnectFailure.ending(reset) == "The service reset the connection.")
+        #expect(ConnectFailure.ending(IOError(errnoCode: EINVAL, reason: "x")) == "The connection broke.")
+        #expect(ConnectFailure.ending(NIOSSLError.unableToValidateCertificate) == "TLS broke.")
+        #expect(ConnectFailure.ending(ChannelError.eof) == "The connection broke.")
     }
 
     @Test func `a record's environment is looked at, too`() async throws {

@@ -202,7 +202,7 @@ struct PoolMachineTests {
         pool.enqueued(Self.push(1))
         pool.timePassed(Self.start)
         pool.opened(Self.id(1))
-        pool.draining(Self.id(1), isRetired: false)
+        pool.draining(Self.id(1), Self.start, isRetired: false)
         pool.ended(Self.id(1), Self.start, random: 1)
         _ = pool.takeActions()
         pool.timePassed(Self.start)
@@ -215,9 +215,116 @@ struct PoolMachineTests {
         pool.timePassed(Self.start)
         _ = pool.takeActions()
         Self.ready(&pool, 1, free: 10, inFlight: 4)
-        pool.draining(Self.id(1), isRetired: false)
+        pool.draining(Self.id(1), Self.start, isRetired: false)
         pool.timePassed(Self.start)
         #expect(pool.takeActions() == [.open(Self.id(2))])
+    }
+
+    @Test func `a host that answers once and hangs up is not called in a loop either`() {
+        var options = PoolMachine.Options()
+        options.replacedAtOnce = 4
+        options.replacedPerSecond = 2
+        var pool = PoolMachine(options: options)
+        pool.enqueued(Self.push(1))
+        var opened = 0
+        for millisecond in 0..<10_000 {
+            let now = Self.start + .milliseconds(millisecond)
+            pool.timePassed(now)
+            for case .open(let id) in pool.takeActions() {
+                opened += 1
+                Self.ready(&pool, id.number, free: 10, at: now)
+                // It says goodbye, or only goes: both count, and once.
+                if id.number.isMultiple(of: 2) { pool.draining(id, now, isRetired: false) }
+                pool.ended(id, now, random: 1)
+                #expect(opened > 4 || !pool.isPaced(now))
+            }
+        }
+        // The first, four for it and its like, and two in each of the ten seconds.
+        #expect((22...25).contains(opened), "\(opened)")
+    }
+
+    @Test func `a connection that answered late is counted when it ends`() {
+        var options = PoolMachine.Options()
+        options.replacedAtOnce = 0.5
+        var pool = PoolMachine(options: options)
+        pool.enqueued(Self.push(1))
+        pool.timePassed(Self.start)
+        _ = pool.takeActions()
+        pool.opened(Self.id(1))
+        pool.draining(Self.id(1), Self.start, isRetired: false)
+        #expect(!pool.isPaced(Self.start))
+        pool.changed(Self.id(1), free: 0, inFlight: 0, isProven: true, hasAnswered: true, now: Self.start)
+        pool.ended(Self.id(1), Self.start, random: 1)
+        #expect(pool.isPaced(Self.start))
+        #expect(!pool.isPaced(Self.start + .seconds(1)))
+    }
+
+    @Test func `what the pool lets go of itself is not counted`() {
+        var options = PoolMachine.Options()
+        options.replacedAtOnce = 0
+        var pool = PoolMachine(options: options)
+        pool.enqueued(Self.push(1))
+        pool.timePassed(Self.start)
+        Self.ready(&pool, 1, free: 10)
+        pool.draining(Self.id(1), Self.start)
+        pool.timePassed(Self.start)
+        Self.ready(&pool, 2, free: 10)
+        pool.ended(Self.id(2), Self.start, isRetired: true, random: 1)
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions() == (1...3).map { .open(Self.id($0)) })
+        #expect(!pool.isPaced(Self.start))
+    }
+
+    @Test func `a push for a newer connection waits for one, and holds no other up`() {
+        var pool = Self.pool(minimum: 2, maximum: 2)
+        pool.warmUp()
+        pool.timePassed(Self.start)
+        _ = pool.takeActions()
+        Self.ready(&pool, 1, free: 5)
+        Self.ready(&pool, 2, free: 5, inFlight: 1)
+        pool.enqueued(Self.push(1), after: pool.newestConnection)
+        pool.enqueued(Self.push(2))
+        #expect(pool.queued == 2)
+        #expect(pool.nextAssignment()?.push == Self.push(2))
+        #expect(pool.nextAssignment() == nil)
+        // There are as many as may be, until one is retired.
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+        pool.draining(Self.id(1), Self.start)
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions() == [.open(Self.id(3))])
+        pool.timePassed(Self.start)
+        #expect(pool.takeActions().isEmpty)
+        Self.ready(&pool, 3, free: 5, inFlight: 4)
+        let next = pool.nextAssignment()
+        #expect(next?.push == Self.push(1))
+        #expect(next?.connection == Self.id(3))
+        #expect(pool.queued == 0)
+    }
+
+    @Test func `a push for a newer connection can be given up, and is told when nothing can be sent`() {
+        var pool = Self.pool()
+        pool.enqueued(Self.push(1), after: 1)
+        pool.enqueued(Self.push(2), after: 1)
+        pool.enqueued(Self.push(3))
+        pool.removed(Self.push(1))
+        #expect(pool.queued == 2)
+        #expect(pool.takeQueue() == [2, 3].map(Self.push))
+        #expect(pool.queued == 0)
+    }
+
+    @Test func `a refusal for a topic is tried on one new connection a minute`() {
+        var ledger = FreshnessLedger()
+        let minute = Self.start + .seconds(60)
+        #expect(ledger.refused(on: 2, newest: 8, Self.start) == .elsewhere(after: 8, retires: true))
+        // The others of the pool are as old, and are kept.
+        for number in [1, 3, 8] {
+            #expect(ledger.refused(on: number, newest: 9, Self.start) == .elsewhere(after: 8, retires: false))
+        }
+        #expect(ledger.refused(on: 9, newest: 9, Self.start + .seconds(59)) == .final)
+        #expect(ledger.refused(on: 3, newest: 9, minute) == .elsewhere(after: 8, retires: true))
+        #expect(ledger.refused(on: 9, newest: 9, minute) == .final)
+        #expect(ledger.refused(on: 9, newest: 12, minute + .seconds(60)) == .elsewhere(after: 12, retires: true))
     }
 
     @Test func `new credentials retire every connection`() {

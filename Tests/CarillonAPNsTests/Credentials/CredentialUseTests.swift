@@ -58,6 +58,66 @@ struct CredentialUseTests {
         try await stage.end()
     }
 
+    @Test func `a connection that refuses provider tokens as too many is replaced, and its pushes are answered`()
+        async throws
+    {
+        let stage = try await Stage { connection, request in
+            connection.number == 1 && request.stream > 1
+                ? connection.reject(request, 429, "TooManyProviderTokenUpdates") : connection.accept(request)
+        }
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        let refused = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(refused.rejection?.reason == .tooManyProviderTokenUpdates)
+        for _ in 0..<3 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }
+        #expect(stage.server.requests.map(\.connection) == [1, 1, 2, 2, 2])
+        try await stage.end()
+    }
+
+    @Test func `a topic that is refused for good costs the pool one connection`() async throws {
+        let stage = try await Stage(configure: {
+            $0.pool.minimum = 4
+            $0.pool.maximum = 4
+        }) { connection, request in
+            if request.headers["apns-topic"] == "com.example.other" {
+                connection.reject(request, 400, "TopicDisallowed")
+            } else {
+                connection.accept(request)
+            }
+        }
+        try await stage.client.warmUp()
+        // Each has accepted something.
+        let warm = try stage.client.send(.alert("Hi"), to: Samples.tokens(400))
+        for await result in warm { #expect(result.isAccepted) }
+        var refused = 0
+        for await result in try stage.client.send(.alert("Hi").bundleID("com.example.other"), to: Samples.tokens(100)) {
+            if result.rejection?.reason == .topicDisallowed { refused += 1 }
+        }
+        #expect(refused == 100)
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(100)) { #expect(result.isAccepted) }
+        #expect(stage.server.connections.count == 5)
+        try await stage.end()
+    }
+
+    @Test func `a new topic is known to new connections, whichever old one refused it`() async throws {
+        let stage = try await Stage(configure: {
+            $0.pool.minimum = 4
+            $0.pool.maximum = 4
+        }) { connection, request in
+            if connection.number <= 4, request.headers["apns-topic"] == "com.example.new" {
+                connection.reject(request, 400, "TopicDisallowed")
+            } else {
+                connection.accept(request)
+            }
+        }
+        try await stage.client.warmUp()
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(400)) { #expect(result.isAccepted) }
+        for await result in try stage.client.send(.alert("Hi").bundleID("com.example.new"), to: Samples.tokens(500)) {
+            #expect(result.isAccepted)
+        }
+        #expect(stage.server.connections.count == 5)
+        try await stage.end()
+    }
+
     @Test func `a topic that a connection does not know is tried on a new one`() async throws {
         let stage = try await Stage { connection, request in
             if connection.number == 1, request.headers["apns-topic"] == "com.example.new" {

@@ -22,6 +22,8 @@ final class ScriptedServer: Sendable {
         /// Called when only the headers of a request are there.
         var onHeaders: Script?
         var opensWindows = true
+        /// Called when the client opens the window of a stream.
+        var onWindow: (@Sendable (ServerConnection, _ stream: Int, _ bytes: Int) -> Void)?
         /// What is done to a connection when it is there.
         var onConnect: (@Sendable (ServerConnection) -> Void)?
     }
@@ -96,7 +98,8 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
     private let box: ServerBox
     private var channel: (any NIOCore.Channel)?
     private var open: [HTTP2StreamID: ServerRequest] = [:]
-    private let seen = Mutex((number: 0, resets: [Int]()))
+    private let seen = Mutex((number: 0, resets: [Int](), isClosed: false))
+    var isClosed: Bool { seen.withLock { $0.isClosed } }
     var number: Int { seen.withLock { $0.number } }
     var resets: [Int] { seen.withLock { $0.resets } }
 
@@ -117,6 +120,11 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
         options.onConnect?(self)
     }
 
+    func channelInactive(context: ChannelHandlerContext) {
+        seen.withLock { $0.isClosed = true }
+        context.fireChannelInactive()
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = unwrapInboundIn(data)
         switch frame.payload {
@@ -134,6 +142,8 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
                 if !data.endStream { openWindow(Int(frame.streamID), by: bytes.readableBytes) }
             }
             if data.endStream { finish(frame.streamID) }
+        case .windowUpdate(let bytes):
+            if frame.streamID != .rootStream { options.onWindow?(self, Int(frame.streamID), bytes) }
         case .rstStream:
             seen.withLock { $0.resets.append(Int(frame.streamID)) }
             open[frame.streamID] = nil

@@ -26,3 +26,35 @@ final class SilentListener: Sendable {
 
     func close() async throws { try await listener.close() }
 }
+
+/// A host that says the same to everybody, when they have spoken, and hangs up.
+final class CannedListener: Sendable {
+    private let listener: any NIOCore.Channel
+
+    var port: Int { listener.localAddress?.port ?? 0 }
+
+    init(_ answer: [UInt8]) async throws {
+        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(CannedHandler(answer))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+    }
+
+    func close() async throws { try await listener.close() }
+}
+
+private final class CannedHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let answer: ByteBuffer
+    init(_ answer: [UInt8]) { self.answer = ByteBuffer(bytes: answer) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        context.writeAndFlush(wrapOutboundOut(answer), promise: nil)
+        context.close(promise: nil)
+    }
+}

@@ -27,27 +27,30 @@ struct HeaderEncoderTests {
     }
 
     @Test func `random requests are read back as they were, whatever the table's size`() throws {
+        var generator = SeededGenerator.ofTheDay()
         for _ in 0..<50 {
-            var encoder = HeaderEncoder(authority: "api.push.apple.com", indexesAuthorization: Bool.random())
+            var encoder = HeaderEncoder(
+                authority: "api.push.apple.com", indexesAuthorization: Bool.random(using: &generator))
             var decoder = HPACKDecoder(allocator: ByteBufferAllocator(), maxDynamicTableSize: 4096)
             var heads = [Self.usual]
             for round in 0..<200 {
-                if Int.random(in: 0..<4) == 0 {
+                if Int.random(in: 0..<4, using: &generator) == 0 {
                     heads.append(
                         Self.head([
-                            (.apnsTopic, "com.example.app\(Int.random(in: 0..<60))"),
-                            (.apnsPushType, "alert"), (.apnsExpiration, String(Int.random(in: 0..<1_000_000))),
-                            (.apnsCollapseID, String(repeating: "c", count: Int.random(in: 1...64))),
-                            (.apnsID, "11111111-2222-3333-4444-55555555555\(Int.random(in: 0...9))"),
+                            (.apnsTopic, "com.example.app\(Int.random(in: 0..<60, using: &generator))"),
+                            (.apnsPushType, "alert"),
+                            (.apnsExpiration, String(Int.random(in: 0..<1_000_000, using: &generator))),
+                            (.apnsCollapseID, String(repeating: "c", count: Int.random(in: 1...64, using: &generator))),
+                            (.apnsID, "11111111-2222-3333-4444-55555555555\(Int.random(in: 0...9, using: &generator))"),
                         ]))
                 }
-                if Int.random(in: 0..<20) == 0 {
-                    let size = [0, 64, 300, 4096].randomElement() ?? 0
+                if Int.random(in: 0..<20, using: &generator) == 0 {
+                    let size = [0, 64, 300, 4096].randomElement(using: &generator) ?? 0
                     encoder.peerLimitsTable(to: size)
-                    if Bool.random() { encoder.peerLimitsTable(to: 4096) }
+                    if Bool.random(using: &generator) { encoder.peerLimitsTable(to: 4096) }
                 }
-                let head = try #require(heads.randomElement())
-                let path = "/3/device/" + (Bool.random() ? Samples.token : "AB\(round)é~")
+                let head = try #require(heads.randomElement(using: &generator))
+                let path = "/3/device/" + (Bool.random(using: &generator) ? Samples.token : "AB\(round)é~")
                 var block = ByteBuffer()
                 encoder.encode(head, token, path: path, into: &block)
                 let headers = try decoder.decodeHeaders(from: &block)

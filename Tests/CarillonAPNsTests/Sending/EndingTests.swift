@@ -111,7 +111,7 @@ struct EndingTests {
         })
         let results = try stage.client.send(.alert("Hi"), to: tokens)
         var iterator = results.makeAsyncIterator()
-        try await Task.sleep(for: .milliseconds(50))
+        for _ in 0..<20 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }
         #expect(pulled.withLock { $0 } == 0)
         #expect(await iterator.next() != nil)
         try await stage.end()

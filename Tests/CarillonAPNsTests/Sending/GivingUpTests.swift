@@ -18,6 +18,19 @@ struct GivingUpTests {
         try await stage.end()
     }
 
+    @Test(arguments: [200, 410]) func `a push whose status came is answered, though its answer never ends`(status: Int)
+        async throws
+    {
+        let stage = try await Stage(configure: { $0.timeout = .seconds(1) }) { connection, request in
+            connection.answer(request.stream, status, endsStream: false)
+        }
+        let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(response.status == status)
+        #expect(response.isAccepted == (status == 200))
+        #expect(stage.server.requests.count == 1)
+        try await stage.end()
+    }
+
     @Test func `a request that is reset again and again before it left whole is given up`() async throws {
         var options = ScriptedServer.Options()
         options.settings.append(HTTP2Setting(parameter: .initialWindowSize, value: 0))
@@ -65,14 +78,17 @@ struct GivingUpTests {
     }
 
     @Test func `a draining shutdown does not wait for what the policy would send again later`() async throws {
+        let asked = Mutex(false)
         let stage = try await Stage(configure: {
-            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(7200)) { _ in .seconds(3600) }
+            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(7200)) { _ in
+                asked.withLock { $0 = true }
+                return .seconds(3600)
+            }
         }) { connection, request in
             connection.reject(request, 429, "TooManyRequests")
         }
         async let response = stage.client.send(.alert("Hi"), to: Samples.token)
-        try await eventually { !stage.server.requests.isEmpty }
-        try await Task.sleep(for: .milliseconds(50))
+        try await eventually { asked.withLock { $0 } }
         let start = ContinuousClock.now
         await stage.client.shutDown(drains: true)
         #expect(ContinuousClock.now - start < .seconds(5))

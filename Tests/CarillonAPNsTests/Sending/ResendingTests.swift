@@ -194,19 +194,47 @@ struct ResendingTests {
 
     @Test func `too many requests are sent again after the delay, on the injected clock`() async throws {
         let clock = ManualTime()
-        let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
+        let asked = Mutex(false)
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.retryPolicy.delay = { attempt in
+                asked.withLock { $0 = true }
+                return APNsRetryPolicy.recommendedDelay(attempt)
+            }
+        }) { connection, request in
             request.stream == 1 ? connection.reject(request, 429, "TooManyRequests") : connection.accept(request)
         }
         let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
-        try await eventually { stage.server.requests.count == 1 }
-        try await Task.sleep(for: .milliseconds(100))
-        #expect(stage.server.requests.count == 1)
-        // The rejection may still be on its way: the clock goes on until the push does.
-        try await eventually {
-            clock.advance(.seconds(1))
-            return stage.server.requests.count == 2
-        }
+        try await eventually { asked.withLock { $0 } }
+        clock.advance(.milliseconds(999))
+        // Another one does not wait, and when it was answered the first would have been sent.
+        #expect(try await stage.client.send(.alert("Hi"), to: "ab").isAccepted)
+        #expect(stage.server.requests.count == 2)
+        clock.advance(.milliseconds(101))
         #expect(try await push.value.isAccepted)
+        #expect(stage.server.requests.count == 3)
+        try await stage.end()
+    }
+
+    @Test func `the wait before a push is sent again is not taken from its time`() async throws {
+        let clock = ManualTime()
+        let asked = Mutex(false)
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.timeout = .seconds(3)
+            $0.retryPolicy = APNsRetryPolicy(patience: .seconds(100)) { _ in
+                asked.withLock { $0 = true }
+                return .seconds(30)
+            }
+        }) { connection, request in
+            request.stream == 1 ? connection.reject(request, 429, "TooManyRequests") : connection.accept(request)
+        }
+        let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
+        try await eventually { asked.withLock { $0 } }
+        // The wait with the most that is added to it.
+        clock.advance(.seconds(33))
+        #expect(try await push.value.isAccepted)
+        #expect(stage.server.requests.count == 2)
         try await stage.end()
     }
 

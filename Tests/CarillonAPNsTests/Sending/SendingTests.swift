@@ -97,7 +97,10 @@ struct SendingTests {
 
     @Test func `an asynchronous sequence is read no further than the window`() async throws {
         let read = Mutex(0)
-        let stage = try await Stage(configure: { $0.batchWindow = 16 }) { _, _ in }
+        let stage = try await Stage(configure: { $0.batchWindow = 16 }) { connection, request in
+            if request.token == "ab" { connection.accept(request) }
+        }
+        #expect(try await stage.client.send(.alert("Hi"), to: "ab").isAccepted)
         let tokens = AsyncStream<String> {
             read.withLock { $0 += 1 }
             return Samples.token
@@ -105,9 +108,11 @@ struct SendingTests {
         let reader = Task {
             for await _ in try stage.client.send(.alert("Hi"), to: tokens) {}
         }
-        try await eventually { stage.server.requests.count == 1 }
-        try await Task.sleep(for: .milliseconds(100))
+        try await eventually { stage.server.requests.count == 17 }
+        // What follows the window would be read by now.
+        for _ in 0..<20 { #expect(try await stage.client.send(.alert("Hi"), to: "ab").isAccepted) }
         #expect(read.withLock { $0 } <= 17)
+        #expect(stage.server.requests.count == 37)
         reader.cancel()
         try await reader.value
         try await stage.end()
@@ -195,20 +200,25 @@ struct SendingTests {
 
     @Test func `the queue has a bound, and says when it is full`() async throws {
         let stage = try await Stage(configure: { $0.queueLimit = 5 }) { _, _ in }
-        let pushes = (0..<5).map { _ in Task { try await stage.client.send(.alert("Hi"), to: Samples.token) } }
-        try await eventually { stage.server.requests.count == 1 }
-        try await eventually {
-            let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
-            try await Task.sleep(for: .milliseconds(20))
-            push.cancel()
-            do {
-                _ = try await push.value
-                return false
-            } catch let error as APNsError {
-                return error.code == .queueFull
+        let codes = await withTaskGroup(of: APNsError.Code?.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    do throws(APNsError) {
+                        _ = try await stage.client.send(.alert("Hi"), to: Samples.token)
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
             }
+            var codes: [APNsError.Code?] = []
+            // Five wait, and the service says nothing to them.
+            for _ in 0..<3 { codes.append(await group.next() ?? nil) }
+            group.cancelAll()
+            for await code in group { codes.append(code) }
+            return codes
         }
-        for push in pushes { push.cancel() }
+        #expect(codes == Array(repeating: .queueFull, count: 3) + Array(repeating: .cancelled, count: 5))
         try await stage.end()
     }
 
@@ -274,6 +284,8 @@ struct SendingTests {
     @Test func `the pool grows when its connections are full, up to its maximum`() async throws {
         var options = ScriptedServer.Options()
         options.settings = [HTTP2Setting(parameter: .maxConcurrentStreams, value: 10)]
+        // Held back until there are as many connections as there may be, so that ten streams are not enough.
+        let held = Mutex<(requests: [(ServerConnection, ServerRequest)], isOver: Bool)>(([], false))
         let stage = try await Stage(
             options,
             configure: {
@@ -282,11 +294,14 @@ struct SendingTests {
             },
             script: { connection, request in
                 guard request.stream > 1 else { return connection.accept(request) }
-                // Slow enough that ten streams are not enough.
-                Task {
-                    try await Task.sleep(for: .milliseconds(20))
-                    connection.accept(request)
+                let ready = held.withLock { held in
+                    held.requests.append((connection, request))
+                    held.isOver = held.isOver || connection.number == 3
+                    guard held.isOver else { return [(ServerConnection, ServerRequest)]() }
+                    defer { held.requests = [] }
+                    return held.requests
                 }
+                for (connection, request) in ready { connection.accept(request) }
             })
         var accepted = 0
         for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(1000)) where result.isAccepted {

@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import NIOHTTP2
 import Synchronization
@@ -68,6 +69,7 @@ struct SoakTests {
                 $0.timeout = .seconds(3)
                 $0.batchWindow = 100
                 $0.pool.maximum = 3
+                $0.replacedPerSecond = 100
                 $0.logger.logLevel = .error
             },
             script: { misbehaviour.serve($0, $1) })
@@ -98,6 +100,14 @@ struct SoakTests {
 /// SplitMix64.
 struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
+
+    /// Begins with `CARILLON_TEST_SEED`, or anywhere, and says where.
+    static func ofTheDay(_ test: String = #function) -> SeededGenerator {
+        let given = ProcessInfo.processInfo.environment["CARILLON_TEST_SEED"].flatMap(UInt64.init)
+        let seed = given ?? .random(in: .min ... .max)
+        print("CARILLON_TEST_SEED=\(seed) in \(test)")
+        return SeededGenerator(state: seed)
+    }
 
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15

@@ -10,12 +10,19 @@ struct BackOffTests {
     @Test func `a service that leaves at once is told, and is not called in a loop`() async throws {
         var options = ScriptedServer.Options()
         options.onConnect = { $0.goAway(last: 0, reason: "BadCertificate") }
-        let stage = try await Stage(options)
+        let clock = ManualTime()
+        let stage = try await Stage(options, configure: { $0.timeSource = clock.source })
         let error = await #expect(throws: APNsError.self) { try await stage.client.warmUp() }
         #expect(error?.code == .connectionFailed)
         #expect(error?.message.contains("BadCertificate") == true, "\(error?.message ?? "")")
-        try await Task.sleep(for: .seconds(1))
-        #expect(stage.server.connections.count <= 3)
+        // While the clock stands there is no other.
+        for attempt in 1...3 {
+            // It closes when it has counted the failure.
+            try await eventually { stage.server.connections.last?.isClosed == true }
+            #expect(stage.server.connections.count == attempt)
+            clock.advance(.seconds(4))
+            try await eventually { stage.server.connections.count == attempt + 1 }
+        }
         try await stage.end()
     }
 
@@ -30,15 +37,37 @@ struct BackOffTests {
         await scene.end()
     }
 
+    @Test func `a service that answers once and leaves is not called in a loop either`() async throws {
+        let clock = ManualTime()
+        let stage = try await Stage(configure: {
+            $0.timeSource = clock.source
+            $0.pool.maximum = 1
+        }) { connection, request in
+            connection.accept(request)
+            connection.goAway(last: request.stream)
+        }
+        // The first, and four for it and its like.
+        for _ in 0..<5 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }
+        let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
+        try await eventually { stage.server.connections.allSatisfy(\.isClosed) }
+        #expect(stage.server.connections.count == 5)
+        clock.advance(.seconds(1))
+        #expect(try await push.value.isAccepted)
+        #expect(stage.server.connections.count == 6)
+        try await stage.end()
+    }
+
     @Test func `a service that leaves after every few pushes gets all of them`() async throws {
-        let scene = try await Scene(simulator: { $0.faults = [.init(.goAway(reason: nil, last: .this), rate: 0.02)] })
+        let scene = try await Scene(
+            simulator: { $0.faults = [.init(.goAway(reason: nil, last: .this), rate: 0.02)] },
+            client: { $0.replacedPerSecond = 100 })
         // By its address, since looking up a name can take longer than all the rest.
         let place = APNsEnvironment.custom(host: "127.0.0.1", port: scene.simulator.port() ?? 0)
-        let recipients = Samples.tokens(3000).map { APNsDeviceToken($0, in: place) }
+        let recipients = Samples.tokens(1500).map { APNsDeviceToken($0, in: place) }
         var accepted = 0
         for await result in try scene.client.send(.alert("Hi"), to: recipients) where result.isAccepted { accepted += 1 }
-        #expect(accepted == 3000)
-        #expect(scene.simulator.connections.count > 20)
+        #expect(accepted == 1500)
+        #expect(scene.simulator.connections.count > 10)
         await scene.end()
     }
 

@@ -1,8 +1,9 @@
-import CarillonAPNs
 import CarillonAPNsSimulator
 import Foundation
 import Synchronization
 import Testing
+
+@testable import CarillonAPNs
 
 /// Very many pushes to a service that misbehaves at random: each is accounted for exactly once.
 ///
@@ -77,14 +78,18 @@ struct SimulatedSoakTests {
                 $0.pool.suspectsAfter = .seconds(1)
                 $0.pool.answersPingWithin = .seconds(1)
                 $0.retryPolicy = .never
+                // What is tried here is the accounting, not the pace.
+                $0.replacedPerSecond = 100
             })
         let simulator = scene.simulator
         let ledger = Mutex(Ledger(count: count))
         // It ends with the test, below.
         let reader = Task {
+            var awaited = 0
             while !Task.isCancelled {
+                awaited += 20_000
+                try await simulator.waitForRequests(awaited)
                 ledger.withLock { $0.read(simulator.requests) }
-                try? await Task.sleep(for: .seconds(1))
             }
         }
         var results = [Told](repeating: .nothing, count: count)

@@ -9,7 +9,7 @@ import pytest
 
 from apns_party import TOPIC
 from carillon_party import free_port
-from push_party import make_certificate
+from push_party import Person, make_certificate
 
 
 @pytest.fixture
@@ -28,7 +28,15 @@ def test_good_credentials_and_a_good_network(person, simulator):
     assert verdicts == [["ok", "key"], ["ok", "connection"], ["ok", "connection"], ["ok", "credentials"]]
     assert "400 BadDeviceToken, as it should be" in ended.out and ended.out.endswith("You can send.\n")
     requests = simulator.api("GET", "requests")
-    assert [request["path"] for request in requests] == ["/3/device/" + "0" * 64], "one push, to nobody"
+    assert [request["path"] for request in requests] == ["/3/device/" + b"carillon apns check is no device".hex()], "one push"
+
+
+@pytest.mark.parametrize("unknown", ["register", "accept"])
+def test_the_push_to_nobody_makes_no_device(make_simulator, executable, tmp_path, unknown):
+    simulator = make_simulator("--unknown-devices", unknown)
+    ended = Person(executable, simulator, tmp_path).check()
+    assert ended.status == 0, ended.out
+    assert simulator.api("GET", "devices") == []
 
 
 def test_each_thing_is_a_line_of_json(person):

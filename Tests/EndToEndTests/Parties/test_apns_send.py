@@ -14,7 +14,7 @@ import pytest
 
 from apns_party import DEVICE, TOPIC
 from carillon_party import PATIENCE, free_port
-from push_party import Person, make_certificate
+from push_party import LIMIT, Person, make_certificate
 
 GONE = "dead" * 16
 LATE = "1a7e" * 16
@@ -134,20 +134,22 @@ def mixed(simulator):
 def test_twenty_thousand_tokens_of_every_kind_are_summed_up(person, mixed):
     text, counts = mixed
     ended = person.send("--tokens-file", "-", "--title", "x", stdin=text)
-    assert (ended.status, ended.err) == (65, "")
+    assert (ended.status, ended.err) == (65, ""), ended
     lines = ended.out.splitlines()
-    assert re.fullmatch(rf"accepted +{counts['good']:,}", lines[0])
-    assert re.fullmatch(rf"refused +{counts['gone'] + counts['late'] + counts['unknown']:,}", lines[1])
+    assert re.fullmatch(rf"accepted +{counts['good']:,}", lines[0]), ended.out
+    assert re.fullmatch(rf"refused +{counts['gone'] + counts['late'] + counts['unknown']:,}", lines[1]), ended.out
     for reason, kind in [("Unregistered", "gone"), ("ExpiredToken", "late"), ("BadDeviceToken", "unknown")]:
         assert any(re.match(rf" +{counts[kind]:,}  {reason}: \S", line) for line in lines), ended.out
-    assert any(re.match(rf" +{counts['malformed']:,}  tokenInvalid: .*\(lines 6, 56, 106 and others\)", line) for line in lines)
-    assert re.fullmatch(r"in [\d.,]+ m?s, [\d,]+ a second", lines[-1])
+    assert any(re.match(rf" +{counts['malformed']:,}  tokenInvalid: .*\(lines 6, 56, 106 and others\)", line) for line in lines), (
+        ended.out
+    )
+    assert re.fullmatch(r"in [\d.,]+ m?s, [\d,]+ a second", lines[-1]), ended.out
 
 
 def test_each_of_many_tokens_has_its_line_of_json(person, mixed):
     text, counts = mixed
     ended = person.send("--tokens-file", person.file("tokens", text), "--title", "x", "--json")
-    assert ended.status == 65 and ended.err == ""
+    assert ended.status == 65 and ended.err == "", (ended.summary, ended.err)
     by_line = {result["line"]: result for result in ended.results}
     expected = {
         number: line.strip() for number, line in enumerate(text.split("\n"), 1) if line.strip() and line[0] != "#"
@@ -162,6 +164,18 @@ def test_each_of_many_tokens_has_its_line_of_json(person, mixed):
         "Unregistered": counts["gone"],
     }
     assert ended.summary["accepted"] == counts["good"]
+
+
+def test_a_token_that_stands_twice_is_pushed_to_twice_or_once(person, simulator):
+    tokens = person.file("tokens", f"{DEVICE}\n{DEVICE.upper()}\n# again\n{DEVICE}\n")
+    assert person.send("--tokens-file", tokens, "--title", "x", "--json").summary["accepted"] == 3
+    ended = person.send("--tokens-file", tokens, "--title", "x", "--json", "--once")
+    assert (ended.status, ended.summary["accepted"], ended.summary["repeated"]) == (0, 1, 2)
+    assert len(simulator.api("GET", "requests")) == 4
+    ended = person.send("--tokens-file", tokens, "--title", "x", "--once")
+    assert re.search(r"accepted +1\nrepeated +2, each pushed to once\n", ended.out), ended.out
+    ended = person.send("--token", DEVICE, DEVICE, "--title", "x", "--once")
+    assert (ended.status, ended.out.count("accepted")) == (0, 1), ended.out
 
 
 @pytest.mark.parametrize("content", ["", "\n\n# nobody\n"])
@@ -312,6 +326,50 @@ def test_what_the_service_would_refuse_is_told_before_anything_is_opened(person,
 # Payloads, Live Activities, broadcasts
 
 
+def pipe(content: bytes) -> int:
+    """The reading end of a pipe into which somebody writes, a little at a time."""
+    reading, writing = os.pipe()
+
+    def write():
+        with os.fdopen(writing, "wb") as end:
+            for start in range(0, len(content), 40):
+                end.write(content[start : start + 40])
+                end.flush()
+
+    threading.Thread(target=write, daemon=True).start()
+    return reading
+
+
+def test_files_may_be_pipes(person, simulator):
+    made = certificate(person, simulator)
+    key, locked = person.file("key.pem", made["privateKey"]), person.directory / "locked.pem"
+    openssl("pkcs8", "-topk8", "-in", key, "-out", locked, "-passout", "pass:sesame")
+    pipes = {
+        "p8": pipe(simulator.key.encode()),
+        "ca": pipe((simulator.data / "authority.pem").read_bytes()),
+        "payload": pipe(b'{"aps":{"alert":"Hello"}}' + b" " * 3000),
+        "cert": pipe(made["certificate"].encode()),
+        "key": pipe(locked.read_bytes()),
+        "word": pipe(b"sesame\n"),
+    }
+    file = {name: f"/dev/fd/{number}" for name, number in pipes.items()}
+    push = [*person.topic, person.endpoint[0], "--token", DEVICE]
+    for arguments in [
+        ["--key", file["p8"], "--key-id", simulator.key_id, "--team-id", simulator.team, "--ca", file["ca"]]
+        + ["--payload", file["payload"]],
+        ["--cert", file["cert"], "--cert-key", file["key"], "--passphrase-file", file["word"], person.endpoint[1]]
+        + ["--title", "x"],
+    ]:
+        process = subprocess.run(
+            [person.executable, "apns", "send", *arguments, *push], capture_output=True, pass_fds=pipes.values(), timeout=LIMIT
+        )
+        assert process.returncode == 0, process.stderr
+    for number in pipes.values():
+        os.close(number)
+    ended = person.run("send", *person.key, *push, "--title", "x", "--ca", "/dev/zero")
+    assert ended.status == 66 and "larger than 16 MiB" in ended.err, ended.err
+
+
 def test_a_payload_file_is_sent_as_it_is(person, simulator):
     body = '{ "aps" : {"alert":"Hello",  "x":1.50} }'
     assert person.send("--token", DEVICE, "--payload", person.file("payload", body)).status == 0
@@ -400,6 +458,19 @@ def test_certificates_of_every_form_send(person, simulator):
         assert ended.status == 77 and words in ended.err, ended.err
 
 
+def test_a_certificate_with_an_rsa_key_sends(person, simulator):
+    made = certificate(person, simulator, keyType="rsa")
+    cert, key, p12 = person.file("rsa.pem", made["certificate"]), person.file("rsa.key", made["privateKey"]), "rsa.p12"
+    openssl("pkcs12", "-export", "-in", cert, "-inkey", key, "-out", person.directory / p12, "-passout", "pass:sesame")
+    word = person.file("word", "sesame\n")
+    push = [*person.topic, *person.endpoint, "--token", DEVICE, "--title", "x"]
+    for access in [["--cert", cert, "--cert-key", key], ["--cert", person.directory / p12, "--passphrase-file", word]]:
+        ended = person.run("send", *access, *push)
+        assert ended.status == 0, ended.out + ended.err
+    shown = subprocess.run(["openssl", "x509", "-noout", "-text", "-in", cert], capture_output=True, text=True, check=True)
+    assert "rsaEncryption" in shown.stdout and "2048 bit" in shown.stdout
+
+
 def test_an_expired_certificate_is_told_before_anything_is_opened(person, simulator):
     key, cert = person.directory / "old.key", person.directory / "old.pem"
     make_certificate(key, cert, -400, -35)
@@ -464,6 +535,38 @@ def test_an_authority_that_is_not_trusted_and_a_wrong_name(person, simulator):
     assert ended.status == 66
     ended = person.run("send", *person.key, *person.topic, person.endpoint[0], "--ca", person.file("ca", "x"), *push)
     assert ended.status == 66 and "no certificate" in ended.err
+    damaged = person.file("ca", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    ended = person.run("send", *person.key, *person.topic, person.endpoint[0], "--ca", damaged, *push)
+    assert (ended.status, ended.err) == (66, "carillon: the file of --ca holds a certificate that is damaged\n"), ended.err
+
+
+def test_tls_alerts_and_proxies_that_want_a_password_are_told_in_words(person, simulator):
+    def answering(answer: bytes) -> int:
+        listener = socket.create_server(("127.0.0.1", 0))
+
+        def serve():
+            with listener:
+                while True:
+                    client, _ = listener.accept()
+                    client.recv(65536)
+                    client.sendall(answer)
+                    client.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        return listener.getsockname()[1]
+
+    push = [*person.key, *person.topic, "--token", DEVICE, "--title", "x"]
+    alert = answering(b"\x15\x03\x03\x00\x02\x02\x28")
+    proxy = answering(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+    socks = answering(b"\x05\xff")
+    for way, words in [
+        ([f"--endpoint=https://localhost:{alert}"], 'refused TLS with the alert "handshake failure"'),
+        ([*person.endpoint, f"--proxy=localhost:{proxy}"], "it wants authorization"),
+        ([*person.endpoint, f"--proxy=socks://localhost:{socks}"], "wants a name and a password"),
+    ]:
+        ended = person.run("send", *push, *way, "--timeout", "5")
+        assert ended.status == 69 and words in ended.err, ended.err
+        assert not re.search(r"NIO|SSL|Error\(|errno|\.swift|_", ended.err), ended.err
 
 
 def test_another_kind_of_service_is_told(person, simulator):
@@ -500,6 +603,28 @@ def test_a_service_that_falls_silent_is_given_up(person, simulator):
     ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", "--json", stdin=tokens)
     assert ended.status == 69 and ended.summary["end"] == "noService"
     assert ended.summary["accepted"] == 100 and 4000 <= sum(ended.summary["errors"].values()) <= 8000
+
+
+def test_a_first_push_that_breaks_its_connection_stops_nothing(person, simulator):
+    simulator.fault("close", times=2)
+    ended = person.send("--tokens-file", "-", "--title", "x", "--json", stdin=f"{DEVICE}\n" * 300)
+    assert (ended.summary["end"], ended.summary["accepted"], ended.summary["failed"]) == ("done", 298, 2), ended.summary
+
+
+def test_a_service_that_breaks_each_connection_is_left(person, simulator):
+    simulator.fault("close")
+    ended = person.send("--tokens-file", "-", "--title", "x", "--json", stdin=f"{DEVICE}\n" * 300)
+    assert (ended.status, ended.summary["end"], ended.summary["failed"]) == (69, "noService", 3), ended.summary
+
+
+def test_a_window_that_is_shut_after_each_first_acceptance_ends_the_run(person, simulator):
+    simulator.fault("streamWindow", bytes=0)
+    tokens = f"{DEVICE}\n" * 60_000
+    began = time.monotonic()
+    ended = person.send("--tokens-file", "-", "--title", "x", "--timeout", "1", "--json", stdin=tokens)
+    assert ended.status == 69 and ended.summary["end"] == "noService", ended.summary
+    assert 1 <= ended.summary["accepted"] < 100 and sum(ended.summary["errors"].values()) <= 10_000, ended.summary
+    assert time.monotonic() - began < LIMIT / 2
 
 
 def test_every_token_has_one_result_through_a_service_that_misbehaves(person, simulator):
@@ -600,6 +725,8 @@ def test_no_bar_where_nobody_wants_one(person, more):
 
 # Stopping
 
+UPDATE = ["--live-activity", "update", "--content-state", "{}"]
+
 
 def stopped(person, simulator, signals: int):
     process = person.begin(
@@ -633,6 +760,29 @@ def test_a_second_ctrl_c_gives_up_what_is_under_way(person, simulator):
     summary = events[-1]
     assert summary["end"] == "interrupted" and summary["errors"].get("cancelled", 0) > 0
     assert summary["accepted"] + summary["failed"] == len(events) - 1
+
+
+@pytest.mark.parametrize("more", [["--token", DEVICE, "--title", "x"], ["--channel", "AAAAAAAAAAAAAAAAAAAAAA=="] + UPDATE])
+def test_ctrl_c_while_it_connects_ends_it_with_a_sentence(person, simulator, more):
+    simulator.conditions(welcome="silent")
+    process = person.begin("send", *person.access(), *more, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while not simulator.api("GET", "connections"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, b""), err
+    assert err == b"carillon: stopped before the service was reached; nothing was sent\n"
+
+
+def test_ctrl_c_while_a_broadcast_is_awaited_says_what_is_known(person, simulator):
+    simulator.fault("silence")
+    process = person.begin("send", *person.access(), "--channel", "AAAAAAAAAAAAAAAAAAAAAA==", *UPDATE,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    while not any(connection["requests"] for connection in simulator.api("GET", "connections")):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130 and b"may have been sent all the same" in err, err
 
 
 def test_a_reader_that_goes_ends_it_without_a_word(person):

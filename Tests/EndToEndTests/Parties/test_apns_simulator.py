@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import socket as sockets
 import ssl
@@ -17,7 +18,7 @@ import requests
 from apns_party import BODY, DEVICE, TOPIC, Simulator
 from carillon_party import PATIENCE
 
-REFUSED_STREAM, NO_ERROR, INTERNAL_ERROR = 7, 0, 2
+REFUSED_STREAM, NO_ERROR, INTERNAL_ERROR, PROTOCOL_ERROR = 7, 0, 2, 1
 
 
 @pytest.fixture
@@ -356,6 +357,34 @@ def test_any_reason_can_be_scripted(simulator, connection, status, reason):
     assert connection.push().status == 200
 
 
+def test_a_scripted_reason_has_the_identifiers_of_an_honest_one(simulator, connection):
+    simulator.fault("reject", reason="Unregistered", times=3)
+    own = "11111111-2222-3333-4444-555555555555"
+    for given in (own, None):
+        answer = connection.push(apns_id=given)
+        assert answer.status == 410 and len(answer.headers["apns-id"]) == 36 and len(answer.headers["apns-unique-id"]) == 36
+        assert given is None or answer.headers["apns-id"] == given
+    answer = connection.push(path=f"/4/broadcasts/apps/{TOPIC}", apns_topic=None)
+    assert len(answer.headers["apns-request-id"]) == 36 and "apns-id" not in answer.headers
+
+
+@pytest.mark.parametrize("said, is_good", [(str(len(BODY)), True), (str(len(BODY) - 1), False), (str(len(BODY) + 1), False)])
+def test_a_body_is_as_long_as_it_is_said_to_be(simulator, connection, said, is_good):
+    # h2 holds its own user to the length, too.
+    connection.h2.config.validate_outbound_headers = False
+    connection.h2.config.normalize_outbound_headers = False
+    answer = connection.push(content_length=said)
+    assert answer.status == 200 if is_good else answer.reset == PROTOCOL_ERROR
+    assert connection.push().status == 200
+
+
+def test_more_headers_than_were_offered_are_refused(simulator, connection):
+    assert connection.h2.remote_settings.max_header_list_size == 8000
+    assert connection.push(more="m" * 7000).status == 200
+    assert connection.push(more="m" * 8000).status == 431
+    assert connection.push().status == 200
+
+
 @pytest.mark.parametrize("body, expected", [("empty", b""), ("html", b"<html>"), ("huge", b"x" * 300_000)])
 def test_strange_bodies(simulator, connection, body, expected):
     simulator.fault("answer", status=502, body=body, bytes=300_000, times=1)
@@ -586,6 +615,7 @@ def test_both_environments_are_served_by_one_command(executable, tmp_path):
         (["--device", "xyz:com.example.app"], 64),
         (["--data", "/dev/null/x"], 73),
         (["--listen", "192.0.2.1:1"], 69),
+        (["--listen", "nobody.invalid:1"], 69),
     ],
 )
 def test_wrong_options_have_a_sentence_and_a_code(executable, options, code):
@@ -594,3 +624,20 @@ def test_wrong_options_have_a_sentence_and_a_code(executable, options, code):
         [executable, "apns", "simulate", *places, *options], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == code and done.stderr.startswith("carillon: "), done.stderr
+    assert not re.search(r"errno|bind\(|Error\(|NIO|\.swift", done.stderr), done.stderr
+
+
+def test_a_port_that_is_taken_and_a_file_that_is_somebody_s_are_told(executable, simulator, tmp_path):
+    places = ["--manage", "none", "--http", "none", "--listen"]
+    taken = f"127.0.0.1:{simulator.ports['push']}"
+    done = subprocess.run(
+        [executable, "apns", "simulate", *places, taken], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 69 and done.stderr.startswith(f"carillon: {taken} cannot be listened on: something listens")
+    (tmp_path / "authority.pem").write_text("mine")
+    done = subprocess.run(
+        [executable, "apns", "simulate", *places, "127.0.0.1:0", "--data", tmp_path],
+        capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+    assert done.returncode == 73 and "writes over no file" in done.stderr, done.stderr
+    assert (tmp_path / "authority.pem").read_text() == "mine"

@@ -20,5 +20,5 @@ extension APNsRejection {
 
 extension APNsError {
     /// Whether the next push is likely to end the same way.
-    var meansNoService: Bool { [.connectionFailed, .timedOut, .answerInvalid].contains(code) }
+    var meansNoService: Bool { [.connectionFailed, .connectionLost, .timedOut, .answerInvalid].contains(code) }
 }

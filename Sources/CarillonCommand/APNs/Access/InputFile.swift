@@ -1,15 +1,34 @@
 import Foundation
 
-/// Files that a command is told to read whole.
+/// Files that a command is told to read whole, which may be pipes.
 enum InputFile {
+    /// Nothing that is read whole is larger.
+    static let limit = 16 << 20
+
     /// "-" is standard input.
     static func bytes(_ path: String) throws -> Data {
         do {
-            if path == "-" { return try FileHandle.standardInput.readToEnd() ?? Data() }
-            return try Data(contentsOf: URL(filePath: path))
+            if path == "-" { return try read(.standardInput, "standard input") }
+            let handle = try FileHandle(forReadingFrom: URL(filePath: path))
+            defer { try? handle.close() }
+            return try read(handle, "the file \(path)")
+        } catch let fault as CommandFault {
+            throw fault
         } catch {
             throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read")
         }
+    }
+
+    /// Until its end, since a pipe gives less at once than it will.
+    private static func read(_ handle: FileHandle, _ name: String) throws -> Data {
+        var data = Data()
+        while let part = try handle.read(upToCount: 65_536), !part.isEmpty {
+            data.append(part)
+            guard data.count <= limit else {
+                throw CommandFault(ExitStatus.noInput, "\(name) is larger than \(limit >> 20) MiB")
+            }
+        }
+        return data
     }
 
     static func text(_ path: String) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }

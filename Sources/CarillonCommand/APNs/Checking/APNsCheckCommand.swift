@@ -7,8 +7,8 @@ struct APNsCheckCommand: AsyncParsableCommand {
         commandName: "check", abstract: "Say whether credentials and network are fine, one line for each thing.",
         discussion: """
             It reads the key or certificate, opens a connection to each address of the service, and SENDS ONE PUSH, to a \
-            device token of 64 zeros, which no device has: BadDeviceToken is the answer to good credentials. Nobody \
-            sees anything.
+            device token that no device has (the text "carillon apns check is no device" in hexadecimal digits): \
+            BadDeviceToken is the answer to good credentials. Nobody sees anything.
 
             What it cannot know: whether the topic is right (a token that exists shows it), and whether this machine's \
             clock is.

@@ -13,7 +13,8 @@ struct APNsSendCommand: AsyncParsableCommand {
             needs neither credentials nor tokens.
 
             The connection is opened first, and the first push goes alone: what would be wrong with every push is said \
-            once, and nothing more is sent. Ctrl-C begins nothing new and awaits what is under way.
+            once, and nothing more is sent. Ctrl-C begins nothing new and awaits what is under way. The files of --key, \
+            --cert, --ca, --payload and --passphrase-file may be pipes.
 
             Exit codes: 0 all were accepted; 64 wrong usage; 65 some were refused; 66 a file cannot be read; 69 no \
             answer; 75 refused for now; 77 the credentials are not accepted; 130 stopped by Ctrl-C.
@@ -112,9 +113,13 @@ struct APNsSendCommand: AsyncParsableCommand {
 
     private func send(_ push: PreparedPush, to feed: TokenFeed, _ client: APNsClient) async throws {
         do {
-            try await endpoint.connect(client, to: endpoint.push)
+            try await Stopping.perform(
+                with: client,
+                otherwise: CommandFault(ExitStatus.interrupted, "stopped before the service was reached; nothing was sent")
+            ) { try await endpoint.connect(client, to: endpoint.push) }
         } catch {
-            let summary = SendSummary(tally: SendTally(), duration: .zero, end: .noService)
+            let isStopped = (error as? CommandFault)?.code == ExitStatus.interrupted
+            let summary = SendSummary(tally: SendTally(), duration: .zero, end: isStopped ? .interrupted : .noService)
             if json { printer.print(summary.values, otherwise: "") }
             throw error
         }
@@ -124,12 +129,20 @@ struct APNsSendCommand: AsyncParsableCommand {
     }
 
     private func broadcast(_ push: PreparedPush, to channel: String, _ client: APNsClient) async throws {
-        let result: Result<APNsResponse, APNsError>
-        try await endpoint.connect(client, to: endpoint.push)
-        do throws(APNsError) {
-            result = .success(try await client.broadcast(push.notification, to: channel))
-        } catch {
-            result = .failure(error)
+        try await Stopping.perform(
+            with: client,
+            otherwise: CommandFault(ExitStatus.interrupted, "stopped before the service was reached; nothing was sent")
+        ) { try await endpoint.connect(client, to: endpoint.push) }
+        let result = try await Stopping.perform(
+            with: client,
+            otherwise: CommandFault(
+                ExitStatus.interrupted, "stopped before the service answered; the broadcast may have been sent all the same")
+        ) { () async -> Result<APNsResponse, APNsError> in
+            do throws(APNsError) {
+                return .success(try await client.broadcast(push.notification, to: channel))
+            } catch {
+                return .failure(error)
+            }
         }
         var tally = SendTally()
         tally.add(result)

@@ -14,7 +14,7 @@ struct NotificationOptions: ParsableArguments {
     @Option(help: ArgumentHelp("passive, active, time-sensitive or critical.", valueName: "level"))
     var interruptionLevel: String?
     @Flag(help: "Let the app's service extension change the notification.") var mutableContent = false
-    @Flag(help: "Let the app run in the background as well.") var contentAvailable = false
+    @Flag(help: "Let the app run in the background as well; the priority stays as it is.") var contentAvailable = false
     @Flag(help: "Wake the app and show nothing: push type background, with priority 5.") var background = false
     @Option(
         parsing: .upToNextOption,

@@ -19,8 +19,8 @@ final class PushRun: Sendable {
         case sent(CommandFault?)
     }
 
-    /// When so many in a row have no answer, the rest would have none either: two windows of pushes.
-    static let patience = 4000
+    /// So many pushes may lose their connections before one is answered: the first may have met the end of an old one.
+    static let firstConnections = 3
 
     private let client: APNsClient
     private let notification: APNsNotification
@@ -65,7 +65,7 @@ final class PushRun: Sendable {
         }
         if fault != nil { state.withLock { $0.end = .unreadableFile } }
         let (tally, end) = state.withLock { ($0.tally, $0.end) }
-        let summary = SendSummary(tally: tally, duration: .now - began, end: end)
+        let summary = SendSummary(tally: tally, duration: .now - began, end: end, repeated: feed.repeated)
         // A file that cannot be read is no empty one.
         let isEmptyHanded = fault != nil && tally.settled == 0
         if printer.isJSON || (feed.count != 1 && !isEmptyHanded) {
@@ -103,23 +103,28 @@ final class PushRun: Sendable {
 
     /// Decides how it goes on after a result.
     private func follow(_ result: APNsResult<TokenLine>) {
-        let end = state.withLock { state -> SendSummary.End in
+        let (end, isUnanswered) = state.withLock { state -> (SendSummary.End, Bool) in
             let isFirstWord = state.tally.answered == 0
             state.tally.add(result.result, line: result.recipient.line, bytes: result.recipient.bytes)
-            guard state.end == .done else { return state.end }
+            guard state.end == .done else { return (state.end, true) }
+            // When two windows of pushes have no answer, the rest would have none either.
+            let patience =
+                !isFirstWord
+                ? 2 * client.configuration.batchWindow
+                : result.error?.code == .connectionLost ? Self.firstConnections : 1
             if let rejection = result.rejection, rejection.concernsAll || (isFirstWord && rejection.reason == nil) {
                 state.end = .refusedForAll
-            } else if state.tally.unansweredInRow >= (isFirstWord ? 1 : Self.patience) {
+            } else if state.tally.unanswered >= patience {
                 state.end = .noService
             }
-            return state.end
+            return (state.end, state.tally.answered == 0)
         }
         if end != .done {
             // With nothing left, nothing was kept back.
             if feed.isExhausted { state.withLock { $0.end = $0.end == .interrupted ? .interrupted : .done } }
             feed.stop()
-        } else if result.error?.code == .tokenInvalid {
-            // It was never sent, so that nothing is known of the service yet.
+        } else if let code = result.error?.code, code == .tokenInvalid || isUnanswered {
+            // Nothing is known of the service yet.
             feed.proceed()
         } else {
             feed.open()

@@ -9,6 +9,8 @@ struct SendSummary {
     let tally: SendTally
     let duration: Duration
     let end: End
+    /// How many tokens were kept back because they came again; nil when nobody asked for it.
+    var repeated: Int?
 
     var lines: [String] {
         if tally.settled == 0, end == .done { return ["there was no device token, so nothing was sent"] }
@@ -26,12 +28,13 @@ struct SendSummary {
                 lines.append(Self.detail(failures.count, label, Self.sentence(label, failures)))
             }
         }
+        if let repeated, repeated > 0 { lines.append(Self.row("repeated", repeated) + ", each pushed to once") }
         lines.append("in \(time)\(tally.settled < 100 ? "" : ", \(rate.grouped) a second")\(ending)")
         return lines
     }
 
     var values: [String: OutputValue] {
-        [
+        var values: [String: OutputValue] = [
             "event": "summary", "end": .text(end.rawValue), "accepted": .number(Int64(tally.accepted)),
             "rejected": .number(Int64(tally.rejected)), "failed": .number(Int64(tally.failed)),
             "reasons": .object(tally.refusals.mapValues { .number(Int64($0.count)) }),
@@ -40,6 +43,8 @@ struct SendSummary {
             ),
             "milliseconds": .number(milliseconds),
         ]
+        values["repeated"] = repeated.map { .number(Int64($0)) }
+        return values
     }
 
     private var ending: String {

@@ -26,8 +26,9 @@ struct SendTally {
     private(set) var failed = 0
     private(set) var refusals: [String: Refusals] = [:]
     private(set) var failures: [APNsError.Code: Failures] = [:]
-    /// How many in a row had no answer because the service cannot be talked to.
-    private(set) var unansweredInRow = 0
+    /// How many have no answer because the service cannot be talked to, of which each answer makes up for ten: a service
+    /// that takes one push now and then, and lets thousands wait, is none.
+    private(set) var unanswered = 0
     /// How much of the file is done.
     private(set) var bytes = 0
 
@@ -40,22 +41,24 @@ struct SendTally {
         switch result {
         case .success(let response):
             guard let rejection = response.rejection else {
-                unansweredInRow = 0
+                count(isAnswer: true)
                 accepted += 1
                 return
             }
             // A service in trouble, or a stranger, has not answered either.
-            unansweredInRow = rejection.kind == .tryLater || rejection.reason == nil ? unansweredInRow + 1 : 0
+            count(isAnswer: rejection.kind != .tryLater && rejection.reason != nil)
             rejected += 1
             // A stranger may give as many reasons as there are pushes.
             let label = refusals.count < 100 || refusals[rejection.label] != nil ? rejection.label : "other reasons"
             refusals[label, default: Refusals(example: rejection)].count += 1
         case .failure(let error):
             failed += 1
-            if error.meansNoService { unansweredInRow += 1 }
+            if error.meansNoService { count(isAnswer: false) }
             add(error, line)
         }
     }
+
+    private mutating func count(isAnswer: Bool) { unanswered = isAnswer ? max(0, unanswered - 10) : unanswered + 1 }
 
     private mutating func add(_ error: APNsError, _ line: Int?) {
         var failures = failures[error.code, default: Failures(sentence: error.sentence)]

@@ -11,6 +11,8 @@ final class TokenFeed: AsyncSequence, Sendable {
 
     private struct State {
         var lines = TokenLines()
+        /// Nil when a token may come as often as it is given.
+        var sieve: TokenSieve?
         var ready: [TokenLine] = []
         var nextReady = 0
         var hasEnded = false
@@ -21,6 +23,11 @@ final class TokenFeed: AsyncSequence, Sendable {
         var waiting: CheckedContinuation<Void, Never>?
         /// Whether what is waited for is a permit; otherwise it is a read.
         var waitsForPermit = false
+
+        init(once: Bool) { if once { sieve = TokenSieve() } }
+
+        /// What is to be given of lines that were read.
+        mutating func sift(_ lines: [TokenLine]) -> [TokenLine] { sieve?.letThrough(lines) ?? lines }
 
         mutating func takeWaitingForPermit() -> CheckedContinuation<Void, Never>? {
             waitsForPermit ? takeWaiting() : nil
@@ -49,16 +56,17 @@ final class TokenFeed: AsyncSequence, Sendable {
     private let queue = DispatchQueue(label: "carillon.tokens")
     private let state: Mutex<State>
 
-    init(_ tokens: [String]) {
-        var state = State()
-        state.ready = tokens.map { TokenLine(deviceToken: $0) }
+    /// - Parameter once: whether a token is given once, however often it comes.
+    init(_ tokens: [String], once: Bool = false) {
+        var state = State(once: once)
+        state.ready = state.sift(tokens.map { TokenLine(deviceToken: $0) })
         state.hasEnded = true
         self.state = Mutex(state)
-        (size, count, handle, name) = (nil, tokens.count, nil, "")
+        (size, count, handle, name) = (nil, state.ready.count, nil, "")
     }
 
-    init(file path: String) throws {
-        state = Mutex(State())
+    init(file path: String, once: Bool = false) throws {
+        state = Mutex(State(once: once))
         count = nil
         name = path == "-" ? "standard input" : path
         guard path != "-" else {
@@ -105,6 +113,9 @@ final class TokenFeed: AsyncSequence, Sendable {
 
     /// Whether every token was given.
     var isExhausted: Bool { state.withLock { $0.hasEnded && $0.nextReady == $0.ready.count && $0.failure == nil } }
+
+    /// How many tokens were kept back because they had been given; nil when none is.
+    var repeated: Int? { state.withLock { $0.sieve?.repeated } }
 
     func makeAsyncIterator() -> Iterator { Iterator(feed: self) }
 
@@ -166,12 +177,13 @@ final class TokenFeed: AsyncSequence, Sendable {
         state.withLock { state in
             state.ready = []
             state.nextReady = 0
-            state.ready = state.lines.take(bytes)
+            var lines = state.lines.take(bytes)
             if count < 0 { state.failure = CommandFault(ExitStatus.noInput, "\(name) cannot be read") }
             if count == 0 {
                 state.hasEnded = true
-                if let last = state.lines.end() { state.ready.append(last) }
+                if let last = state.lines.end() { lines.append(last) }
             }
+            state.ready = state.sift(lines)
             return state.takeWaiting()
         }?.resume()
     }

@@ -1,0 +1,53 @@
+import Foundation
+
+/// The files of a data directory. None that is there is ever written over.
+enum KeptFile {
+    static func isThere(_ file: URL) -> Bool {
+        var status = stat()
+        return lstat(file.path, &status) == 0
+    }
+
+    static func makeDirectory(_ place: URL) throws(SimulatorError) {
+        do {
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        } catch {
+            throw SimulatorError(
+                .storageUnavailable, "The directory \(place.path) cannot be made; is its place a directory, and yours?",
+                cause: error)
+        }
+    }
+
+    static func read(_ file: URL) throws(SimulatorError) -> String {
+        do {
+            return String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        } catch {
+            throw SimulatorError(.storageUnavailable, "\(file.path) cannot be read; is it a file, and yours?", cause: error)
+        }
+    }
+
+    /// - Parameter isSecret: whether only its owner may read it.
+    static func make(_ text: String, at file: URL, isSecret: Bool) throws(SimulatorError) {
+        let descriptor = open(file.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isSecret ? 0o600 : 0o644)
+        guard descriptor >= 0 else { throw fault(file, errno) }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try handle.write(contentsOf: Data(text.utf8))
+            try handle.close()
+        } catch {
+            // Half a file would be taken for a damaged one.
+            unlink(file.path)
+            throw SimulatorError(.storageUnavailable, "\(file.path) cannot be written; is the disk full?", cause: error)
+        }
+    }
+
+    private static func fault(_ file: URL, _ number: Int32) -> SimulatorError {
+        let why =
+            switch number {
+            case EEXIST: "is there already, and the simulator writes over no file"
+            case EACCES, EPERM, EROFS: "cannot be made: the directory is not yours to write"
+            case ENOSPC, EDQUOT: "cannot be made: the disk is full"
+            default: "cannot be made"
+            }
+        return SimulatorError(.storageUnavailable, "\(file.path) \(why).")
+    }
+}
