@@ -50,7 +50,11 @@ let package = Package(
         ),
         .target(
             name: "CarillonSQLite",
-            dependencies: ["CarillonCore", "CarillonWire", .product(name: "GRDB", package: "GRDB.swift")],
+            dependencies: [
+                "CarillonCore", "CarillonWire",
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "Metrics", package: "swift-metrics"),
+            ],
             swiftSettings: settings
         ),
         .target(

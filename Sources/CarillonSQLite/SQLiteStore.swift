@@ -1,4 +1,4 @@
-import CarillonCore
+package import CarillonCore
 import GRDB
 
 /// Everything that Carillon keeps, in one SQLite file.
@@ -13,6 +13,7 @@ package final class SQLiteStore: Sendable {
         package var inboxBytes: Int
         /// How long outcomes are kept.
         package var outcomeRetentionSeconds: Int64
+        package var callbacks = CallbackLimits()
 
         package init(
             inboxEnvelopes: Int = 10_000, inboxBytes: Int = 32 << 20, outcomeRetentionSeconds: Int64 = 7 * 86_400

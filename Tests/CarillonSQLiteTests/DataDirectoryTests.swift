@@ -59,33 +59,6 @@ struct DataDirectoryTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
     }
 
-    @Test func `a file of version 1 is brought up to date, and keeps what it has`() async throws {
-        let directory = try TemporaryDirectory.make()
-        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
-        _ = try await fixture.append(fixture.envelope(1))
-        try fixture.store.close()
-        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
-        try await queue.writeWithoutTransaction { db in
-            #expect(try Int.fetchOne(db, sql: "PRAGMA user_version") == 2)
-            try db.execute(
-                sql: "DROP TABLE watch; DROP TABLE disconnect_callback; DROP TABLE peer; PRAGMA user_version = 1")
-        }
-        try queue.close()
-        let store = try SQLiteStore(directory: directory)
-        let waiting = try await store.waiting(
-            device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: StoreFixture.start)
-        #expect(waiting.map(\.position) == [1])
-        let wish = WatchWish(
-            channel: fixture.first.serial, ping: nil, firstDueAt: nil,
-            disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
-            callbackID: "msg_1", renewsSecret: false)
-        #expect(try await store.putWatch(wish, at: StoreFixture.start)?.isNew == true)
-        try store.close()
-        let again = try SQLiteStore(directory: directory)
-        #expect(try await again.watch(of: fixture.first.serial) != nil)
-        try again.close()
-    }
-
     @Test func `somebody else's database is refused and left as it is`() throws {
         let directory = try TemporaryDirectory.make()
         let path = directory + "/carillon.sqlite"

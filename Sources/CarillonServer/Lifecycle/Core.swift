@@ -26,7 +26,7 @@ package struct Core: Sendable {
 
     package init(
         store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger,
-        watchSettings: WatchRegistrar.Settings = .init()
+        watchSettings: WatchRegistrar.Settings = .init(), callLimits: CallPace.Limits = .init()
     ) async throws {
         let time = TimeSource.system
         let random = RandomSource.system
@@ -53,7 +53,8 @@ package struct Core: Sendable {
         watches = WatchRegistrar(
             watches: store, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)
-        rounds = CallRounds(watches: store, news: news, sealer: secrets, time: time, random: random)
+        rounds = CallRounds(
+            watches: store, news: news, sealer: secrets, limits: callLimits, time: time, random: random)
     }
 }
 
