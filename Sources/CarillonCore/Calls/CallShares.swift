@@ -60,7 +60,7 @@ package struct CallShares: Sendable {
     package mutating func begin(_ candidates: [DueCall], room: Int) -> [DueCall] {
         // The best is last. A place is never better than it was, as counts only grow here: whoever is found to have
         // fallen behind is put where it belongs, and whoever cannot begin now cannot later in this round.
-        var queue = candidates.map { (order: order($0), call: $0) }.sorted { $0.order > $1.order }
+        var queue = candidates.filter(mayBegin).map { (order: order($0), call: $0) }.sorted { $1.order < $0.order }
         var begun: [DueCall] = []
         while begun.count < room, let (earlier, call) = queue.popLast() {
             guard mayBegin(call) else { continue }
@@ -80,7 +80,10 @@ package struct CallShares: Sendable {
     package mutating func ended(_ call: DueCall) { change(call, by: -1) }
 
     private func mayBegin(_ call: DueCall) -> Bool {
-        parties(of: call).allSatisfy { !isFull($0, count($0), onTrial: call.isOnTrial) }
+        func isOpen(_ party: Party) -> Bool { !isFull(party, count(party), onTrial: call.isOnTrial) }
+        // The narrowest first, and no list of them: this is asked of each candidate.
+        return isOpen(.device(call.device)) && isOpen(.everyone) && isOpen(.app(call.app)) && isOpen(.kind(call.kind))
+            && isOpen(.peer(call.peer)) && isOpen(.host(call.host))
     }
 
     private func isFull(_ party: Party, _ count: Count, onTrial: Bool) -> Bool {
@@ -104,21 +107,25 @@ package struct CallShares: Sendable {
 
     private func order(_ call: DueCall) -> Order {
         Order(
-            counts: [
-                count(.app(call.app)).all, count(.kind(call.kind)).all, count(.device(call.device)).all,
-                count(.host(call.host)).all,
-            ],
+            ofApp: count(.app(call.app)).all, ofKind: count(.kind(call.kind)).all,
+            ofDevice: count(.device(call.device)).all, ofHost: count(.host(call.host)).all,
             since: max(call.readyAt, call.servedAt), serial: call.serial)
     }
 
     private struct Order: Comparable {
-        var counts: [Int]
+        var ofApp: Int
+        var ofKind: Int
+        var ofDevice: Int
+        var ofHost: Int
         var since: Timestamp
         var serial: Int64
 
         static func < (left: Order, right: Order) -> Bool {
-            for (one, other) in zip(left.counts, right.counts) where one != other { return one < other }
-            return (left.since, left.serial) < (right.since, right.serial)
+            if left.ofApp != right.ofApp { return left.ofApp < right.ofApp }
+            if left.ofKind != right.ofKind { return left.ofKind < right.ofKind }
+            if left.ofDevice != right.ofDevice { return left.ofDevice < right.ofDevice }
+            if left.ofHost != right.ofHost { return left.ofHost < right.ofHost }
+            return left.since == right.since ? left.serial < right.serial : left.since < right.since
         }
     }
 

@@ -47,7 +47,7 @@ struct CallSharesTests {
     func `a device has a sixteenth of the slots, however many addresses it has`(slots: Int) {
         var calls = calls
         var shares = CallShares(slots: slots)
-        let due = calls.make(900) { calls, _ in calls.make(app: 1, device: 1) }
+        let due = calls.make(100) { calls, _ in calls.make(app: 1, device: 1) }
         #expect(shares.begin(due, room: slots).count == max(1, slots / 16))
         #expect(shares.crowd(onTrial: false).devices == [DeviceSerial(1)])
     }
@@ -55,7 +55,7 @@ struct CallSharesTests {
     @Test func `a host has a sixteenth of the slots, whatever its port and whoever asks`() {
         var calls = calls
         var shares = CallShares(slots: 64)
-        let due = calls.make(900) { calls, number in calls.make(host: "one.example", port: number + 1) }
+        let due = calls.make(100) { calls, number in calls.make(host: "one.example", port: number + 1) }
         #expect(shares.begin(due, room: 64).count == 4)
         #expect(shares.crowd(onTrial: false).hosts == ["one.example"])
     }
@@ -75,7 +75,7 @@ struct CallSharesTests {
     @Test func `an app alone has three quarters, and the next one finds room`() {
         var calls = calls
         var shares = CallShares(slots: 64)
-        let greedy = calls.make(900) { calls, number in
+        let greedy = calls.make(200) { calls, number in
             calls.make(number % 2 == 0 ? .ping : .callback, app: 1)
         }
         #expect(shares.begin(greedy, room: 64).count == 48)
@@ -87,7 +87,7 @@ struct CallSharesTests {
     func `a kind of work alone has three quarters, and the other finds room`(kind: CallKind) {
         var calls = calls
         var shares = CallShares(slots: 64)
-        let many = calls.make(900) { calls, _ in calls.make(kind) }
+        let many = calls.make(200) { calls, _ in calls.make(kind) }
         #expect(shares.begin(many, room: 64).count == 48)
         let other = calls.make(kind == .ping ? .callback : .ping)
         #expect(shares.begin(many[100...] + [other], room: 64) == [other])
@@ -96,11 +96,11 @@ struct CallSharesTests {
     @Test func `what is on trial gets half, and what is proven does not wait for it`() {
         var calls = calls
         var shares = CallShares(slots: 64)
-        let trials = calls.make(900) { calls, number in
+        let trials = calls.make(200) { calls, number in
             calls.make(number % 2 == 0 ? .ping : .callback, app: Int64(number), isOnTrial: true)
         }
         #expect(shares.begin(trials, room: 64).count == 32)
-        let proven = calls.make(900) { calls, number in
+        let proven = calls.make(200) { calls, number in
             calls.make(number % 2 == 0 ? .ping : .callback, app: Int64(number))
         }
         #expect(shares.begin(trials[100...] + proven, room: 64).count == 32)
@@ -249,7 +249,7 @@ struct CallSharesTests {
         for slots in [1, 5, 64] {
             var shares = CallShares(slots: slots)
             var underWay: [DueCall] = []
-            for _ in 0..<300 {
+            for _ in 0..<100 {
                 for _ in 0..<Int.random(in: 0...underWay.count, using: &random) {
                     shares.ended(underWay.remove(at: Int.random(in: underWay.indices, using: &random)))
                 }
