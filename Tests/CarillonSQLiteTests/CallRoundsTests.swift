@@ -198,6 +198,47 @@ struct CallRoundsTests {
         #expect(callbackAt == start.adding(seconds: 60))
     }
 
+    /// Three hundred addresses of one device are due, and last of all one of another.
+    private func makeCrowd(_ world: World) async throws -> PushChannel {
+        for number in 0..<300 {
+            let channel = try await StoreFixture.open(
+                UInt64(100 + number), of: world.fixture.base.device, in: world.fixture.store, limit: .max)
+            try await world.watch(channel, "http://crowd\(number).example", every: 15, within: 1000)
+        }
+        world.clock.now = world.clock.now.adding(seconds: 1)
+        let (_, other) = try await world.fixture.addDevice(2, app: "com.example.app")
+        try await world.watch(other, "http://other.example", every: 15, within: 1)
+        return other
+    }
+
+    @Test func `one round looks past those who have their share`() async throws {
+        let world = try await World()
+        _ = try await makeCrowd(world)
+        let peers = try await world.makeRounds().due().map(\.address.peer)
+        #expect(peers.count(where: { $0.hasPrefix("crowd") }) == 2, "a device on trial has half of its share")
+        #expect(peers.contains("other.example:80"))
+    }
+
+    @Test func `what a round has leased is called, though the store fails in the midst of it`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let world = try await World(directory: directory)
+        let other = try await makeCrowd(world)
+        try World.raw(
+            directory,
+            """
+            CREATE TRIGGER fault BEFORE UPDATE ON outward_call WHEN old.device = \(other.device.rawValue)
+                BEGIN SELECT RAISE(ABORT, 'a fault'); END
+            """)
+        let rounds = world.makeRounds()
+        let calls = try await rounds.due()
+        #expect(calls.count == 2)
+        #expect(rounds.underWay == 2)
+        for call in calls { try await rounds.ended(call, .answered(status: 200)) }
+        try World.raw(directory, "DROP TRIGGER fault")
+        #expect(try await rounds.due().contains { $0.address.peer == "other.example:80" })
+        try world.fixture.store.close()
+    }
+
     @Test func `pings and callbacks of one peer take turns`() async throws {
         let world = try await World()
         try await world.watch(world.fixture.base.first, "http://one.example/ping", every: 15)
@@ -354,6 +395,11 @@ struct CallRoundsTests {
         }
         #expect(Set(called) == ["second.example:80"])
         #expect(called.count >= 9)
+        // They are looked at again after an hour, not at each round.
+        #expect(!(try await world.fixture.due(at: world.clock.now).contains { $0.peer != "second.example:80" }))
+        let later = try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).map(\.peer)
+        #expect(later.contains("first.example:80"))
+        #expect(later.contains("third.example:80"))
         try world.fixture.store.close()
     }
 

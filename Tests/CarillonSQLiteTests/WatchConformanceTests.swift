@@ -149,6 +149,19 @@ struct WatchConformanceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `what was leased meanwhile is not leased again`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
+        let due = try await fixture.due(at: start)
+        #expect(due.count == 2)
+        let end = start.adding(seconds: 30)
+        #expect(try await fixture.store.leaseCalls([due[0]], at: start, until: end).calls.map(\.due) == [due[0]])
+        #expect(try await fixture.store.removeWatch(of: fixture.base.second.serial))
+        #expect(try await fixture.store.leaseCalls(due, at: start, until: end) == LeasedCalls(calls: [], unreadable: 0))
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a call is answered for once`(kind: StoreKind) async throws {
         let fixture = try await WatchFixture(kind)
         _ = try await fixture.put(fixture.wish())
@@ -332,7 +345,7 @@ struct WatchConformanceTests {
         kind: StoreKind
     ) async throws {
         var settings = SQLiteStore.Settings()
-        settings.callbacks = CallbackLimits(perApp: 5, perPeer: 3)
+        settings.callbacks = CallbackLimits(perApp: 6, perPeer: 3)
         let fixture = try await WatchFixture(kind, settings)
         func end(_ number: Int, _ address: String) async throws {
             let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
@@ -347,12 +360,12 @@ struct WatchConformanceTests {
             }
             return names.sorted()
         }
-        for number in 11...14 { try await end(number, "http://one.example") }
-        for number in 15...17 { try await end(number, "http://two.example") }
-        #expect(try await waiting() == ["msg_13", "msg_14", "msg_15", "msg_16", "msg_17"])
+        for number in 11...12 { try await end(number, "http://two.example") }
+        for number in 13...17 { try await end(number, "http://one.example") }
+        #expect(try await waiting() == ["msg_11", "msg_12", "msg_15", "msg_16", "msg_17"])
         // There is room again when they were answered.
-        for number in 21...23 { try await end(number, "http://one.example") }
-        #expect(try await waiting() == ["msg_21", "msg_22", "msg_23"])
+        for number in 21...27 { try await end(number, "http://host\(number).example") }
+        #expect(try await waiting() == (22...27).map { "msg_\($0)" })
     }
 
     @Test(arguments: StoreKind.allCases)
