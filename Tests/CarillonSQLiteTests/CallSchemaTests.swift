@@ -86,7 +86,9 @@ struct CallSchemaTests {
         #expect(first.map(\.peer) == ["two.example:80"])
         #expect(try await store.dueCalls(at: start.adding(milliseconds: 29_999), besides: crowds, limit: 9).count == 1)
         let later = start.adding(seconds: 30)
-        let due2 = try await store.dueCalls(at: later, besides: crowds, limit: 9).sorted { $0.kind.rawValue < $1.kind.rawValue }
+        let due2 = try await store.dueCalls(at: later, besides: crowds, limit: 9).sorted {
+            $0.kind.rawValue < $1.kind.rawValue
+        }
         #expect(due2.map(\.peer) == ["[0:0:0:0:0:0:0:1]:443", "two.example:80"])
         #expect(due2.map(\.host) == ["[0:0:0:0:0:0:0:1]", "two.example"])
         let leased = try await store.leaseCalls(due2, at: later, until: later.adding(seconds: 30))
@@ -104,7 +106,9 @@ struct CallSchemaTests {
             disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
             callbackID: "msg_1", renewsSecret: false, limits: WatchLimits(perDevice: 2))
         #expect(try await store.removeWatch(of: fixture.second.serial))
-        guard case .put(let anew, isNew: true) = try await store.putWatch(wish, at: start) else { throw StoreFixture.Missing() }
+        guard case .put(let anew, isNew: true) = try await store.putWatch(wish, at: start) else {
+            throw StoreFixture.Missing()
+        }
         #expect(anew.serial == WatchSerial(100))
         let third = try await StoreFixture.open(3, of: fixture.device, in: store)
         wish.channel = third.serial

@@ -383,7 +383,8 @@ struct WatchConformanceTests {
             default: #expect(try await fixture.store.removeWatch(of: fixture.base.first.serial))
             }
             _ = try await fixture.put(fixture.wish())
-            #expect(try await fixture.lease(at: start.adding(seconds: Int64(60 * leave + 1))).map(\.standing.failures) == [0])
+            #expect(
+                try await fixture.lease(at: start.adding(seconds: Int64(60 * leave + 1))).map(\.standing.failures) == [0])
         }
     }
 

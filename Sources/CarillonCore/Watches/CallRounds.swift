@@ -29,12 +29,13 @@ package final class CallRounds: Sendable {
         var result: CallResult
         var begunAt: Timestamp
         var at: Timestamp
+        var leaseEnd: Timestamp { begunAt.adding(seconds: leaseSeconds) }
     }
 
     private struct State {
         var shares: CallShares
         var pace: CallPace
-        /// What the store could not take: it is tried again before anything else is called.
+        /// What the store could not take. Until it can, the calls that it is about are not made again.
         var unwritten: [Ended] = []
         /// The latest moment of a round.
         var latest: Timestamp?
@@ -63,6 +64,7 @@ package final class CallRounds: Sendable {
     package static let leaseSeconds: Int64 = 30
     /// The oldest beyond it are dropped: their leases end, and the calls are made again.
     private static let mostUnwritten = 1024
+    private static let writesAtOnce = 64
     /// How often the store is asked in one round, as those it names first may be all of one device.
     private static let looks = 3
     /// A clock that goes back by less puts nothing off for longer.
@@ -81,7 +83,7 @@ package final class CallRounds: Sendable {
     package func due() async throws -> [Call] {
         let now = time.now()
         try await followClock(now)
-        try await writeUnwritten()
+        await writeUnwritten()
         var calls: [Call] = []
         for _ in 0..<Self.looks {
             do {
@@ -97,7 +99,7 @@ package final class CallRounds: Sendable {
         return calls
     }
 
-    /// - Throws: When the result could not be written. It is tried again, and no call is begun until it succeeds.
+    /// - Throws: When the result could not be written. It is tried again at each round.
     package func ended(_ call: Call, _ result: CallResult) async throws {
         free(call.leased)
         try await finish(Ended(leased: call.leased, result: result, begunAt: call.begunAt, at: time.now()))
@@ -114,11 +116,13 @@ package final class CallRounds: Sendable {
             )
         }
         guard room > 0 else { return ([], true) }
-        let candidates = try await watches.dueCalls(at: now, besides: crowds, limit: max(8, 2 * room))
-        let begun = state.withLock { state in
+        let due = try await watches.dueCalls(at: now, besides: crowds, limit: max(8, 2 * room))
+        let (candidates, begun) = state.withLock { state in
+            let answered = Set(state.unwritten.map(\.leased.due.serial))
+            let candidates = due.filter { !answered.contains($0.serial) }
             let begun = state.shares.begin(candidates, room: room)
             state.pace.began(begun.count)
-            return begun
+            return (candidates, begun)
         }
         guard !begun.isEmpty else { return ([], true) }
         let leased = try await lease(begun, at: now)
@@ -132,7 +136,8 @@ package final class CallRounds: Sendable {
                 try? await finish(
                     Ended(
                         leased: leased,
-                        result: .impossible(reason: "the watch's secret was sealed with a key that is gone; register it again"),
+                        result: .impossible(
+                            reason: "the watch's secret was sealed with a key that is gone; register it again"),
                         begunAt: now, at: now))
             }
         }
@@ -152,6 +157,7 @@ package final class CallRounds: Sendable {
         let leased = try await watches.leaseCalls(begun, at: now, until: now.adding(seconds: Self.leaseSeconds))
         Counter(label: "carillon_calls_unreadable").increment(by: leased.unreadable)
         for call in leased.calls { notLeased[call.due.serial] = nil }
+        if !leased.calls.isEmpty { dropUnwritten(at: now) }
         return leased.calls
     }
 
@@ -191,29 +197,43 @@ package final class CallRounds: Sendable {
         do {
             try await write(ended)
         } catch {
-            let dropped = state.withLock { state in
-                state.unwritten.append(ended)
-                let surplus = max(0, state.unwritten.count - Self.mostUnwritten)
-                state.unwritten.removeFirst(surplus)
-                return surplus
-            }
-            Counter(label: "carillon_call_results_dropped").increment(by: dropped)
+            keep(ended)
             throw error
         }
     }
 
-    /// What an earlier call found is written before another is made: a call that was answered is not repeated because
-    /// the store was full for a while.
-    private func writeUnwritten() async throws {
-        while let first = state.withLock({ $0.unwritten.isEmpty ? nil : $0.unwritten.removeFirst() }) {
-            do {
-                try await write(first)
-            } catch {
-                state.withLock { $0.unwritten.insert(first, at: 0) }
-                throw error
-            }
+    private func keep(_ ended: Ended) {
+        let dropped = state.withLock { state in
+            state.unwritten.append(ended)
+            let surplus = max(0, state.unwritten.count - Self.mostUnwritten)
+            state.unwritten.removeFirst(surplus)
+            return surplus
         }
+        Self.resultsDropped.increment(by: dropped)
     }
+
+    /// A call that was answered is not repeated because the store was full for a while.
+    private func writeUnwritten() async {
+        let ended = state.withLock { state in
+            let first = Array(state.unwritten.prefix(Self.writesAtOnce))
+            state.unwritten.removeFirst(first.count)
+            return first
+        }
+        // What fails again goes behind the others, and was told when it failed first.
+        for ended in ended { try? await finish(ended) }
+    }
+
+    /// The store writes other things: what it still does not take after its lease it never will. The call is made again.
+    private func dropUnwritten(at now: Timestamp) {
+        let dropped = state.withLock { state in
+            let before = state.unwritten.count
+            state.unwritten.removeAll { $0.leaseEnd <= now }
+            return before - state.unwritten.count
+        }
+        Self.resultsDropped.increment(by: dropped)
+    }
+
+    private static let resultsDropped = Counter(label: "carillon_call_results_dropped")
 
     private func write(_ ended: Ended) async throws {
         var standing = ended.leased.standing

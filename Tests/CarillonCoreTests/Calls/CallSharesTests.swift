@@ -267,7 +267,8 @@ struct CallSharesTests {
                 #expect(underWay.count == shares.underWay)
                 #expect(underWay.count <= slots)
                 #expect(underWay.count(where: \.isOnTrial) <= max(1, slots / 2))
-                for group in [Dictionary(grouping: underWay) { $0.host }, Dictionary(grouping: underWay) { "\($0.device)" }] {
+                for group in [Dictionary(grouping: underWay) { $0.host }, Dictionary(grouping: underWay) { "\($0.device)" }]
+                {
                     #expect(group.values.allSatisfy { $0.count <= max(1, slots / 16) })
                 }
                 #expect(Set(underWay.map(\.peer)).count == underWay.count)
