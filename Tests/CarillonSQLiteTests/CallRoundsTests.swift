@@ -381,6 +381,32 @@ struct CallRoundsTests {
         try world.fixture.store.close()
     }
 
+    @Test func `what can never be written is called again after its lease, once the store writes other things`() async throws
+    {
+        let directory = try TemporaryDirectory.make()
+        let world = try await World(directory: directory)
+        try await world.watch(world.fixture.base.first, "http://bad.example", every: 15, within: 1)
+        try await world.watch(world.fixture.base.second, "http://well.example", every: 15, within: 1)
+        try World.raw(
+            directory,
+            """
+            CREATE TRIGGER fault BEFORE UPDATE ON watch WHEN old.ping_address LIKE '%bad%'
+                BEGIN SELECT RAISE(ABORT, 'a fault'); END
+            """)
+        let rounds = world.makeRounds()
+        var called: [Int: Set<String>] = [:]
+        let start = world.clock.now
+        for second in 0..<70 {
+            world.clock.now = start.adding(seconds: Int64(second) + 1)
+            for call in try await rounds.due() {
+                called[second / 35, default: []].insert(call.address.peer)
+                try? await rounds.ended(call, .answered(status: 200))
+            }
+        }
+        #expect(called == [0: ["bad.example:80", "well.example:80"], 1: ["bad.example:80", "well.example:80"]])
+        try world.fixture.store.close()
+    }
+
     @Test func `a row that cannot be read holds up no other`() async throws {
         let directory = try TemporaryDirectory.make()
         let world = try await World(directory: directory)

@@ -232,6 +232,21 @@ struct WatchTests {
         }
     }
 
+    @Test func `no more calls are under way than the operator allows`() async throws {
+        let hangs = try await ScriptedBackEnd.start(.stall(""))
+        try await WatchedServer.run(configure: {
+            $0.pace = CallPace.Limits(underWay: 1, perSecond: 500)
+            $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
+        }) { server in
+            for number in 0..<4 {
+                let channel = try await server.openChannel()
+                _ = try await server.watch(channel, ping: "http://hangs\(number).example:\(hangs.port)")
+            }
+            _ = await hangs.received(3)
+            #expect(hangs.mostUnderWay == 1)
+        }
+    }
+
     @Test func `a device has a hundred watches`() async throws {
         try await WatchedServer.run { server in
             let first = try await server.openChannel()
