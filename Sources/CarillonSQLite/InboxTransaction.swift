@@ -289,7 +289,8 @@ struct InboxTransaction {
     func close(
         _ channel: ChannelSerial, of device: DeviceSerial, because reason: DisconnectReason, at now: Timestamp
     ) throws -> Bool {
-        try WatchTransaction(db).channelsEnd("serial = ?", [channel.rawValue], because: reason, at: now)
+        try WatchTransaction(db).channelsEnd(
+            "serial = ?", [channel.rawValue], because: reason, at: now, limits: settings.callbacks)
         try db.execute(sql: "DELETE FROM channel WHERE serial = ?", arguments: [channel.rawValue])
         guard db.changesCount == 1 else { return false }
         try end("device = ? AND channel = ? AND kind NOT IN (1, 2)", [device.rawValue, channel.rawValue], at: now)

@@ -36,7 +36,8 @@ extension SQLiteStore: AppStore {
                 try InboxTransaction(db, usage: usage, settings: settings).endAll(of: DeviceSerial(device), at: now)
             }
             try WatchTransaction(db).channelsEnd(
-                "device IN (SELECT serial FROM device WHERE app = ?)", [app], because: .appDeleted, at: now)
+                "device IN (SELECT serial FROM device WHERE app = ?)", [app], because: .appDeleted, at: now,
+                limits: settings.callbacks)
             try db.execute(sql: "DELETE FROM app WHERE serial = ?", arguments: [app])
             return RemovedDevices(devices: devices.map(DeviceSerial.init), channels: channels.map(ChannelSerial.init))
         }

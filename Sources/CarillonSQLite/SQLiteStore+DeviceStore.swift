@@ -84,7 +84,8 @@ extension SQLiteStore: DeviceStore {
         try await group.run { [usage, settings] db in
             let channels = try Int64.fetchAll(
                 db, sql: "SELECT serial FROM channel WHERE device = ?", arguments: [serial.rawValue])
-            try WatchTransaction(db).channelsEnd("device = ?", [serial.rawValue], because: .deviceDeleted, at: now)
+            try WatchTransaction(db).channelsEnd(
+                "device = ?", [serial.rawValue], because: .deviceDeleted, at: now, limits: settings.callbacks)
             try db.execute(sql: "DELETE FROM device WHERE serial = ?", arguments: [serial.rawValue])
             guard db.changesCount == 1 else { return nil }
             try InboxTransaction(db, usage: usage, settings: settings).endAll(of: serial, at: now)

@@ -3,7 +3,7 @@ import CarillonWire
 import GRDB
 
 extension SQLiteStore: WatchStore {
-    package func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult? {
+    package func putWatch(_ wish: WatchWish, at now: Timestamp) async throws -> PutWatchResult {
         try await group.run { db in try WatchTransaction(db).put(wish, at: now) }
     }
 
@@ -19,18 +19,19 @@ extension SQLiteStore: WatchStore {
     }
 
     package func spreadOverduePings(at now: Timestamp) async throws {
-        try await group.run { db in try WatchTransaction(db).spreadOverduePings(at: now) }
+        try await group.run { db in try CallLanes(db).spreadOverduePings(at: now) }
     }
 
-    package func leaseCalls(at now: Timestamp, until end: Timestamp, limit: Int) async throws -> [LeasedCall] {
-        // Most of the time nothing is due, and a look does not need the writer.
-        let isDue = try await read { db in
-            try Int.fetchOne(
-                db.cachedStatement(sql: "SELECT 1 FROM peer WHERE due_at <= ? AND leased_until <= ? LIMIT 1"),
-                arguments: [now.milliseconds, now.milliseconds]) != nil
-        }
-        guard isDue, limit > 0 else { return [] }
-        return try await group.run { db in try WatchTransaction(db).lease(at: now, until: end, limit: limit) }
+    package func bringBackCalls(at now: Timestamp, longestLease: Int64) async throws {
+        try await group.run { db in try CallLanes(db).bringBack(at: now, longestLease: longestLease) }
+    }
+
+    package func dueCalls(at now: Timestamp, besides crowd: CallCrowds, limit: Int) async throws -> [DueCall] {
+        try await read { db in try CallLanes(db).due(at: now, besides: crowd, limit: limit) }
+    }
+
+    package func leaseCalls(_ calls: [DueCall], at now: Timestamp, until end: Timestamp) async throws -> LeasedCalls {
+        try await group.run { db in try WatchTransaction(db).lease(calls, at: now, until: end) }
     }
 
     package func record(_ record: PingRecord) async throws -> Bool {
@@ -38,17 +39,27 @@ extension SQLiteStore: WatchStore {
     }
 
     package func record(
-        _ step: CallbackMachine.Step, of callback: DisconnectCallback, lease: CallLease
+        _ step: CallbackMachine.Step, of callback: DisconnectCallback, end: CallEnd
     ) async throws -> Bool {
-        try await group.run { db in try WatchTransaction(db).record(step, of: callback, lease: lease) }
+        try await group.run { db in try WatchTransaction(db).record(step, of: callback, end: end) }
     }
 }
 
 extension Watch {
     static let select = """
-        SELECT watch.*, channel.device AS device, channel.id AS channel_id, device.app AS app
-        FROM watch JOIN channel ON channel.serial = watch.channel JOIN device ON device.serial = channel.device
+        SELECT watch.*, channel.id AS channel_id, outward_call.due_at AS due_at
+        FROM watch JOIN channel ON channel.serial = watch.channel
+        LEFT JOIN outward_call ON outward_call.watch = watch.serial
         """
+
+    /// The one row that there must be.
+    static func fetch(_ condition: String, _ serial: Int64, in db: Database) throws -> Watch {
+        let select = try db.cachedStatement(sql: Self.select + " WHERE " + condition)
+        guard let row = try Row.fetchOne(select, arguments: [serial]) else {
+            throw StoreFault(.unavailable, "a watch is missing")
+        }
+        return try Watch(row: row)
+    }
 
     static func fetch(of channel: ChannelSerial, in db: Database) throws -> Watch? {
         let select = try db.cachedStatement(sql: Self.select + " WHERE watch.channel = ?")
@@ -83,6 +94,14 @@ extension Watch.Sealed {
 }
 
 extension DisconnectCallback {
+    static func fetch(_ serial: Int64, in db: Database) throws -> DisconnectCallback {
+        let select = try db.cachedStatement(sql: "SELECT * FROM disconnect_callback WHERE serial = ?")
+        guard let row = try Row.fetchOne(select, arguments: [serial]) else {
+            throw StoreFault(.unavailable, "a callback is missing")
+        }
+        return try DisconnectCallback(row: row)
+    }
+
     init(row: Row) throws {
         guard let reason = DisconnectReason(rawValue: row["reason"]) else {
             throw StoreFault(.unavailable, "a callback's reason is unknown")

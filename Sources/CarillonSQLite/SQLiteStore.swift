@@ -1,4 +1,4 @@
-import CarillonCore
+package import CarillonCore
 import GRDB
 
 /// Everything that Carillon keeps, in one SQLite file.
@@ -17,6 +17,7 @@ package final class SQLiteStore: Sendable {
         package var outcomesPerDevice: Int
         /// The most `Idempotency-Key`s that are remembered for one device; beyond it the oldest are forgotten.
         package var idempotencyKeysPerDevice: Int
+        package var callbacks = CallbackLimits()
 
         package init(
             inboxEnvelopes: Int = 10_000, inboxBytes: Int = 32 << 20, outcomeRetentionSeconds: Int64 = 7 * 86_400,

@@ -20,7 +20,10 @@ enum Schema {
     private static let steps: [@Sendable (Database) throws -> Void] = [
         { try createInboxes(in: $0) },
         { try $0.execute(sql: WatchSchema.tables) },
-        { try $0.execute(sql: AllowanceSchema.changes) },
+        {
+            try $0.execute(sql: AllowanceSchema.changes)
+            try CallSchema.bringUpToDate($0)
+        },
     ]
 
     private static func createInboxes(in db: Database) throws {

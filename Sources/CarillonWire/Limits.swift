@@ -22,6 +22,10 @@ package enum Limits {
     package static let pollEnvelopes = 500
     /// The shortest and the longest interval of pings, in seconds; an operator may allow shorter ones.
     package static let pingIntervalSeconds = 15...86_400
+    /// The most watches of one device.
+    package static let watchesPerDevice = 100
+    /// The most watches of one app.
+    package static let watchesPerApp = 1_000_000
     /// The longest address of a watch, in bytes.
     package static let callAddressBytes = 2048
     /// The longest `Idempotency-Key`, in characters.

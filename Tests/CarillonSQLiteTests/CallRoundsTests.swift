@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import Foundation
+import GRDB
 import Logging
 import Synchronization
 import Testing
@@ -23,12 +24,28 @@ struct CallRoundsTests {
         let sealer = SecretSealer(
             keys: [TokenKey(id: 1, bytes: Array(repeating: 3, count: 32))],
             random: RandomSource { UInt64.random(in: .min ... .max) })
-        let random = RandomSource { UInt64.random(in: .min ... .max) }
+        let random: RandomSource = {
+            let seeded = Mutex(SeededRandom.forTest("CallRoundsTests"))
+            return RandomSource { seeded.withLock { $0.next() } }
+        }()
 
         init() async throws { fixture = try await WatchFixture(.memory) }
 
+        /// Over a file, that ``raw(_:)`` can be used on beside the store.
+        init(directory: String) async throws {
+            fixture = try await WatchFixture(try SQLiteStore(directory: directory))
+        }
+
+        static func raw(_ directory: String, _ sql: String) throws {
+            let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+            try queue.write { db in try db.execute(sql: sql) }
+            try queue.close()
+        }
+
         /// As after a start of the server: nothing but the store is what it was.
-        func makeRounds() -> CallRounds {
+        func makeRounds(
+            limits: CallPace.Limits = .init(underWay: 64, perSecond: 1000), sealer: SecretSealer? = nil
+        ) -> CallRounds {
             let clock = clock
             let time = TimeSource { clock.now }
             let sessions = LiveSessions()
@@ -39,8 +56,8 @@ struct CallRoundsTests {
                 store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(after: 0),
                 time: time, random: random)
             return CallRounds(
-                watches: fixture.store, news: ChannelNews(inbox: inbox, time: time), sealer: sealer, time: time,
-                random: random)
+                watches: fixture.store, news: ChannelNews(inbox: inbox, time: time), sealer: sealer ?? self.sealer,
+                limits: limits, time: time, random: random)
         }
 
         func sealed(_ channel: PushChannel) throws -> Watch.Sealed {
@@ -49,26 +66,40 @@ struct CallRoundsTests {
                 token: try sealer.seal(Array("the token".utf8), for: channel.serial))
         }
 
-        func watch(_ channel: PushChannel, _ address: String, every seconds: Int = 60) async throws {
+        /// - Parameter within: The most milliseconds until the first ping.
+        func watch(
+            _ channel: PushChannel, _ address: String, every seconds: Int = 60, within: UInt64? = nil
+        ) async throws {
             let ping = Watch.Ping(address: try CallAddress(address), intervalSeconds: seconds)
-            let due = PingMachine.firstDue(every: seconds, at: clock.now, chance: random.next())
+            let due = PingMachine.firstDue(
+                every: seconds, at: clock.now, chance: within.map { random.next() % $0 } ?? random.next())
             let wish = WatchWish(
                 channel: channel.serial, ping: ping, firstDueAt: due, disconnectAddress: nil,
-                sealed: try sealed(channel), callbackID: "msg_\(channel.serial.rawValue)", renewsSecret: false)
+                sealed: try sealed(channel), callbackID: "msg_\(channel.serial.rawValue)", renewsSecret: false,
+                limits: WatchLimits(perDevice: .max))
             _ = try await fixture.store.putWatch(wish, at: clock.now)
         }
 
-        /// As many channels, each with a back end of its own.
+        /// As many channels, each of a device and with a back end of its own.
         func watch(count: Int, every seconds: Int) async throws {
             try await withThrowingDiscardingTaskGroup { group in
                 for number in 0..<count {
                     group.addTask {
-                        let channel = try await StoreFixture.open(
-                            UInt64(1000 + number), of: fixture.base.device, in: fixture.store, limit: .max)
+                        let (_, channel) = try await fixture.addDevice(
+                            UInt64(1000 + number), app: "com.example.app")
                         try await watch(channel, "http://host\(number).example", every: seconds)
                     }
                 }
             }
+        }
+
+        /// Leaves a callback behind.
+        func end(_ channel: PushChannel, _ address: String, named name: String = "msg_x") async throws {
+            let wish = WatchWish(
+                channel: channel.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress(address),
+                sealed: try sealed(channel), callbackID: name, renewsSecret: false)
+            _ = try await fixture.store.putWatch(wish, at: clock.now)
+            _ = try await fixture.store.closeChannel(channel.id, device: channel.device, at: clock.now)
         }
     }
 
@@ -81,7 +112,7 @@ struct CallRoundsTests {
         var seen: [[Envelope.Kind]] = []
         for result in [failed, failed, .answered(status: 410), .answered(status: 204), .answered(status: 204)] {
             world.clock.now = world.clock.now.adding(seconds: 400)
-            let call = try #require(try await rounds.due(limit: 9).first)
+            let call = try #require(try await rounds.due().first)
             #expect(call.token == "the token")
             #expect(call.content == .ping)
             #expect(call.secret.bytes == Array(repeating: 9, count: 32))
@@ -104,7 +135,7 @@ struct CallRoundsTests {
         var ids: Set<String> = []
         for _ in 0..<3 {
             world.clock.now = world.clock.now.adding(seconds: 400)
-            let call = try #require(try await rounds.due(limit: 9).first)
+            let call = try #require(try await rounds.due().first)
             ids.insert(call.id)
             try await rounds.ended(call, .answered(status: 200))
         }
@@ -117,7 +148,7 @@ struct CallRoundsTests {
         _ = try await world.fixture.store.putWatch(wish, at: world.clock.now)
         _ = try await world.fixture.store.deleteDevice(second.device, at: world.clock.now)
         for result in [CallResult.answered(status: 500), .failed(.noConnection, detail: ""), .answered(status: 200)] {
-            let call = try #require(try await rounds.due(limit: 9).first)
+            let call = try #require(try await rounds.due().first)
             #expect(call.id == "msg_same")
             #expect(call.token == "the token")
             guard case .disconnected(.deviceDeleted, _) = call.content else {
@@ -128,8 +159,332 @@ struct CallRoundsTests {
             world.clock.now = world.clock.now.adding(seconds: 60)
         }
         world.clock.now = world.clock.now.adding(seconds: 86_400)
-        #expect(try await rounds.due(limit: 9).isEmpty)
+        #expect(try await rounds.due().isEmpty)
     }
+
+    // MARK: Fairness
+
+    /// What the issue was: all of one device, 900 addresses that accept and never answer.
+    @Test func `nine hundred addresses that hang, all of one device, keep nobody's pings and callbacks away`() async throws {
+        let world = try await World()
+        for number in 0..<900 {
+            let channel = try await StoreFixture.open(
+                UInt64(100 + number), of: world.fixture.base.device, in: world.fixture.store, limit: .max)
+            try await world.watch(channel, "http://hangs\(number).example", every: 15, within: 1000)
+        }
+        let (_, pinged) = try await world.fixture.addDevice(2, app: "com.example.app")
+        try await world.watch(pinged, "http://answers.example", every: 15)
+        let (_, ended) = try await world.fixture.addDevice(3, app: "com.example.app")
+        let rounds = world.makeRounds()
+        var underWay: [(call: CallRounds.Call, until: Timestamp)] = []
+        var pings: [Timestamp] = []
+        var callbackAt: Timestamp?
+        let start = world.clock.now
+        for tenth in 0..<1200 {
+            if tenth == 600 { try await world.end(ended, "http://gone.example") }
+            for call in try await rounds.due() {
+                let hangs = call.address.peer.hasPrefix("hangs")
+                underWay.append((call, world.clock.now.adding(milliseconds: hangs ? 10_000 : 50)))
+                if call.address.peer == "answers.example:80" { pings.append(world.clock.now) }
+                if call.address.peer == "gone.example:80" { callbackAt = world.clock.now }
+            }
+            #expect(underWay.count(where: { $0.call.address.peer.hasPrefix("hangs") }) <= 4)
+            world.clock.now = world.clock.now.adding(milliseconds: 100)
+            for (call, until) in underWay where until <= world.clock.now {
+                let hangs = call.address.peer.hasPrefix("hangs")
+                try await rounds.ended(call, hangs ? .failed(.noAnswerInTime, detail: "") : .answered(status: 204))
+            }
+            underWay.removeAll { $0.until <= world.clock.now }
+        }
+        // Two minutes at 15 seconds, give or take a tenth, the first anywhere in its interval.
+        #expect((7...9).contains(pings.count))
+        let gaps = zip([start] + pings, pings).map { $1.milliseconds - $0.milliseconds }
+        #expect(gaps.allSatisfy { $0 <= 16_700 }, "\(gaps)")
+        #expect(callbackAt == start.adding(seconds: 60))
+    }
+
+    /// Three hundred addresses of one device are due, and last of all one of another.
+    private func makeCrowd(_ world: World) async throws -> PushChannel {
+        for number in 0..<300 {
+            let channel = try await StoreFixture.open(
+                UInt64(100 + number), of: world.fixture.base.device, in: world.fixture.store, limit: .max)
+            try await world.watch(channel, "http://crowd\(number).example", every: 15, within: 1000)
+        }
+        world.clock.now = world.clock.now.adding(seconds: 1)
+        let (_, other) = try await world.fixture.addDevice(2, app: "com.example.app")
+        try await world.watch(other, "http://other.example", every: 15, within: 1)
+        return other
+    }
+
+    @Test func `one round looks past those who have their share`() async throws {
+        let world = try await World()
+        _ = try await makeCrowd(world)
+        let peers = try await world.makeRounds().due().map(\.address.peer)
+        #expect(peers.count(where: { $0.hasPrefix("crowd") }) == 2, "a device on trial has half of its share")
+        #expect(peers.contains("other.example:80"))
+    }
+
+    @Test func `what a round has leased is called, though the store fails in the midst of it`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let world = try await World(directory: directory)
+        let other = try await makeCrowd(world)
+        try World.raw(
+            directory,
+            """
+            CREATE TRIGGER fault BEFORE UPDATE ON outward_call WHEN old.device = \(other.device.rawValue)
+                BEGIN SELECT RAISE(ABORT, 'a fault'); END
+            """)
+        let rounds = world.makeRounds()
+        let calls = try await rounds.due()
+        #expect(calls.count == 2)
+        #expect(rounds.underWay == 2)
+        for call in calls { try await rounds.ended(call, .answered(status: 200)) }
+        try World.raw(directory, "DROP TRIGGER fault")
+        #expect(try await rounds.due().contains { $0.address.peer == "other.example:80" })
+        try world.fixture.store.close()
+    }
+
+    @Test func `pings and callbacks of one peer take turns`() async throws {
+        let world = try await World()
+        try await world.watch(world.fixture.base.first, "http://one.example/ping", every: 15)
+        for number in 0..<30 {
+            let channel = try await StoreFixture.open(
+                UInt64(100 + number), of: world.fixture.base.device, in: world.fixture.store, limit: .max)
+            try await world.end(channel, "http://one.example/gone", named: "msg_\(number)")
+        }
+        world.clock.now = world.clock.now.adding(seconds: 16)
+        let rounds = world.makeRounds()
+        var order: [CallRounds.Content] = []
+        for _ in 0..<3 {
+            let calls = try await rounds.due()
+            #expect(calls.count == 1, "one at a time goes to one host and port")
+            #expect(try await rounds.due().isEmpty)
+            let call = try #require(calls.first)
+            order.append(call.content)
+            world.clock.now = world.clock.now.adding(milliseconds: 50)
+            try await rounds.ended(call, .answered(status: 200))
+        }
+        #expect(order.count(where: { $0 == .ping }) == 1)
+    }
+
+    @Test func `a peer that keeps hanging is called less often, and as before once it answers`() async throws {
+        let world = try await World()
+        for number in 0..<40 {
+            let (_, channel) = try await world.fixture.addDevice(UInt64(100 + number), app: "com.example.app")
+            try await world.watch(channel, "http://one.example/\(number)", every: 15)
+        }
+        world.clock.now = world.clock.now.adding(seconds: 15)
+        let rounds = world.makeRounds()
+        var begun: [Int64] = []
+        let start = world.clock.now
+        while world.clock.now < start.adding(seconds: 300) {
+            for call in try await rounds.due() {
+                begun.append(world.clock.now.seconds - start.seconds)
+                world.clock.now = world.clock.now.adding(seconds: 10)
+                try await rounds.ended(call, .failed(.noAnswerInTime, detail: ""))
+            }
+            world.clock.now = world.clock.now.adding(seconds: 1)
+        }
+        #expect(begun == [0, 11, 22, 52, 102, 172, 242], "\(begun)")
+        var answered = 0
+        for _ in 0..<200 {
+            for call in try await rounds.due() {
+                answered += 1
+                try await rounds.ended(call, .answered(status: 200))
+            }
+            world.clock.now = world.clock.now.adding(seconds: 1)
+        }
+        #expect(answered > 100)
+    }
+
+    // MARK: What cannot be called, read or written
+
+    @Test func `a watch whose secret can be opened no more is told as a lost token, once, and not called`() async throws {
+        let world = try await World()
+        try await world.watch(world.fixture.base.first, "http://lost.example", every: 15)
+        let other = SecretSealer(
+            keys: [TokenKey(id: 2, bytes: Array(repeating: 4, count: 32))], random: world.random)
+        let rounds = world.makeRounds(sealer: other)
+        for _ in 0..<3 {
+            world.clock.now = world.clock.now.adding(seconds: 20)
+            #expect(try await rounds.due().isEmpty)
+        }
+        #expect(rounds.underWay == 0)
+        let told = try await world.fixture.base.waiting(at: world.clock.now)
+        #expect(told.map(\.kind) == [.pingFailed(.tokenLost)])
+        let watch = try #require(try await world.fixture.store.watch(of: world.fixture.base.first.serial))
+        #expect(watch.lastPing?.failure == .tokenLost)
+        #expect(watch.lastPing?.detail?.contains("register it again") == true)
+        #expect(try #require(watch.dueAt) > world.clock.now.adding(seconds: 3000))
+        // Told once, however often it is looked at.
+        world.clock.now = world.clock.now.adding(seconds: 4000)
+        #expect(try await rounds.due().isEmpty)
+        #expect(try await world.fixture.base.waiting(at: world.clock.now).map(\.id) == told.map(\.id))
+    }
+
+    @Test func `a callback whose secret can be opened no more is given up`() async throws {
+        let world = try await World()
+        try await world.end(world.fixture.base.first, "http://lost.example")
+        let other = SecretSealer(
+            keys: [TokenKey(id: 2, bytes: Array(repeating: 4, count: 32))], random: world.random)
+        #expect(try await world.makeRounds(sealer: other).due().isEmpty)
+        world.clock.now = world.clock.now.adding(seconds: 86_400)
+        #expect(try await world.fixture.due(at: world.clock.now).isEmpty, "it does not wait any more")
+    }
+
+    @Test func `when one result cannot be written, the other calls of the round are made`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let world = try await World(directory: directory)
+        try await world.end(world.fixture.base.first, "http://lost.example")
+        try await world.watch(world.fixture.base.second, "http://well.example", every: 15)
+        // The callback's secret is no secret, and that it is given up cannot be written.
+        try World.raw(
+            directory,
+            """
+            UPDATE disconnect_callback SET secret = x'00';
+            CREATE TRIGGER fault BEFORE DELETE ON disconnect_callback BEGIN SELECT RAISE(ABORT, 'a fault'); END;
+            """)
+        world.clock.now = world.clock.now.adding(seconds: 16)
+        let rounds = world.makeRounds()
+        let calls = try await rounds.due()
+        #expect(calls.map(\.address.peer) == ["well.example:80"])
+        #expect(rounds.underWay == 1)
+        try await rounds.ended(try #require(calls.first), .answered(status: 200))
+        // Nor is it one to call nobody any more.
+        for _ in 0..<3 {
+            world.clock.now = world.clock.now.adding(seconds: 20)
+            let call = try #require(try await rounds.due().first)
+            #expect(call.address.peer == "well.example:80")
+            try await rounds.ended(call, .answered(status: 200))
+        }
+        try World.raw(directory, "DROP TRIGGER fault")
+        _ = try await rounds.due()
+        #expect(try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).map(\.kind) == [.ping])
+        try world.fixture.store.close()
+    }
+
+    @Test func `a call that was answered is not made again because the answer could not be written`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let world = try await World(directory: directory)
+        try await world.end(world.fixture.base.first, "http://one.example")
+        let rounds = world.makeRounds()
+        let call = try #require(try await rounds.due().first)
+        try World.raw(
+            directory, "CREATE TRIGGER fault BEFORE DELETE ON disconnect_callback BEGIN SELECT RAISE(ABORT, 'a fault'); END")
+        await #expect(throws: StoreFault.self) { try await rounds.ended(call, .answered(status: 200)) }
+        #expect(rounds.underWay == 0)
+        // Its lease has ended meanwhile; but it is not called before what was found out is written.
+        world.clock.now = world.clock.now.adding(seconds: 3600)
+        for _ in 0..<3 { #expect(try await rounds.due().isEmpty) }
+        #expect(rounds.underWay == 0)
+        try World.raw(directory, "DROP TRIGGER fault")
+        #expect(try await rounds.due().isEmpty)
+        #expect(try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).isEmpty)
+        try world.fixture.store.close()
+    }
+
+    @Test func `what can never be written is called again after its lease, once the store writes other things`() async throws
+    {
+        let directory = try TemporaryDirectory.make()
+        let world = try await World(directory: directory)
+        try await world.watch(world.fixture.base.first, "http://bad.example", every: 15, within: 1)
+        try await world.watch(world.fixture.base.second, "http://well.example", every: 15, within: 1)
+        try World.raw(
+            directory,
+            """
+            CREATE TRIGGER fault BEFORE UPDATE ON watch WHEN old.ping_address LIKE '%bad%'
+                BEGIN SELECT RAISE(ABORT, 'a fault'); END
+            """)
+        let rounds = world.makeRounds()
+        var called: [Int: Set<String>] = [:]
+        let start = world.clock.now
+        for second in 0..<70 {
+            world.clock.now = start.adding(seconds: Int64(second) + 1)
+            for call in try await rounds.due() {
+                called[second / 35, default: []].insert(call.address.peer)
+                try? await rounds.ended(call, .answered(status: 200))
+            }
+        }
+        #expect(called == [0: ["bad.example:80", "well.example:80"], 1: ["bad.example:80", "well.example:80"]])
+        try world.fixture.store.close()
+    }
+
+    @Test func `a row that cannot be read holds up no other`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let world = try await World(directory: directory)
+        try await world.watch(world.fixture.base.first, "http://first.example", every: 15)
+        try await world.watch(world.fixture.base.second, "http://second.example", every: 15)
+        let third = try await StoreFixture.open(3, of: world.fixture.base.device, in: world.fixture.store)
+        try await world.end(third, "http://third.example")
+        try World.raw(
+            directory,
+            """
+            UPDATE watch SET ping_address = 'nothing' WHERE ping_address LIKE '%first%';
+            UPDATE disconnect_callback SET reason = 'nothing';
+            """)
+        let rounds = world.makeRounds()
+        var called: [String] = []
+        for _ in 0..<10 {
+            world.clock.now = world.clock.now.adding(seconds: 20)
+            for call in try await rounds.due() {
+                called.append(call.address.peer)
+                try await rounds.ended(call, .answered(status: 200))
+            }
+            #expect(rounds.underWay == 0)
+        }
+        #expect(Set(called) == ["second.example:80"])
+        #expect(called.count >= 9)
+        // They are looked at again after an hour, not at each round.
+        #expect(!(try await world.fixture.due(at: world.clock.now).contains { $0.peer != "second.example:80" }))
+        let later = try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).map(\.peer)
+        #expect(later.contains("first.example:80"))
+        #expect(later.contains("third.example:80"))
+        try world.fixture.store.close()
+    }
+
+    @Test func `a lease outlasts a call, and ends`() async throws {
+        let world = try await World()
+        try await world.watch(world.fixture.base.first, "http://one.example", every: 15)
+        world.clock.now = world.clock.now.adding(seconds: 16)
+        #expect(try await world.makeRounds().due().count == 1)
+        // Another start of the server, which knows nothing of the call.
+        world.clock.now = world.clock.now.adding(milliseconds: CallRounds.leaseSeconds * 1000 - 1)
+        #expect(try await world.makeRounds().due().isEmpty)
+        world.clock.now = world.clock.now.adding(milliseconds: 1)
+        #expect(try await world.makeRounds().due().count == 1)
+    }
+
+    // MARK: The clock
+
+    @Test(arguments: [false, true])
+    func `after a clock that went forward and back, pings come as they should`(restarts: Bool) async throws {
+        let world = try await World()
+        try await world.watch(world.fixture.base.first, "http://one.example", every: 15)
+        var rounds = world.makeRounds()
+        let start = world.clock.now
+        world.clock.now = start.adding(seconds: 86_400)
+        let call = try #require(try await rounds.due().first)
+        try await rounds.ended(call, .answered(status: 200))
+        world.clock.now = start.adding(seconds: 20)
+        if restarts {
+            rounds = world.makeRounds()
+            try await rounds.begin()
+        } else {
+            #expect(try await rounds.due().isEmpty)
+        }
+        var pings: [Int64] = []
+        for _ in 0..<60 {
+            world.clock.now = world.clock.now.adding(seconds: 1)
+            for call in try await rounds.due() {
+                pings.append(world.clock.now.seconds - start.seconds)
+                try await rounds.ended(call, .answered(status: 200))
+            }
+        }
+        #expect((3...4).contains(pings.count), "\(pings)")
+        #expect(try #require(pings.first) <= 37)
+    }
+
+    // MARK: Numbers
 
     /// Each watch has a back end of its own, so that nothing but the schedule spreads the calls.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["CARILLON_SANITIZED"] == nil, "it is about numbers, not threads"))
@@ -139,13 +494,13 @@ struct CallRoundsTests {
         let interval = 60
         try await world.watch(count: watches, every: interval)
         let natural = watches / interval
-        let first = try await run(world, seconds: 110, pace: CallPace(limits: .init(underWay: 64, perSecond: 500)))
+        let first = try await run(world, seconds: 110, limits: .init(underWay: 64, perSecond: 500))
         #expect(first.perSecond.max() ?? 0 <= natural * 2, "calls per second: \(first.perSecond)")
         #expect(first.pinged.count == watches)
         #expect(first.perSecond.reduce(0, +) >= watches * 3 / 2)
 
         world.clock.now = world.clock.now.adding(seconds: 7200)
-        let second = try await run(world, seconds: 70, pace: CallPace(limits: .init(underWay: 64, perSecond: 500)))
+        let second = try await run(world, seconds: 70, limits: .init(underWay: 64, perSecond: 500))
         #expect(second.perSecond.max() ?? 0 <= natural * 2, "calls per second: \(second.perSecond)")
         #expect(second.pinged.count == watches, "each was pinged within one interval of the start")
     }
@@ -155,7 +510,7 @@ struct CallRoundsTests {
         try await world.watch(count: 500, every: 86_400)
         world.clock.now = world.clock.now.adding(seconds: 86_400)
         let run = try await run(
-            world, seconds: 15, pace: CallPace(limits: .init(underWay: 64, perSecond: 50)), begins: false)
+            world, seconds: 15, limits: .init(underWay: 64, perSecond: 50), begins: false)
         #expect(run.perSecond.max() ?? 0 <= 60)
         #expect(run.pinged.count == 500)
     }
@@ -166,16 +521,16 @@ struct CallRoundsTests {
     }
 
     /// Lets a server's time pass in steps of a tenth of a second; every call takes one step.
-    private func run(_ world: World, seconds: Int, pace: CallPace, begins: Bool = true) async throws -> Run {
-        var pace = pace
-        let rounds = world.makeRounds()
+    private func run(
+        _ world: World, seconds: Int, limits: CallPace.Limits, begins: Bool = true
+    ) async throws -> Run {
+        let rounds = world.makeRounds(limits: limits)
         if begins { try await rounds.begin() }
         var result = Run()
         for _ in 0..<seconds {
             var count = 0
             for _ in 0..<10 {
-                let calls = try await rounds.due(limit: pace.room(at: world.clock.now))
-                pace.began(calls.count)
+                let calls = try await rounds.due()
                 count += calls.count
                 world.clock.now = world.clock.now.adding(milliseconds: 100)
                 try await withThrowingDiscardingTaskGroup { group in
@@ -183,10 +538,7 @@ struct CallRoundsTests {
                         group.addTask { try await rounds.ended(call, .answered(status: 200)) }
                     }
                 }
-                for call in calls {
-                    pace.ended()
-                    result.pinged.insert(call.address.peer)
-                }
+                for call in calls { result.pinged.insert(call.address.peer) }
             }
             result.perSecond.append(count)
         }

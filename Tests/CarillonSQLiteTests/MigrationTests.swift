@@ -92,7 +92,10 @@ struct MigrationTests {
             channel: ChannelSerial(1), ping: nil, firstDueAt: nil,
             disconnectAddress: try CallAddress("http://example.com"), sealed: .init(secret: [1], token: [2]),
             callbackID: "msg_1", renewsSecret: false)
-        #expect(try await store.putWatch(wish, at: start)?.isNew == true)
+        guard case .put(_, isNew: true) = try await store.putWatch(wish, at: start) else {
+            Issue.record("the watch is not taken")
+            return
+        }
         try store.close()
         let again = try SQLiteStore(directory: directory)
         #expect(try await again.watch(of: ChannelSerial(1)) != nil)

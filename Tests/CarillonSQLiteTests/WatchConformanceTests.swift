@@ -64,7 +64,7 @@ struct WatchConformanceTests {
         _ = try await fixture.put(fixture.wish())
         _ = try await fixture.store.closeChannel(fixture.base.first.id, device: fixture.base.device.serial, at: start)
         #expect(try await fixture.store.watch(of: fixture.base.first.serial) == nil)
-        #expect(try await fixture.store.putWatch(fixture.wish(), at: start) == nil)
+        #expect(try await fixture.store.putWatch(fixture.wish(), at: start) == .channelGone)
         #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
     }
 
@@ -101,7 +101,7 @@ struct WatchConformanceTests {
         let lost = try #require(try await fixture.lease(at: start).first)
         let late = start.adding(seconds: 30)
         let again = try #require(try await fixture.lease(at: late).first)
-        #expect(again.lease.peer == lost.lease.peer)
+        #expect(again.lease.call == lost.lease.call)
         #expect(again.lease.fence > lost.lease.fence)
         #expect(try await !fixture.store.record(fixture.record(lost, told: .noConnection, due: late.adding(seconds: 60))))
         #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.lastPing == nil)
@@ -110,7 +110,7 @@ struct WatchConformanceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `one call at a time goes to a peer, and other peers do not wait for it`(kind: StoreKind) async throws {
+    func `of each peer the call is given that has been due the longest`(kind: StoreKind) async throws {
         let fixture = try await WatchFixture(kind)
         let third = try await StoreFixture.open(3, of: fixture.base.device, in: fixture.store)
         _ = try await fixture.put(fixture.wish(ping: "http://one.example/a", due: start))
@@ -118,27 +118,60 @@ struct WatchConformanceTests {
             fixture.wish(on: fixture.base.second, ping: "https://ONE.example:80/b", due: start.adding(seconds: 1)))
         _ = try await fixture.put(fixture.wish(on: third, ping: "http://one.example:81/", due: start.adding(seconds: 2)))
         let now = start.adding(seconds: 5)
+        let due = try await fixture.due(at: now)
+        #expect(due.map(\.peer) == ["one.example:80", "one.example:81"])
+        #expect(due.map(\.host) == ["one.example", "one.example"])
+        #expect(due.map(\.readyAt) == [start, start.adding(seconds: 2)])
+        #expect(due.allSatisfy { $0.isOnTrial && $0.kind == .ping && $0.app == fixture.base.device.app })
+        #expect(due.allSatisfy { $0.device == fixture.base.device.serial && $0.servedAt < start })
         let calls = try await fixture.lease(at: now)
         #expect(calls.compactMap(\.watch?.channel) == [fixture.base.first.serial, third.serial])
-        #expect(try await fixture.store.record(fixture.record(calls[0], due: now.adding(seconds: 60))))
-        let next = try await fixture.lease(at: now)
-        #expect(next.compactMap(\.watch?.channel) == [fixture.base.second.serial])
+        let next = try await fixture.due(at: now)
+        #expect(next.map(\.peer) == ["one.example:80"])
+        #expect(next.map(\.servedAt) == [now])
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a watch that is put while its peer is called does not end the lease`(kind: StoreKind) async throws {
+    func `a watch that is put while it is called does not end the lease`(kind: StoreKind) async throws {
         let fixture = try await WatchFixture(kind)
         _ = try await fixture.put(fixture.wish())
         let call = try #require(try await fixture.lease(at: start).first)
-        _ = try await fixture.put(fixture.wish(on: fixture.base.second, due: start))
         _ = try await fixture.put(fixture.wish(due: start))
         #expect(try await fixture.lease(at: start).isEmpty)
-        // The first was changed meanwhile: what was found out does not count, and it is pinged again.
+        _ = try await fixture.put(fixture.wish(ping: "http://other.example", due: start))
+        #expect(try await fixture.lease(at: start).isEmpty)
+        // It was changed meanwhile: what was found out does not count, and it is pinged again.
         #expect(try await !fixture.store.record(fixture.record(call, told: .noConnection, due: WatchFixture.aMonth)))
         let watch = try #require(try await fixture.store.watch(of: fixture.base.first.serial))
         #expect(watch.machine.told == nil)
         #expect(watch.dueAt == start)
-        #expect(try await fixture.lease(at: start).count == 1)
+        #expect(try await fixture.lease(at: start).map(\.due.peer) == ["other.example:80"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what was leased meanwhile is not leased again`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: "http://two.example"))
+        let due = try await fixture.due(at: start)
+        #expect(due.count == 2)
+        let end = start.adding(seconds: 30)
+        #expect(try await fixture.store.leaseCalls([due[0]], at: start, until: end).calls.map(\.due) == [due[0]])
+        #expect(try await fixture.store.removeWatch(of: fixture.base.second.serial))
+        #expect(try await fixture.store.leaseCalls(due, at: start, until: end) == LeasedCalls(calls: [], unreadable: 0))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a call is answered for once`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        _ = try await fixture.put(fixture.wish())
+        let call = try #require(try await fixture.lease(at: start).first)
+        let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
+        #expect(try await fixture.tell(fixture.news(1, .pingFailed(.noConnection)), .pinged(record)) != .channelGone)
+        // The first answer of the store was lost: the second one is no second envelope.
+        #expect(try await fixture.tell(fixture.news(2, .pingFailed(.noConnection)), .pinged(record)) == .channelGone)
+        #expect(try await fixture.base.waiting().map(\.position) == [1])
+        #expect(try await !fixture.store.record(record))
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -171,7 +204,7 @@ struct WatchConformanceTests {
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `no more is leased than was asked for, the longest overdue first`(kind: StoreKind) async throws {
+    func `no more is given than was asked for, the longest overdue first`(kind: StoreKind) async throws {
         let fixture = try await WatchFixture(kind)
         for number in 3...8 {
             let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
@@ -182,8 +215,221 @@ struct WatchConformanceTests {
         let calls = try await fixture.lease(at: start.adding(seconds: 60), limit: 4)
         #expect(calls.compactMap { $0.watch?.ping?.address.peer } == (5...8).reversed().map { "host\($0).example:80" })
         #expect(try await fixture.lease(at: start.adding(seconds: 60), limit: 4).count == 2)
-        #expect(try await fixture.lease(at: start.adding(seconds: 60), limit: 0).isEmpty)
     }
+
+    // MARK: Fairness
+
+    @Test(arguments: StoreKind.allCases)
+    func `who has a great deal due hides nobody behind it`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        let (quiet, channel) = try await fixture.addDevice(2, app: "com.example.app")
+        for number in 3...60 {
+            let channel = try await StoreFixture.open(
+                UInt64(number), of: fixture.base.device, in: fixture.store, limit: 100)
+            _ = try await fixture.put(
+                fixture.wish(
+                    on: channel, ping: number < 30 ? "http://host\(number).example" : "http://many.example:\(number)"))
+        }
+        _ = try await fixture.put(fixture.wish(on: channel, ping: "http://quiet.example", due: start.adding(seconds: 9)))
+        let now = start.adding(seconds: 10)
+        #expect(try await !fixture.due(at: now, limit: 8).contains { $0.device == quiet.serial })
+        var crowd = CallCrowd()
+        crowd.devices = [fixture.base.device.serial]
+        #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
+        crowd = CallCrowd()
+        crowd.hosts = ["many.example"]
+        crowd.peers = Set((3..<30).map { "host\($0).example:80" })
+        #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a peer that one device keeps busy is called for the others`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        let (other, channel) = try await fixture.addDevice(2, app: "com.example.app")
+        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(fixture.wish(on: channel, due: start.adding(seconds: 1)))
+        var crowd = CallCrowd()
+        crowd.devices = [fixture.base.device.serial]
+        let now = start.adding(seconds: 2)
+        #expect(try await fixture.due(at: now).map(\.device) == [fixture.base.device.serial])
+        #expect(try await fixture.due(at: now, besides: crowd).map(\.device) == [other.serial])
+        crowd.devices.insert(other.serial)
+        #expect(try await fixture.due(at: now, besides: crowd).isEmpty)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `each app, each kind and each standing has its own first calls`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        let (_, foreign) = try await fixture.addDevice(2, app: "com.example.other")
+        _ = try await fixture.put(fixture.wish(ping: "http://proven.example"))
+        let call = try #require(try await fixture.lease(at: start).first)
+        #expect(try await fixture.store.record(fixture.record(call, due: start.adding(seconds: 4))))
+        for number in 3...9 {
+            let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
+            _ = try await fixture.put(
+                fixture.wish(on: channel, ping: "http://a\(number).example", gone: "http://b\(number).example"))
+            if number > 5 {
+                _ = try await fixture.store.closeChannel(
+                    channel.id, device: fixture.base.device.serial, at: start.adding(seconds: 5))
+            }
+        }
+        _ = try await fixture.put(fixture.wish(on: foreign, ping: "http://c.example", due: start.adding(seconds: 6)))
+        let due = try await fixture.due(at: start.adding(seconds: 7), limit: 1)
+        #expect(due.map(\.peer) == ["a3.example:80", "proven.example:80", "b6.example:80", "c.example:80"])
+        #expect(due.map(\.isOnTrial) == [true, false, true, true])
+        #expect(due.map(\.kind) == [.ping, .ping, .callback, .ping])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what a call says of its peer is for all calls of the app to it, and for no other app`(
+        kind: StoreKind
+    ) async throws {
+        let fixture = try await WatchFixture(kind)
+        let (_, foreign) = try await fixture.addDevice(2, app: "com.example.other")
+        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(
+            fixture.wish(on: fixture.base.second, ping: nil, gone: "http://example.com/gone"))
+        _ = try await fixture.put(fixture.wish(on: foreign))
+        let call = try #require(
+            try await fixture.lease(at: start).first { $0.due.app == fixture.base.device.app })
+        var record = try fixture.record(call, due: start.adding(seconds: 1))
+        record.end.standing = PeerStanding(isOnTrial: true, failures: 5)
+        record.end.peerRestsUntil = start.adding(seconds: 50)
+        #expect(try await fixture.store.record(record))
+        // The lane of callbacks is made after it.
+        _ = try await fixture.store.closeChannel(
+            fixture.base.second.id, device: fixture.base.device.serial, at: start.adding(seconds: 2))
+        let resting = start.adding(milliseconds: 49_999)
+        #expect(try await fixture.due(at: resting).map(\.app) == [foreign.app])
+        let after = try await fixture.lease(at: start.adding(seconds: 50))
+        #expect(after.count == 3)
+        #expect(after.filter { $0.due.app != foreign.app }.map(\.standing.failures) == [5, 5])
+        #expect(after.filter { $0.due.app == foreign.app }.map(\.standing.failures) == [0])
+        // The next one answers.
+        let again = try #require(after.first { $0.watch != nil && $0.due.app != foreign.app })
+        #expect(try await fixture.store.record(fixture.record(again, due: start.adding(seconds: 51))))
+        let well = try await fixture.due(at: start.adding(seconds: 99))
+        #expect(well.filter { $0.app != foreign.app }.map(\.isOnTrial) == [false, false])
+    }
+
+    // MARK: Bounds
+
+    @Test(arguments: StoreKind.allCases)
+    func `a device, and an app, has so many watches and no more`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        let (_, other) = try await fixture.addDevice(2, app: "com.example.app")
+        let third = try await StoreFixture.open(3, of: fixture.base.device, in: fixture.store)
+        func put(_ channel: PushChannel, _ limits: WatchLimits) async throws -> PutWatchResult {
+            var wish = try fixture.wish(on: channel)
+            wish.limits = limits
+            return try await fixture.store.putWatch(wish, at: start)
+        }
+        let limits = WatchLimits(perDevice: 2, perApp: 3)
+        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: nil, gone: "http://example.com"))
+        #expect(try await put(third, limits) == .tooManyOfDevice)
+        guard case .put(_, isNew: false) = try await put(fixture.base.first, limits) else { throw StoreFixture.Missing() }
+        _ = try await fixture.put(fixture.wish(on: other))
+        #expect(try await put(third, WatchLimits(perDevice: 9, perApp: 3)) == .tooManyOfApp)
+        #expect(try await fixture.store.removeWatch(of: other.serial))
+        guard case .put = try await put(third, WatchLimits(perDevice: 9, perApp: 3)) else { throw StoreFixture.Missing() }
+        // Those that end with their channels are not counted either.
+        _ = try await fixture.store.deleteDevice(fixture.base.device.serial, at: start)
+        guard case .put(_, isNew: true) = try await put(other, WatchLimits(perDevice: 1, perApp: 1)) else {
+            throw StoreFixture.Missing()
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `of the callbacks that wait for one peer, and for one app, the oldest are given up`(
+        kind: StoreKind
+    ) async throws {
+        var settings = SQLiteStore.Settings()
+        settings.callbacks = CallbackLimits(perApp: 6, perPeer: 3)
+        let fixture = try await WatchFixture(kind, settings)
+        func end(_ number: Int, _ address: String) async throws {
+            let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
+            _ = try await fixture.put(fixture.wish(on: channel, ping: nil, gone: address, id: "msg_\(number)"))
+            _ = try await fixture.store.closeChannel(
+                channel.id, device: fixture.base.device.serial, at: start.adding(seconds: Int64(number)))
+        }
+        func waiting() async throws -> [String] {
+            var names: [String] = []
+            for call in try await fixture.drain(at: start.adding(seconds: 100)) {
+                if let callback = call.callback { names.append(callback.webhookID) }
+            }
+            return names.sorted()
+        }
+        for number in 11...12 { try await end(number, "http://two.example") }
+        for number in 13...17 { try await end(number, "http://one.example") }
+        #expect(try await waiting() == ["msg_11", "msg_12", "msg_15", "msg_16", "msg_17"])
+        // There is room again when they were answered.
+        for number in 21...27 { try await end(number, "http://host\(number).example") }
+        #expect(try await waiting() == (22...27).map { "msg_\($0)" })
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a lane is there as long as a call stands in it`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        _ = try await fixture.put(fixture.wish())
+        let call = try #require(try await fixture.lease(at: start).first)
+        var record = try fixture.record(call, due: start)
+        record.end.standing = PeerStanding(isOnTrial: true, failures: 9)
+        #expect(try await fixture.store.record(record))
+        for leave in 0..<3 {
+            switch leave {
+            case 0: _ = try await fixture.put(fixture.wish(ping: "http://other.example"))
+            case 1: _ = try await fixture.put(fixture.wish(ping: nil, gone: "http://other.example"))
+            default: #expect(try await fixture.store.removeWatch(of: fixture.base.first.serial))
+            }
+            _ = try await fixture.put(fixture.wish())
+            #expect(
+                try await fixture.lease(at: start.adding(seconds: Int64(60 * leave + 1))).map(\.standing.failures) == [0])
+        }
+    }
+
+    // MARK: The clock
+
+    @Test(arguments: StoreKind.allCases)
+    func `after a clock that was ahead, each call waits as long from now on as it was to wait from then on`(
+        kind: StoreKind
+    ) async throws {
+        let fixture = try await WatchFixture(kind)
+        _ = try await fixture.put(fixture.wish(gone: "http://example.com/gone"))
+        _ = try await fixture.put(
+            fixture.wish(on: fixture.base.second, ping: "http://two.example", due: start.adding(seconds: 40)))
+        let ahead = start.adding(seconds: 86_400)
+        let calls = try await fixture.lease(at: ahead)
+        #expect(calls.count == 2)
+        var record = try fixture.record(calls[0], due: ahead.adding(seconds: 60), at: ahead)
+        record.end.peerRestsUntil = ahead.adding(seconds: 10)
+        #expect(try await fixture.store.record(record))
+        let now = start.adding(seconds: 100)
+        try await fixture.store.bringBackCalls(at: now, longestLease: 30)
+        #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.dueAt == now.adding(seconds: 60))
+        // The other one was leased, and is due again; its own time was set by a clock that was right.
+        #expect(try await fixture.store.watch(of: fixture.base.second.serial)?.dueAt == start.adding(seconds: 40))
+        #expect(try await fixture.due(at: now).map(\.peer) == ["two.example:80"])
+        #expect(try await fixture.due(at: now).allSatisfy { $0.servedAt <= now })
+        let later = now.adding(seconds: 60)
+        #expect(try await fixture.due(at: later.adding(milliseconds: -1)).count == 1)
+        #expect(try await fixture.due(at: later).count == 2)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a clock that was right is left alone, and so are leases`(kind: StoreKind) async throws {
+        let fixture = try await WatchFixture(kind)
+        _ = try await fixture.put(fixture.wish())
+        _ = try await fixture.put(
+            fixture.wish(on: fixture.base.second, ping: "http://two.example", due: WatchFixture.aMonth))
+        #expect(try await fixture.lease(at: start).count == 1)
+        try await fixture.store.bringBackCalls(at: start, longestLease: 30)
+        #expect(try await fixture.due(at: start.adding(milliseconds: 29_999)).isEmpty)
+        #expect(try await fixture.due(at: start.adding(seconds: 30)).count == 1)
+        #expect(try await fixture.store.watch(of: fixture.base.second.serial)?.dueAt == WatchFixture.aMonth)
+    }
+
+    // MARK: Overdue
 
     @Test(arguments: StoreKind.allCases)
     func `what became overdue is spread over the time of a first ping, and stays due`(kind: StoreKind) async throws {
@@ -340,7 +586,7 @@ struct WatchConformanceTests {
         #expect(callback.sealed == Watch.Sealed(secret: [4], token: [4, 2]))
         #expect(callback.channel == fixture.base.first.serial)
         #expect(try await fixture.lease(at: now).isEmpty)
-        #expect(try await fixture.store.record(.delivered, of: callback, lease: call.lease))
+        #expect(try await fixture.store.record(.delivered, of: callback, end: fixture.end(call)))
         let left = try await fixture.lease(at: WatchFixture.aMonth).compactMap(\.callback)
         #expect(left.isEmpty)
     }
@@ -366,12 +612,12 @@ struct WatchConformanceTests {
         var callback = try #require(call.callback)
         let step = callback.machine.called(.answered(status: 500), endedAt: start, at: start, chance: 0)
         guard case .retry(let next) = step else { throw StoreFixture.Missing() }
-        #expect(try await fixture.store.record(step, of: callback, lease: call.lease))
+        #expect(try await fixture.store.record(step, of: callback, end: fixture.end(call)))
         #expect(try await fixture.lease(at: next.adding(milliseconds: -1)).isEmpty)
         let again = try #require(try await fixture.lease(at: next).first)
         #expect(again.callback == callback)
-        #expect(try await !fixture.store.record(.delivered, of: callback, lease: call.lease), "the lease is another")
-        #expect(try await fixture.store.record(.givenUp, of: callback, lease: again.lease))
+        #expect(try await !fixture.store.record(.delivered, of: callback, end: fixture.end(call)), "the lease is another")
+        #expect(try await fixture.store.record(.givenUp, of: callback, end: fixture.end(again)))
         #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
     }
 }

@@ -10,7 +10,40 @@ struct WatchFixture {
     let base: StoreFixture
     var store: SQLiteStore { base.store }
 
-    init(_ kind: StoreKind) async throws { base = try await StoreFixture(kind) }
+    init(_ kind: StoreKind, _ settings: SQLiteStore.Settings = .init()) async throws {
+        base = try await StoreFixture(kind, settings)
+    }
+
+    init(_ store: SQLiteStore) async throws { base = try await StoreFixture(store) }
+
+    /// Another device, with an open channel.
+    func addDevice(_ number: UInt64, app: String) async throws -> (device: Device, channel: PushChannel) {
+        guard let app = AppID(app) else { throw StoreFixture.Missing() }
+        _ = try await store.createApp(app, at: Self.start)
+        guard
+            let device = try await store.insertDevice(
+                DeviceID(Bytes16(high: 2, low: number)), app: app,
+                credential: SecretHash(of: [2, UInt8(number >> 8), UInt8(number % 256)]),
+                isAnonymous: false, at: Self.start)
+        else { throw StoreFixture.Missing() }
+        return (device, try await StoreFixture.open(1, of: device, in: store))
+    }
+
+    /// Calls until nothing is due. Callbacks are delivered; a ping comes again in a month.
+    func drain(at now: Timestamp) async throws -> [LeasedCall] {
+        var all: [LeasedCall] = []
+        while case let calls = try await lease(at: now), !calls.isEmpty {
+            for call in calls {
+                if let callback = call.callback {
+                    _ = try await store.record(.delivered, of: callback, end: end(call, at: now))
+                } else {
+                    _ = try await store.record(record(call, due: Self.aMonth, at: now))
+                }
+            }
+            all += calls
+        }
+        return all
+    }
 
     func wish(
         on channel: PushChannel? = nil, ping: String? = "http://example.com/ping", every seconds: Int = 60,
@@ -25,13 +58,35 @@ struct WatchFixture {
             callbackID: id ?? "msg_\(channel.serial.rawValue)", renewsSecret: renews)
     }
 
-    func put(_ wish: WatchWish, at now: Timestamp = start) async throws -> PutWatchResult {
-        guard let result = try await store.putWatch(wish, at: now) else { throw StoreFixture.Missing() }
-        return result
+    func put(_ wish: WatchWish, at now: Timestamp = start) async throws -> Put {
+        guard case .put(let watch, let isNew) = try await store.putWatch(wish, at: now) else {
+            throw StoreFixture.Missing()
+        }
+        return Put(watch: watch, isNew: isNew)
     }
 
-    func lease(at now: Timestamp, limit: Int = 100) async throws -> [LeasedCall] {
-        try await store.leaseCalls(at: now, until: now.adding(seconds: 30), limit: limit)
+    struct Put {
+        var watch: Watch
+        var isNew: Bool
+    }
+
+    /// Everything that is due, those first that are due the longest.
+    func due(
+        at now: Timestamp, besides crowd: CallCrowd = CallCrowd(), limit: Int = 100
+    ) async throws -> [DueCall] {
+        try await store.dueCalls(at: now, besides: CallCrowds(proven: crowd, onTrial: crowd), limit: limit)
+            .sorted { ($0.readyAt, $0.serial) < ($1.readyAt, $1.serial) }
+    }
+
+    /// Leases what is due, but nothing that goes where a call is under way.
+    func lease(at now: Timestamp, besides crowd: CallCrowd = CallCrowd(), limit: Int = 100) async throws -> [LeasedCall] {
+        let due = try await due(at: now, besides: crowd, limit: limit)
+        return try await store.leaseCalls(due, at: now, until: now.adding(seconds: 30)).calls
+    }
+
+    /// The end of a lease, of a peer that answered.
+    func end(_ call: LeasedCall, at now: Timestamp = start) -> CallEnd {
+        CallEnd(of: call, at: now, standing: PeerStanding(isOnTrial: false), peerRestsUntil: now)
     }
 
     /// What a leased ping found.
@@ -40,7 +95,7 @@ struct WatchFixture {
     ) throws -> PingRecord {
         guard case .ping(let watch) = call.work else { throw StoreFixture.Missing() }
         return PingRecord(
-            lease: call.lease, watch: watch.serial, revision: watch.revision, machine: PingMachine(told: told),
+            end: end(call, at: now), watch: watch.serial, revision: watch.revision, machine: PingMachine(told: told),
             lastPing: Watch.LastPing(at: now, failure: code, detail: code.map { "code \($0.rawValue)" }), dueAt: due)
     }
 

@@ -71,7 +71,11 @@ extension ClientSession {
         return identifiers[id].map { change($0) { $0.unregistered() } } ?? []
     }
 
-    mutating func channelEventReceived(_ frame: ChannelEventFrame, at now: ContinuousClock.Instant) -> [SessionAction] {
+    mutating func channelEventReceived(
+        _ frame: ChannelEventFrame, handledCode: Int?, at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
+        // Its acknowledgement was lost with an earlier connection: the app was told.
+        if let handledCode { return [.send(HandledMessage(id: frame.version, code: handledCode).frame)] }
         var actions: [SessionAction] = []
         if let id = ChannelID(frame.channelID) {
             if frame.event.isEnd, withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
@@ -90,7 +94,13 @@ extension ClientSession {
         }
         actions += deliverTokens(at: now)
         let code = if case .other = frame.event { ResultCode.notDelivered } else { ResultCode.delivered }
-        return actions + [.send(HandledMessage(id: frame.version, code: code).frame)]
+        let handled = HandledMessage(id: frame.version, code: code)
+        // The end of a channel says the same however often it comes; news of its back end does not.
+        switch frame.event {
+        case .pingFailed, .recovered: actions.append(.write(.saveHandled(handled)))
+        case .closed, .error, .other: break
+        }
+        return actions + [.send(handled.frame)]
     }
 
     // MARK: Time

@@ -1,7 +1,7 @@
 import CarillonWire
 
 extension ClientSession {
-    /// A frame came. `handledCode` is what the app said of this message before, when it is a message that it had.
+    /// A frame came. `handledCode` is what was said of this message, or news, before, when it came before.
     mutating func received(
         _ frame: ServerFrame, handledCode: Int?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
@@ -21,7 +21,7 @@ extension ClientSession {
         case (.live, .notification(let message)):
             return notificationReceived(message, handledCode: handledCode)
         case (.live, .channelEvent(let event)):
-            return channelEventReceived(event, at: now)
+            return channelEventReceived(event, handledCode: handledCode, at: now)
         case (.live, .caughtUp):
             schedule.succeeded()
             return []

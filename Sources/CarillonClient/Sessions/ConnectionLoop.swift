@@ -103,8 +103,10 @@ struct ConnectionLoop: Sendable {
                 guard let frame = try ServerFrame.parse(text) else { return try await heard() }
                 try await runner.perform { session, context throws(PushError) in
                     var handled: Int?
-                    if case .notification(let message) = frame {
-                        handled = try context.handledCode(of: message.version)
+                    switch frame {
+                    case .notification(let message): handled = try context.handledCode(of: message.version)
+                    case .channelEvent(let event): handled = try context.handledCode(of: event.version)
+                    default: break
                     }
                     return session.received(frame, handledCode: handled, at: context.now)
                 }

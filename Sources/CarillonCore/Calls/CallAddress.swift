@@ -44,7 +44,8 @@ package struct CallAddress: Hashable, Sendable {
     /// What the `Host` header says.
     package var hostHeader: String { port == (isSecure ? 443 : 80) ? hostText : peer }
 
-    private var hostText: String {
+    /// The host as calls are counted by it: one host, whatever its port.
+    package var hostText: String {
         switch host {
         case .name(let name): name
         case .literal(.v4(let value)): NetworkAddress.v4(value).description

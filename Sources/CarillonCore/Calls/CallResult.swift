@@ -8,6 +8,8 @@ package enum CallResult: Equatable, Sendable {
     case failed(PingFailure, detail: String)
     /// This server could not make it, by no fault of the other side.
     case notMade(reason: String)
+    /// Nobody can make it any more: what it needs is gone.
+    case impossible(reason: String)
 
     package var isSuccess: Bool {
         if case .answered(let status) = self { (200..<300).contains(status) } else { false }

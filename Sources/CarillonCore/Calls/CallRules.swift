@@ -9,6 +9,10 @@ package struct CallRules: Equatable, Sendable {
 
     package func allows(_ address: NetworkAddress) -> Bool { allowsPrivate || address.isPublic }
 
+    /// Those of the addresses that a name leads to that may be called: each is judged for itself, and one that may says
+    /// nothing of the next.
+    package func allowed(_ found: [NetworkAddress]) -> [NetworkAddress] { found.filter(allows) }
+
     /// Refuses what can be told before its name is resolved. A name that leads to a private network is found out when
     /// it is called.
     package func check(_ address: CallAddress) throws(Refusal) {

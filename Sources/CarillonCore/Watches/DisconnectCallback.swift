@@ -27,6 +27,18 @@ package struct DisconnectCallback: Equatable, Sendable {
     }
 }
 
+/// The most callbacks that may wait. Beyond it, the oldest are given up for the newest.
+package struct CallbackLimits: Equatable, Sendable {
+    package var perApp: Int
+    /// Of one app to one host and port.
+    package var perPeer: Int
+
+    package init(perApp: Int = 100_000, perPeer: Int = 10_000) {
+        self.perApp = perApp
+        self.perPeer = perPeer
+    }
+}
+
 /// Why a channel ended.
 package enum DisconnectReason: String, CaseIterable, Sendable {
     case unregistered
@@ -42,6 +54,8 @@ package struct CallbackMachine: Equatable, Sendable {
         case delivered
         case retry(at: Timestamp)
         case givenUp
+        /// It cannot be made: see ``CallResult/impossible(reason:)``.
+        case lost
     }
 
     package private(set) var attempts: Int
@@ -59,6 +73,8 @@ package struct CallbackMachine: Equatable, Sendable {
         switch result {
         case .answered(200..<300), .answered(410):
             return .delivered
+        case .impossible:
+            return .lost
         case .notMade:
             return .retry(at: now.adding(milliseconds: 1000 + Int64(chance % UInt64(Self.firstDelay))))
         case .answered, .failed:

@@ -8,6 +8,8 @@ package import CarillonWire
 ///
 /// A ping that could not be made by this server's own fault changes neither. A back end that fails more than twice in a
 /// row is pinged at intervals that double, up to an hour; one that answers, even that it lost the token, is not.
+/// A ping that cannot be made at all, as the watch's secret is lost, is told as a lost token: the app gives its token to
+/// the back end again, which registers the watch again. Until then it is looked at once an hour.
 package struct PingMachine: Equatable, Sendable {
     package enum News: Equatable, Sendable {
         case pingFailed(PingFailure)
@@ -31,6 +33,7 @@ package struct PingMachine: Equatable, Sendable {
     /// The first ping falls anywhere in its interval, and not later than this.
     package static let firstWithinSeconds = 300
     private static let backOffSeconds = 3600
+    private static let mostFailures = 1000
     private static let makeUpSeconds = 10
 
     /// - Parameter chance: A random number.
@@ -49,7 +52,8 @@ package struct PingMachine: Equatable, Sendable {
             told = nil
             return Step(news: news, dueAt: due(after: intervalSeconds, at: now, chance))
         case .failed(let failure, _):
-            failures = failure == .tokenLost ? 0 : min(failures + 1, 1000)
+            failures = failure == .tokenLost ? 0 : min(failures + 1, Self.mostFailures)
+            if case .impossible = result { failures = Self.mostFailures }
             let news = told == failure ? nil : News.pingFailed(failure)
             told = failure
             return Step(news: news, dueAt: due(after: backedOff(intervalSeconds), at: now, chance))
@@ -86,6 +90,7 @@ package enum PingVerdict: Equatable, Sendable {
             self = .failed(.invalidAnswer, detail: "the back end answered \(status); 2xx or 410 is understood")
         case .failed(let failure, let detail): self = .failed(failure, detail: detail)
         case .notMade: self = .none
+        case .impossible(let reason): self = .failed(.tokenLost, detail: reason)
         }
     }
 }

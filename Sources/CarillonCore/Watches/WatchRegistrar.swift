@@ -1,15 +1,19 @@
 package import CarillonWire
+import Metrics
 
 /// Takes back ends' watches on their tokens, shows them, and ends them.
 package struct WatchRegistrar: Sendable {
     package struct Settings: Equatable, Sendable {
         package var rules: CallRules
         package var shortestIntervalSeconds: Int
+        package var limits: WatchLimits
 
         package init(
-            rules: CallRules = CallRules(), shortestIntervalSeconds: Int = Limits.pingIntervalSeconds.lowerBound
+            rules: CallRules = CallRules(), shortestIntervalSeconds: Int = Limits.pingIntervalSeconds.lowerBound,
+            limits: WatchLimits = WatchLimits()
         ) {
             self.rules = rules
+            self.limits = limits
             self.shortestIntervalSeconds = shortestIntervalSeconds
         }
     }
@@ -54,7 +58,11 @@ package struct WatchRegistrar: Sendable {
             throw Refusal(
                 .fieldMissing, "A watch has a pingAddress, a disconnectAddress, or both. To end it, use DELETE.")
         }
-        try await vouch(for: channel.serial) { ping == nil || $0 == .tokenLost }
+        let earlier = try await watches.watch(of: channel.serial)
+        try await vouch(for: earlier) { ping == nil || $0 == .tokenLost }
+        // One that cannot be read any more cannot be signed with: who registers again is given another.
+        let isLost = earlier.map { sealer.open($0.sealed.secret, for: channel.serial) == nil } ?? false
+        let renewsSecret = isLost || wish.renewSecret == true
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
         let sealed = Watch.Sealed(
             secret: try sealer.seal(secret.bytes, for: channel.serial),
@@ -66,11 +74,23 @@ package struct WatchRegistrar: Sendable {
                     PingMachine.firstDue(every: $0.intervalSeconds, at: now, chance: random.next())
                 },
                 disconnectAddress: disconnectAddress, sealed: sealed, callbackID: WebhookID.make(random),
-                renewsSecret: wish.renewSecret ?? false),
+                renewsSecret: renewsSecret, limits: settings.limits),
             at: now)
-        guard let result else { throw Publisher.channelGone }
-        let showsSecret = result.isNew || wish.renewSecret == true
-        return Put(watch: result.watch, isNew: result.isNew, secret: showsSecret ? secret : nil)
+        switch result {
+        case .put(let watch, let isNew):
+            return Put(watch: watch, isNew: isNew, secret: isNew || renewsSecret ? secret : nil)
+        case .channelGone:
+            throw Publisher.channelGone
+        case .tooManyOfDevice:
+            throw tooMany("A device may have \(settings.limits.perDevice) watches; end one of them first.", of: "device")
+        case .tooManyOfApp:
+            throw tooMany("An app may have \(settings.limits.perApp) watches; end one of them first.", of: "app")
+        }
+    }
+
+    private func tooMany(_ sentence: String, of owner: String) -> Refusal {
+        Counter(label: "carillon_watches_refused", dimensions: [("full", owner)]).increment()
+        return Refusal(.watchesTooMany, sentence)
     }
 
     package func show(token: String, vapid: VapidCredentials?) async throws -> Watch {
@@ -81,7 +101,7 @@ package struct WatchRegistrar: Sendable {
 
     package func remove(token: String, vapid: VapidCredentials?) async throws {
         let channel = try await channel(token, vapid)
-        try await vouch(for: channel.serial) { _ in true }
+        try await vouch(for: try await watches.watch(of: channel.serial)) { _ in true }
         guard try await watches.removeWatch(of: channel.serial) else { throw Self.unknown }
     }
 
@@ -93,9 +113,9 @@ package struct WatchRegistrar: Sendable {
 
     /// A back end that speaks with its token is there, and has the token. When it wants no more pings, who was told
     /// otherwise would never hear of it again; and a token that is lost once more would not be news.
-    private func vouch(for channel: ChannelSerial, when refutes: (PingFailure) -> Bool) async throws {
-        guard let watch = try await watches.watch(of: channel), let told = watch.machine.told, refutes(told) else { return }
-        _ = try await news.tell(.recovered, on: watch, with: .vouchedFor(channel))
+    private func vouch(for watch: Watch?, when refutes: (PingFailure) -> Bool) async throws {
+        guard let watch, let told = watch.machine.told, refutes(told) else { return }
+        _ = try await news.tell(.recovered, on: watch, with: .vouchedFor(watch.channel))
     }
 
     private func ping(_ wish: PutWatch) throws(Refusal) -> Watch.Ping? {

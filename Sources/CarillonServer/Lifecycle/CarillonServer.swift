@@ -39,7 +39,8 @@ package struct CarillonServer: Service {
         let addresses = Addresses(base: settings.publicURL ?? "http://\(settings.host):\(settings.port)")
         let core = try await Core(
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
-            watchSettings: settings.outward.watches, allowances: settings.allowances)
+            watchSettings: settings.outward.watches, callLimits: settings.outward.pace,
+            allowances: settings.allowances)
         let watchRunner = try WatchRunner(core: core, group: group, settings: settings.outward, logger: logger)
         let anonymousApp = try await anonymousApp(core)
         let readiness = Readiness()

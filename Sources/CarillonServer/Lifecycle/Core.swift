@@ -27,7 +27,8 @@ package struct Core: Sendable {
 
     package init(
         store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger,
-        watchSettings: WatchRegistrar.Settings = .init(), allowances: Allowances.Settings = .init()
+        watchSettings: WatchRegistrar.Settings = .init(), callLimits: CallPace.Limits = .init(),
+        allowances: Allowances.Settings = .init()
     ) async throws {
         let time = TimeSource.system
         let random = RandomSource.system
@@ -58,7 +59,8 @@ package struct Core: Sendable {
         watches = WatchRegistrar(
             watches: store, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)
-        rounds = CallRounds(watches: store, news: news, sealer: secrets, time: time, random: random)
+        rounds = CallRounds(
+            watches: store, news: news, sealer: secrets, limits: callLimits, time: time, random: random)
     }
 }
 

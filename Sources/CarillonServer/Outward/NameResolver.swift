@@ -25,13 +25,15 @@ final class NameResolver: Sendable {
     /// When the look-ups that are under way were begun, by domain.
     private let begun = Mutex<[String: [NIODeadline]]>([:])
     private static let slowPerDomain = 2
-    private static let slow = TimeAmount.seconds(1)
+    private let slow: TimeAmount
+    static let patience = TimeAmount.seconds(5)
 
     init(
-        group: any EventLoopGroup, threadCount: Int = 8, patience: TimeAmount = .seconds(5),
-        lookUp: NameLookUp = .system
+        group: any EventLoopGroup, threadCount: Int = 8, patience: TimeAmount = NameResolver.patience,
+        slow: TimeAmount = .seconds(1), lookUp: NameLookUp = .system
     ) {
         self.group = group
+        self.slow = slow
         self.patience = patience
         self.lookUp = lookUp
         threads = NIOThreadPool(numberOfThreads: threadCount)
@@ -56,15 +58,18 @@ final class NameResolver: Sendable {
                 earlier == .waiting ? .notAsked(reason: "every resolver thread is held") : .notFound("it took too long"))
         }
         threads.submit { [self] state in
-            defer { end(domain, start) }
             let isWanted = phase.withLock { phase in
                 guard phase == .waiting, state == .active else { return false }
                 phase = .asked
                 return true
             }
-            guard isWanted else { return promise.succeed(.notAsked(reason: "the server stops")) }
+            guard isWanted else {
+                end(domain, start)
+                return promise.succeed(.notAsked(reason: "the server stops"))
+            }
             let answer = lookUp.ask(name)
             deadline.cancel()
+            end(domain, start)
             // After the deadline this is ignored: a promise keeps its first value.
             promise.succeed(answer)
         }
@@ -78,7 +83,7 @@ final class NameResolver: Sendable {
     private func begin(_ domain: String) -> NIODeadline? {
         let now = NIODeadline.now()
         return begun.withLock { begun in
-            guard begun[domain, default: []].count(where: { now - $0 > Self.slow }) < Self.slowPerDomain else { return nil }
+            guard begun[domain, default: []].count(where: { now - $0 >= slow }) < Self.slowPerDomain else { return nil }
             begun[domain, default: []].append(now)
             return now
         }

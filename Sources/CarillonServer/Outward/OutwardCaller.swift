@@ -22,9 +22,10 @@ struct OutwardCaller: Sendable {
     private let rules: CallRules
     private let tls: NIOSSLContext
     private let answerTime: TimeAmount
+    private let stopTime: TimeAmount
 
     /// How long all attempts to connect may take together.
-    private static let connectMilliseconds: Int64 = 6000
+    static let connectMilliseconds: Int64 = 6000
     private static let attempts = 4
 
     /// - Throws: when the file of certificates cannot be read.
@@ -33,6 +34,7 @@ struct OutwardCaller: Sendable {
         self.resolver = resolver
         rules = settings.rules
         answerTime = .seconds(Int64(settings.answerSeconds))
+        stopTime = .milliseconds(settings.stopMilliseconds)
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["http/1.1"]
@@ -52,7 +54,7 @@ struct OutwardCaller: Sendable {
             case .notAsked(let reason): return .notMade(reason: reason)
             }
         }
-        let allowed = found.filter(rules.allows).prefix(Self.attempts)
+        let allowed = rules.allowed(found).prefix(Self.attempts)
         guard !allowed.isEmpty else {
             return .failed(
                 .noConnection, detail: "the address lies in a private, local or reserved network, which is not allowed")
@@ -69,7 +71,7 @@ struct OutwardCaller: Sendable {
             guard !Task.isCancelled else { return .notMade(reason: "the server stops") }
             do {
                 let exchange = try await begin(post, to: address, within: .nanoseconds(time))
-                return await exchange.result()
+                return await exchange.result(whenStopped: stopTime)
             } catch let error as IOError where Self.isOurs(error) {
                 return .notMade(reason: error.description)
             } catch let error as IOError {
@@ -135,7 +137,7 @@ struct OutwardExchange: Sendable {
     let answer: EventLoopFuture<CallResult>
 
     /// Waits for the answer; a cancelled task gives it a moment, and then gives up.
-    func result() async -> CallResult {
+    func result(whenStopped time: TimeAmount) async -> CallResult {
         await withTaskCancellationHandler {
             do {
                 return try await answer.get()
@@ -143,7 +145,7 @@ struct OutwardExchange: Sendable {
                 return .notMade(reason: "\(error)")
             }
         } onCancel: {
-            _ = channel.eventLoop.scheduleTask(in: .seconds(2)) {
+            _ = channel.eventLoop.scheduleTask(in: time) {
                 channel.pipeline.fireUserInboundEventTriggered(CallAbandoned())
             }
         }

@@ -1,4 +1,5 @@
 package import CarillonCore
+import NIOCore
 import NIOSSL
 
 /// What an operator can set about calls outward.
@@ -11,6 +12,8 @@ package struct OutwardSettings: Sendable {
     package var shortestPingSeconds: Int
     /// How long an answer may take, from the connection on.
     package var answerSeconds: Int
+    /// How long a call that is under way may still take when the server stops.
+    package var stopMilliseconds: Int64
     package var lookUp: NameLookUp
 
     package init() {
@@ -18,11 +21,17 @@ package struct OutwardSettings: Sendable {
         pace = CallPace.Limits()
         shortestPingSeconds = WatchRegistrar.Settings().shortestIntervalSeconds
         answerSeconds = 10
+        stopMilliseconds = 2000
         lookUp = .system
     }
 
-    /// With the time for resolving and connecting, shorter than ``CallRounds/leaseSeconds``.
     package static let longestAnswerSeconds = 15
+
+    /// How long a call can take: shorter than ``CallRounds/leaseSeconds``.
+    package static var longestCallMilliseconds: Int64 {
+        NameResolver.patience.nanoseconds / 1_000_000 + OutwardCaller.connectMilliseconds
+            + Int64(longestAnswerSeconds) * 1000
+    }
 
     /// Whether a file can be what ``authorityFile`` wants.
     package static func holdsCertificates(_ file: String) -> Bool {

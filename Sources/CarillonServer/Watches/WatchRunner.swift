@@ -3,7 +3,6 @@ import CarillonWire
 import Logging
 import NIOCore
 import ServiceLifecycle
-import Synchronization
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -11,13 +10,12 @@ import Synchronization
     import Foundation
 #endif
 
-/// Makes the calls of ``CallRounds`` when they are due, as many at a time as its pace allows.
+/// Makes the calls of ``CallRounds`` when they are due.
 final class WatchRunner: Service {
     private let rounds: CallRounds
     private let caller: OutwardCaller
     private let resolver: NameResolver
     private let time: TimeSource
-    private let pace: Mutex<CallPace>
     private let logger: Logger
 
     /// - Throws: when the file of certificates to be trusted cannot be read.
@@ -31,7 +29,6 @@ final class WatchRunner: Service {
             resolver.shutdown()
             throw error
         }
-        pace = Mutex(CallPace(limits: settings.pace))
         self.logger = logger
     }
 
@@ -44,7 +41,7 @@ final class WatchRunner: Service {
                 group.addTask {
                     while !Task.isCancelled {
                         look.yield()
-                        try? await Task.sleep(for: self.isBusy ? .milliseconds(100) : .milliseconds(500))
+                        try? await Task.sleep(for: self.rounds.underWay > 0 ? .milliseconds(100) : .milliseconds(500))
                     }
                     look.finish()
                 }
@@ -60,8 +57,6 @@ final class WatchRunner: Service {
         }
     }
 
-    private var isBusy: Bool { pace.withLock { $0.underWay > 0 } }
-
     private func begin() async {
         do {
             try await rounds.begin()
@@ -71,12 +66,9 @@ final class WatchRunner: Service {
     }
 
     private func takeDue() async -> [CallRounds.Call] {
-        let room = pace.withLock { $0.room(at: time.now()) }
-        guard room > 0, !Task.isCancelled else { return [] }
+        guard !Task.isCancelled else { return [] }
         do {
-            let calls = try await rounds.due(limit: room)
-            pace.withLock { $0.began(calls.count) }
-            return calls
+            return try await rounds.due()
         } catch {
             if Task.isCancelled { return [] }
             logger.error("due calls could not be read", metadata: ["reason": "\(error)"])
@@ -86,11 +78,10 @@ final class WatchRunner: Service {
 
     private func make(_ call: CallRounds.Call) async {
         let result = await caller.call(post(call))
-        pace.withLock { $0.ended() }
         do {
             try await rounds.ended(call, result)
         } catch {
-            // The lease ends by itself, and the call is made again.
+            // It is tried again before any other call is begun.
             logger.error("the result of a call could not be written", metadata: ["reason": "\(error)"])
         }
         if case .notMade(let reason) = result {

@@ -52,6 +52,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case deviceUnknown = "device_unknown"
     case channelUnknown = "channel_unknown"
     case channelsTooMany = "channels_too_many"
+    case watchesTooMany = "watches_too_many"
 
     // What the server cannot do now.
     case storageFull = "storage_full"
@@ -73,7 +74,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
-        case .appExists, .channelsTooMany, .messageFinal: 409
+        case .appExists, .channelsTooMany, .watchesTooMany, .messageFinal: 409
         case .tokenGone: 410
         case .bodyTooLarge: 413
         case .idempotencyKeyReused: 422
@@ -131,6 +132,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .deviceUnknown: "No such device"
         case .channelUnknown: "No such channel"
         case .channelsTooMany: "The device has too many channels"
+        case .watchesTooMany: "There are too many watches"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
         case .stopping: "The server is stopping"

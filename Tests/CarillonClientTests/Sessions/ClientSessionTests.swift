@@ -267,6 +267,19 @@ struct ClientSessionTests {
         #expect(session.withdrawals == [Self.id])
     }
 
+    @Test(arguments: [ChannelEventFrame.Event.pingFailed(code: 605), .recovered])
+    func `news of the back end whose acknowledgement was lost is acknowledged again, and not told again`(
+        event: ChannelEventFrame.Event
+    ) {
+        var session = Self.live(Self.stored(.open))
+        let frame = ChannelEventFrame(channelID: Self.id.description, version: "e", event: event)
+        let first = Self.receive(.channelEvent(frame), &session)
+        #expect(first.contains(.write(.saveHandled(HandledMessage(id: "e", code: 100)))))
+        #expect(
+            Self.receive(.channelEvent(frame), &session, handled: 100) == [.send(.ack([.init(version: "e", code: 100)]))])
+        #expect(Self.receive(.channelEvent(frame), &session) == first, "another one like it is told")
+    }
+
     // MARK: Messages
 
     @Test(arguments: [PushChannelState.open, .disconnecting])

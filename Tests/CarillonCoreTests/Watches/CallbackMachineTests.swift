@@ -27,12 +27,13 @@ struct CallbackMachineTests {
     }
 
     @Test func `the times have a jitter of a quarter`() {
+        var random = SeededRandom.forTest()
         var delays: Set<Int64> = []
         for _ in 0..<500 {
             var machine = CallbackMachine(attempts: 4)
             guard
                 case .retry(let next) = machine.called(
-                    .failed(.noConnection, detail: ""), endedAt: endedAt, at: endedAt, chance: Sample.random.next())
+                    .failed(.noConnection, detail: ""), endedAt: endedAt, at: endedAt, chance: random.next())
             else {
                 Issue.record("it was not tried again")
                 return
@@ -52,6 +53,12 @@ struct CallbackMachineTests {
             return
         }
         #expect(next <= late.adding(seconds: 7))
+        #expect(machine.attempts == 2)
+    }
+
+    @Test func `one that nobody can make any more is lost`() {
+        var machine = CallbackMachine(attempts: 2)
+        #expect(machine.called(.impossible(reason: ""), endedAt: endedAt, at: endedAt, chance: 9) == .lost)
         #expect(machine.attempts == 2)
     }
 

@@ -61,6 +61,18 @@ struct PingMachineTests {
         #expect(step.dueAt > now)
     }
 
+    @Test func `a call that nobody can make any more is a lost token, told once, and looked at once an hour`() {
+        var machine = PingMachine()
+        let first = machine.pinged(.impossible(reason: "lost"), every: 60, at: now, chance: 0)
+        #expect(first.news == .pingFailed(.tokenLost))
+        #expect(first.dueAt == now.adding(seconds: 3240))
+        let second = machine.pinged(.impossible(reason: "lost"), every: 60, at: now, chance: 0)
+        #expect(second.news == nil)
+        #expect(second.dueAt == now.adding(seconds: 3240))
+        #expect(PingVerdict(.impossible(reason: "lost")) == .failed(.tokenLost, detail: "lost"))
+        #expect(machine.pinged(.answered(status: 200), every: 60, at: now, chance: 0).news == .recovered)
+    }
+
     @Test(arguments: [15, 60, 3600, 86_400])
     func `a ping follows after its interval, give or take a tenth`(interval: Int) {
         for chance in [0, 1, 12_345, UInt64.max / 3, .max] {
@@ -97,11 +109,12 @@ struct PingMachineTests {
     }
 
     @Test func `first pings are spread over the interval, and come within five minutes`() {
+        var random = SeededRandom.forTest()
         for interval in [15, 300, 86_400] {
             let span = Int64(min(interval, 300)) * 1000
             var buckets = [Int](repeating: 0, count: 10)
             for _ in 0..<10_000 {
-                let due = PingMachine.firstDue(every: interval, at: now, chance: Sample.random.next())
+                let due = PingMachine.firstDue(every: interval, at: now, chance: random.next())
                 let delay = due.milliseconds - now.milliseconds
                 #expect((0..<span).contains(delay))
                 buckets[Int(delay * 10 / span)] += 1

@@ -43,7 +43,7 @@ private struct DeliveryModel {
     }
 
     private(set) var faults: [String] = []
-    private var generator: SplitMix
+    private var generator: SeededRandom
     private let fixture: StoreFixture
     private let clock = ManualClock()
     private var world: DeliveryWorld
@@ -56,7 +56,7 @@ private struct DeliveryModel {
     var acknowledgedCount: Int { sent.values.count { $0.isAcknowledged } }
 
     init(seed: UInt64) async throws {
-        generator = SplitMix(state: seed)
+        generator = SeededRandom(seed: seed)
         fixture = try await StoreFixture(.memory, .init(inboxEnvelopes: 40))
         world = try await DeliveryWorld(fixture, clock: clock, seed: seed)
     }
@@ -180,7 +180,9 @@ private struct DeliveryModel {
     }
 
     private mutating func acknowledge() {
-        guard let session, let id = given.first(where: { sent[$0]?.wasAcknowledged != true }), sent[id] != nil else { return }
+        guard let session, let id = given.first(where: { sent[$0]?.wasAcknowledged != true }), sent[id] != nil else {
+            return
+        }
         world.inbox.settle(id, device: session.device, .acknowledged, code: nil)
         session.settled([id])
         sent[id]?.wasAcknowledged = true
@@ -237,7 +239,9 @@ private struct DeliveryModel {
             case .waiting:
                 if record == nil { faults.append("\(id.position) was accepted and is unknown") }
                 if outcome == nil { faults.append("\(id.position) was never given, and waits for ever") }
-                if sent.isAcknowledged, outcome != .acknowledged { faults.append("\(id.position) ended as \(outcome as Any)") }
+                if sent.isAcknowledged, outcome != .acknowledged {
+                    faults.append("\(id.position) ended as \(outcome as Any)")
+                }
                 if outcome == .expired, sent.expiresAt > clock.now { faults.append("\(id.position) expired early") }
                 if outcome == .replaced || outcome == .cancelled, !sent.isOver {
                     faults.append("\(id.position) is \(outcome as Any), and nobody did it")

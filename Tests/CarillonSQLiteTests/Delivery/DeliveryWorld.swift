@@ -24,11 +24,12 @@ final class DeliveryWorld: Sendable {
         self.fixture = fixture
         self.clock = clock
         store = MortalStore(fixture.store)
-        let generator = Mutex(SplitMix(state: seed))
+        let generator = Mutex(SeededRandom(seed: seed))
         let random = RandomSource { generator.withLock { $0.next() } }
         let time = TimeSource { clock.now }
         writer = InboxWriter(
-            store: store, sessions: sessions, scheduler: timers.scheduler, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            store: store, sessions: sessions, scheduler: timers.scheduler,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             limits: limits)
         inbox = Inbox(
             store: store, writer: writer, sessions: sessions,
@@ -116,17 +117,6 @@ final class MortalStore: InboxStore {
     func sweep(at now: Timestamp, limit: Int) async throws -> Swept { try await store.sweep(at: now, limit: limit) }
 }
 
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}
-
 /// A connection without a wire: an ``EnvelopeWindow``, and what it gave.
 final class WindowedSession: LiveSession {
     private struct State {
@@ -206,7 +196,9 @@ final class WindowedSession: LiveSession {
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
         let wasGiven = state.withLock { state in
-            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: clock.now) == .give else { return false }
+            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: clock.now) == .give else {
+                return false
+            }
             state.given.append(envelope)
             return true
         }

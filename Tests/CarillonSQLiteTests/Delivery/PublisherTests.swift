@@ -61,7 +61,9 @@ struct PublisherTests {
 
     // MARK: Live
 
-    @Test func `an acknowledgement that overtakes the write answers the sender, and what it replaced is not given`() async throws {
+    @Test func `an acknowledgement that overtakes the write answers the sender, and what it replaced is not given`()
+        async throws
+    {
         let world = try await DeliveryWorld.make()
         let old = try await world.publish(world.request(topic: "a"))
         // A load that is under way has read it.

@@ -9,13 +9,42 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct NameResolverTests {
     /// A resolver whose look-ups end when the test says so.
-    private func makeResolver(threads: Int, gate: DispatchSemaphore) -> NameResolver {
+    private func makeResolver(
+        threads: Int, gate: DispatchSemaphore, patience: TimeAmount = .milliseconds(200), slow: TimeAmount = .seconds(60),
+        began: @escaping @Sendable (String) -> Void = { _ in }
+    ) -> NameResolver {
         NameResolver(
-            group: MultiThreadedEventLoopGroup.singleton, threadCount: threads, patience: .milliseconds(200),
+            group: MultiThreadedEventLoopGroup.singleton, threadCount: threads, patience: patience, slow: slow,
             lookUp: NameLookUp { name in
+                began(name)
                 if name.hasPrefix("slow") { gate.wait() }
                 return .addresses([.v4(1)])
             })
+    }
+
+    @Test func `while two look-ups of a domain are slow, no other of it is begun, and those of others are`() async {
+        let gate = DispatchSemaphore(value: 0)
+        let (begun, began) = AsyncStream.makeStream(of: String.self)
+        // Every look-up that is under way counts as slow.
+        let resolver = makeResolver(
+            threads: 8, gate: gate, patience: .seconds(30), slow: .nanoseconds(0), began: { began.yield($0) })
+        defer { resolver.shutdown() }
+        async let first = resolver.addresses(of: "slow1.bad.example")
+        var names = begun.makeAsyncIterator()
+        #expect(await names.next() == "slow1.bad.example")
+        #expect(await resolver.addresses(of: "second.bad.example") == .addresses([.v4(1)]), "one slow one is no domain")
+        #expect(await names.next() == "second.bad.example")
+        async let third = resolver.addresses(of: "slow3.bad.example")
+        #expect(await names.next() == "slow3.bad.example")
+        for name in ["fourth.bad.example", "bad.example", "slow5.deep.bad.example"] {
+            #expect(await resolver.addresses(of: name) == .notAsked(reason: "two look-ups of the domain are slow"))
+        }
+        #expect(await resolver.addresses(of: "sixth.good.test") == .addresses([.v4(1)]))
+        #expect(await names.next() == "sixth.good.test")
+        gate.signal()
+        gate.signal()
+        #expect(await [first, third] == [.addresses([.v4(1)]), .addresses([.v4(1)])])
+        #expect(await resolver.addresses(of: "fourth.bad.example") == .addresses([.v4(1)]))
     }
 
     @Test func `a name whose answer takes too long is not resolved`() async {

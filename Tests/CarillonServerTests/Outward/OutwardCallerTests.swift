@@ -202,6 +202,11 @@ struct OutwardCallerTests {
         #expect(PingVerdict(try await call("http://back.example:\(backEnd.port)")) == .well)
     }
 
+    @Test func `a lease outlasts the longest call`() {
+        #expect(CallRounds.leaseSeconds * 1000 > OutwardSettings.longestCallMilliseconds + 1000)
+        #expect(OutwardSettings().answerSeconds <= OutwardSettings.longestAnswerSeconds)
+    }
+
     // MARK: The guard
 
     @Test(arguments: [

@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonSQLite
 import CarillonWire
 import NIOHTTP1
 import Testing
@@ -171,8 +172,10 @@ struct WatchTests {
             }
         }
         let before = backEnd.received.count
-        try await Task.sleep(for: .seconds(2.5))
-        #expect(backEnd.received.count <= before + 1)
+        // An hour goes by: what was set when the server ran was set an hour ago.
+        let store = try SQLiteStore(directory: directory)
+        try await store.bringBackCalls(at: TimeSource.system.now().adding(seconds: -3600), longestLease: 30)
+        try store.close()
         let began = ContinuousClock.now
         try await WatchedServer.run(directory) { _ in
             let pings = await backEnd.received(before + 20)[before...].prefix(20)
@@ -184,14 +187,78 @@ struct WatchTests {
     @Test func `a server that stops while a back end hangs does not wait for it, and pings it again`() async throws {
         let directory = WatchedServer.directory()
         let backEnd = try await ScriptedBackEnd.start(.stall(""))
-        try await WatchedServer.run(directory, configure: { $0.answerSeconds = 15 }) { server in
+        let (stopped, stops) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
+        try await WatchedServer.run(
+            directory,
+            configure: {
+                $0.answerSeconds = 15
+                $0.stopMilliseconds = 100
+            }
+        ) { server in
             let channel = try await server.openChannel()
             _ = try await server.watch(channel, ping: "http://127.0.0.1:\(backEnd.port)")
             _ = await backEnd.received(1)
+            stops.yield(.now)
+            stops.finish()
         }
+        for await moment in stopped { #expect(ContinuousClock.now - moment < .seconds(10), "the answer has 15 seconds") }
         backEnd.answer = .status(204)
         try await WatchedServer.run(directory) { _ in
             _ = await backEnd.received(2)
+        }
+    }
+
+    // MARK: Fairness
+
+    @Test func `a device whose addresses all hang keeps nobody else's pings away`() async throws {
+        let hangs = try await ScriptedBackEnd.start(.stall(""))
+        let quick = try await ScriptedBackEnd.start()
+        try await WatchedServer.run(configure: {
+            $0.answerSeconds = 15
+            $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
+        }) { server in
+            let first = try await server.openChannel()
+            for number in 0..<90 {
+                let channel = try await server.openChannel(beside: first)
+                _ = try await server.watch(channel, ping: "http://hangs\(number).example:\(hangs.port)")
+            }
+            let other = try await server.openChannel()
+            let began = ContinuousClock.now
+            _ = try await server.watch(other, ping: "http://127.0.0.1:\(quick.port)")
+            _ = await quick.received(4)
+            #expect(ContinuousClock.now - began < .seconds(12))
+            #expect(hangs.mostUnderWay <= 4)
+            #expect(hangs.mostUnderWay > 0)
+        }
+    }
+
+    @Test func `no more calls are under way than the operator allows`() async throws {
+        let hangs = try await ScriptedBackEnd.start(.stall(""))
+        try await WatchedServer.run(configure: {
+            $0.pace = CallPace.Limits(underWay: 1, perSecond: 500)
+            $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
+        }) { server in
+            for number in 0..<4 {
+                let channel = try await server.openChannel()
+                _ = try await server.watch(channel, ping: "http://hangs\(number).example:\(hangs.port)")
+            }
+            _ = await hangs.received(3)
+            #expect(hangs.mostUnderWay == 1)
+        }
+    }
+
+    @Test func `a device has a hundred watches`() async throws {
+        try await WatchedServer.run { server in
+            let first = try await server.openChannel()
+            for _ in 0..<Limits.watchesPerDevice {
+                let channel = try await server.openChannel(beside: first)
+                _ = try await server.watch(channel, gone: "http://back.example")
+            }
+            let answer = try await server.put(PutWatch(disconnectAddress: "http://back.example"), on: first)
+            #expect(answer.status == 409)
+            #expect(try answer.decode(ProblemDocument.self).code == "watches_too_many")
+            let other = try await server.openChannel()
+            #expect(try await server.put(PutWatch(disconnectAddress: "http://back.example"), on: other).status == 201)
         }
     }
 

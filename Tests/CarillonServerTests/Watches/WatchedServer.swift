@@ -28,6 +28,7 @@ struct WatchedServer: Sendable {
         let token: String
         let id: String
         let credential: String
+        let device: DeviceSerial
     }
 
     static func directory() -> String {
@@ -82,10 +83,20 @@ struct WatchedServer: Sendable {
         let app = try AppID.checked("com.example.app")
         if try await core.apps.serial(of: app) == nil { _ = try await core.apps.create(app) }
         let (device, credential) = try await core.devices.register(app: app)
+        return try await openChannel(of: device.serial, credential.text)
+    }
+
+    /// Another channel of the device that has this one.
+    func openChannel(beside other: Channel) async throws -> Channel {
+        try await openChannel(of: other.device, other.credential)
+    }
+
+    private func openChannel(of device: DeviceSerial, _ credential: String) async throws -> Channel {
         var random = SystemRandomNumberGenerator()
         let id = ChannelID.random(using: &random)
-        let registration = try await core.channels.register(id, device: device.serial, name: nil, vapidKey: nil)
-        return Channel(token: registration.token, id: id.description, credential: credential.text)
+        let registration = try await core.channels.register(id, device: device, name: nil, vapidKey: nil)
+        return Channel(
+            token: registration.token, id: id.description, credential: credential, device: device)
     }
 
     func put(_ wish: PutWatch, on channel: Channel) async throws -> Answer {

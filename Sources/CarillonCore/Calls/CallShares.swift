@@ -1,0 +1,206 @@
+/// Who may have the next slot for a call outward: the slots are shared by app, by kind of work, by device and by host.
+///
+/// A call that was begun cannot be taken back, and one that hangs holds its slot for many seconds. So what counts is
+/// who may begin:
+///
+/// - An app may have three times as many calls under way as there are free slots. One alone gets three quarters of the
+///   slots, two get three sevenths each, and whoever comes next always finds a free one.
+/// - A kind of work may have three quarters of the slots.
+/// - A device may have a sixteenth of the slots, and so may a host, whatever its port.
+/// - A host and port is called by one call at a time.
+/// - What goes to a peer *on trial*, that never answered soon or did not the last time, has half of all slots, which
+///   are shared by the same rules: however many such addresses somebody invents, those that answer do not wait for them.
+///
+/// Among calls that may begin, those go first whose app, kind, device and host have the fewest under way, and then those
+/// that have waited the longest since their lane's last turn.
+package struct CallShares: Sendable {
+    /// Of whom calls are counted.
+    private enum Party: Hashable {
+        case everyone
+        case app(AppSerial)
+        case kind(CallKind)
+        case device(DeviceSerial)
+        case host(String)
+        case peer(String)
+    }
+
+    private struct Count {
+        var all = 0
+        var onTrial = 0
+    }
+
+    private let slots: Int
+    private let narrow: Int
+    private var counts: [Party: Count] = [:]
+
+    /// - Parameter slots: How many calls may be under way.
+    package init(slots: Int) {
+        self.slots = max(1, slots)
+        narrow = max(1, slots / 16)
+    }
+
+    package var underWay: Int { count(.everyone).all }
+
+    /// Those of whom no further call may begin now: what a store leaves out when it looks for others, so that whoever
+    /// has a thousand calls waiting hides nobody behind them.
+    package func crowd(onTrial: Bool) -> CallCrowd {
+        var crowd = CallCrowd()
+        for (party, count) in counts where isFull(party, count, onTrial: onTrial) {
+            switch party {
+            case .device(let device): crowd.devices.insert(device)
+            case .host(let host): crowd.hosts.insert(host)
+            case .peer(let peer): crowd.peers.insert(peer)
+            case .everyone, .app, .kind: break
+            }
+        }
+        return crowd
+    }
+
+    /// Those of the candidates that are to begin now, at most `room`. They count as under way from now on.
+    package mutating func begin(_ candidates: [DueCall], room: Int) -> [DueCall] {
+        // The best is last. A place is never better than it was, as counts only grow here: whoever is found to have
+        // fallen behind is put where it belongs, and whoever cannot begin now cannot later in this round.
+        var queue = candidates.filter(mayBegin).map { (order: order($0), call: $0) }.sorted { $1.order < $0.order }
+        var begun: [DueCall] = []
+        while begun.count < room, let (earlier, call) = queue.popLast() {
+            guard mayBegin(call) else { continue }
+            let order = order(call)
+            if order == earlier {
+                change(call, by: 1)
+                begun.append(call)
+            } else {
+                let place = queue.partitioningIndex { $0.order < order }
+                queue.insert((order, call), at: place)
+            }
+        }
+        return begun
+    }
+
+    /// The call ended, or was not begun after all.
+    package mutating func ended(_ call: DueCall) { change(call, by: -1) }
+
+    private func mayBegin(_ call: DueCall) -> Bool {
+        func isOpen(_ party: Party) -> Bool { !isFull(party, count(party), onTrial: call.isOnTrial) }
+        // The narrowest first, and no list of them: this is asked of each candidate.
+        return isOpen(.device(call.device)) && isOpen(.everyone) && isOpen(.app(call.app)) && isOpen(.kind(call.kind))
+            && isOpen(.peer(call.peer)) && isOpen(.host(call.host))
+    }
+
+    private func isFull(_ party: Party, _ count: Count, onTrial: Bool) -> Bool {
+        count.all >= bound(of: party, slots: slots, taken: underWay, narrow: narrow)
+            || onTrial
+                && count.onTrial
+                    >= bound(
+                        of: party, slots: max(1, slots / 2), taken: self.count(.everyone).onTrial,
+                        narrow: max(1, narrow / 2))
+    }
+
+    private func bound(of party: Party, slots: Int, taken: Int, narrow: Int) -> Int {
+        switch party {
+        case .everyone: slots
+        case .app: 3 * (slots - taken)
+        case .kind: max(1, slots * 3 / 4)
+        case .device, .host: narrow
+        case .peer: 1
+        }
+    }
+
+    private func order(_ call: DueCall) -> Order {
+        Order(
+            ofApp: count(.app(call.app)).all, ofKind: count(.kind(call.kind)).all,
+            ofDevice: count(.device(call.device)).all, ofHost: count(.host(call.host)).all,
+            since: max(call.readyAt, call.servedAt), serial: call.serial)
+    }
+
+    private struct Order: Comparable {
+        var ofApp: Int
+        var ofKind: Int
+        var ofDevice: Int
+        var ofHost: Int
+        var since: Timestamp
+        var serial: Int64
+
+        static func < (left: Order, right: Order) -> Bool {
+            if left.ofApp != right.ofApp { return left.ofApp < right.ofApp }
+            if left.ofKind != right.ofKind { return left.ofKind < right.ofKind }
+            if left.ofDevice != right.ofDevice { return left.ofDevice < right.ofDevice }
+            if left.ofHost != right.ofHost { return left.ofHost < right.ofHost }
+            return left.since == right.since ? left.serial < right.serial : left.since < right.since
+        }
+    }
+
+    private func parties(of call: DueCall) -> [Party] {
+        [.everyone, .app(call.app), .kind(call.kind), .device(call.device), .host(call.host), .peer(call.peer)]
+    }
+
+    private func count(_ party: Party) -> Count { counts[party] ?? Count() }
+
+    private mutating func change(_ call: DueCall, by difference: Int) {
+        for party in parties(of: call) {
+            var count = count(party)
+            count.all += difference
+            if call.isOnTrial { count.onTrial += difference }
+            precondition(count.all >= 0 && count.onTrial >= 0, "a call ended that had not begun")
+            counts[party] = count.all == 0 ? nil : count
+        }
+    }
+}
+
+extension Array {
+    /// The first place of which the condition holds, when it holds of all places after one.
+    fileprivate func partitioningIndex(where isBehind: (Element) -> Bool) -> Int {
+        var (low, high) = (0, count)
+        while low < high {
+            let middle = (low + high) / 2
+            if isBehind(self[middle]) { high = middle } else { low = middle + 1 }
+        }
+        return low
+    }
+}
+
+/// What a call outward is for.
+package enum CallKind: Int, CaseIterable, Sendable {
+    case ping = 0
+    case callback = 1
+}
+
+/// A call that is due: whose it is, and where it goes.
+///
+/// Calls of one app and one kind to one peer form a lane; a store gives the first of each.
+package struct DueCall: Equatable, Sendable {
+    package var serial: Int64
+    package var kind: CallKind
+    package var app: AppSerial
+    package var device: DeviceSerial
+    /// Host and port.
+    package var peer: String
+    package var host: String
+    package var isOnTrial: Bool
+    package var readyAt: Timestamp
+    /// When its lane had its last turn.
+    package var servedAt: Timestamp
+
+    package init(
+        serial: Int64, kind: CallKind, app: AppSerial, device: DeviceSerial, peer: String, host: String,
+        isOnTrial: Bool, readyAt: Timestamp, servedAt: Timestamp
+    ) {
+        self.serial = serial
+        self.kind = kind
+        self.app = app
+        self.device = device
+        self.peer = peer
+        self.host = host
+        self.isOnTrial = isOnTrial
+        self.readyAt = readyAt
+        self.servedAt = servedAt
+    }
+}
+
+/// Those of whom no further call may begin now.
+package struct CallCrowd: Equatable, Sendable {
+    package var devices: Set<DeviceSerial> = []
+    package var hosts: Set<String> = []
+    package var peers: Set<String> = []
+
+    package init() {}
+}

@@ -1,0 +1,282 @@
+import CarillonCore
+import Testing
+
+struct CallSharesTests {
+    /// Makes candidates, each of another app, device and peer unless the test says otherwise.
+    private struct Calls {
+        private var serial: Int64 = 0
+
+        mutating func make(
+            _ kind: CallKind = .ping, app: Int64? = nil, device: Int64? = nil, host: String? = nil, port: Int = 80,
+            isOnTrial: Bool = false, readyAt: Int64 = 0, servedAt: Int64 = 0
+        ) -> DueCall {
+            serial += 1
+            let host = host ?? "host\(serial).example"
+            return DueCall(
+                serial: serial, kind: kind, app: AppSerial(app ?? serial), device: DeviceSerial(device ?? serial),
+                peer: "\(host):\(port)", host: host, isOnTrial: isOnTrial, readyAt: Timestamp(milliseconds: readyAt),
+                servedAt: Timestamp(milliseconds: servedAt))
+        }
+
+        mutating func make(_ count: Int, _ make: (inout Calls, Int) -> DueCall) -> [DueCall] {
+            (0..<count).map { make(&self, $0) }
+        }
+    }
+
+    private var calls = Calls()
+
+    // MARK: Bounds
+
+    @Test func `no more begin than there is room, and no more are under way than there are slots`() {
+        var calls = calls
+        var shares = CallShares(slots: 4)
+        let due = calls.make(9) { calls, _ in calls.make() }
+        let first = shares.begin(due, room: 1)
+        #expect(first.map(\.serial) == [1])
+        #expect(shares.underWay == 1)
+        let more = shares.begin(Array(due[1...]), room: 100)
+        // The last slot is left to the other kind.
+        #expect(more.count == 2)
+        #expect(shares.begin([calls.make(.callback)], room: 100).count == 1)
+        #expect(shares.begin([calls.make(.callback)], room: 100).isEmpty)
+        shares.ended(first[0])
+        #expect(shares.begin([calls.make(.callback)], room: 100).count == 1)
+    }
+
+    @Test(arguments: [1, 2, 16, 64, 1000])
+    func `a device has a sixteenth of the slots, however many addresses it has`(slots: Int) {
+        var calls = calls
+        var shares = CallShares(slots: slots)
+        let due = calls.make(100) { calls, _ in calls.make(app: 1, device: 1) }
+        #expect(shares.begin(due, room: slots).count == max(1, slots / 16))
+        #expect(shares.crowd(onTrial: false).devices == [DeviceSerial(1)])
+    }
+
+    @Test func `a host has a sixteenth of the slots, whatever its port and whoever asks`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        let due = calls.make(100) { calls, number in calls.make(host: "one.example", port: number + 1) }
+        #expect(shares.begin(due, room: 64).count == 4)
+        #expect(shares.crowd(onTrial: false).hosts == ["one.example"])
+    }
+
+    @Test func `a host and port is called by one at a time`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        let due = calls.make(9) { calls, _ in calls.make(host: "one.example") }
+        let begun = shares.begin(due, room: 64)
+        #expect(begun.count == 1)
+        #expect(shares.crowd(onTrial: false).peers == ["one.example:80"])
+        shares.ended(begun[0])
+        #expect(shares.crowd(onTrial: false) == CallCrowd())
+        #expect(shares.begin(due, room: 64).count == 1)
+    }
+
+    @Test func `an app alone has three quarters, and the next one finds room`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        let greedy = calls.make(200) { calls, number in
+            calls.make(number % 2 == 0 ? .ping : .callback, app: 1)
+        }
+        #expect(shares.begin(greedy, room: 64).count == 48)
+        let modest = calls.make(3) { calls, _ in calls.make(app: 2) }
+        #expect(shares.begin(greedy[100...] + modest, room: 64).map(\.app.rawValue) == [2, 2, 2])
+    }
+
+    @Test(arguments: CallKind.allCases)
+    func `a kind of work alone has three quarters, and the other finds room`(kind: CallKind) {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        let many = calls.make(200) { calls, _ in calls.make(kind) }
+        #expect(shares.begin(many, room: 64).count == 48)
+        let other = calls.make(kind == .ping ? .callback : .ping)
+        #expect(shares.begin(many[100...] + [other], room: 64) == [other])
+    }
+
+    @Test func `what is on trial gets half, and what is proven does not wait for it`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        let trials = calls.make(200) { calls, number in
+            calls.make(number % 2 == 0 ? .ping : .callback, app: Int64(number), isOnTrial: true)
+        }
+        #expect(shares.begin(trials, room: 64).count == 32)
+        let proven = calls.make(200) { calls, number in
+            calls.make(number % 2 == 0 ? .ping : .callback, app: Int64(number))
+        }
+        #expect(shares.begin(trials[100...] + proven, room: 64).count == 32)
+        #expect(shares.underWay == 64)
+    }
+
+    @Test func `of one app, device or host, what is on trial gets half`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        let trials = calls.make(20) { calls, number in
+            calls.make(device: 7, host: "mixed.example", port: 1000 + number, isOnTrial: true)
+        }
+        let begun = shares.begin(trials, room: 64)
+        #expect(begun.count == 2)
+        #expect(shares.crowd(onTrial: true).devices == [DeviceSerial(7)])
+        #expect(shares.crowd(onTrial: true).hosts == ["mixed.example"])
+        #expect(shares.crowd(onTrial: false).devices.isEmpty)
+        #expect(shares.crowd(onTrial: false).hosts.isEmpty)
+        let proven = calls.make(app: 1, device: 7, host: "mixed.example")
+        #expect(shares.begin(trials + [proven], room: 64) == [proven])
+        for call in begun + [proven] { shares.ended(call) }
+        #expect(shares.underWay == 0)
+        #expect(shares.begin(trials, room: 64).count == 2)
+    }
+
+    // MARK: Order
+
+    @Test func `those go first whose app has the fewest calls under way, then those of the device`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        _ = shares.begin([calls.make(app: 1, device: 1), calls.make(app: 1, device: 1)], room: 64)
+        let sameDevice = calls.make(app: 1, device: 1)
+        let sameApp = calls.make(app: 1, device: 2, readyAt: 5)
+        let other = calls.make(app: 2, device: 3, readyAt: 9)
+        #expect(shares.begin([sameDevice, sameApp, other], room: 3) == [other, sameApp, sameDevice])
+    }
+
+    @Test func `among equals those go first that have waited the longest since their lane's turn`() {
+        var calls = calls
+        let overdueButServed = calls.make(app: 1, readyAt: 1, servedAt: 50)
+        let waiting = calls.make(app: 1, readyAt: 20, servedAt: 2)
+        let late = calls.make(app: 1, readyAt: 30)
+        var shares = CallShares(slots: 1)
+        var order: [Int64] = []
+        var due = [late, overdueButServed, waiting]
+        while let call = shares.begin(due, room: 1).first {
+            order.append(call.serial)
+            due.removeAll { $0 == call }
+            shares.ended(call)
+        }
+        #expect(order == [waiting.serial, late.serial, overdueButServed.serial])
+    }
+
+    // MARK: As a whole
+
+    /// Time goes by in steps of 100 ms. Whoever hangs holds its slot for ten seconds; the others answer in one step.
+    private struct World {
+        var shares = CallShares(slots: 64)
+        var underWay: [(call: DueCall, until: Int64)] = []
+        var now: Int64 = 0
+        /// How long the calls waited that answer, in milliseconds.
+        var waits: [Int64] = []
+
+        /// What a store gives: of each app, kind and standing the first few of those who do not have their share.
+        private func candidates(_ due: [DueCall]) -> [DueCall] {
+            let crowds = [shares.crowd(onTrial: false), shares.crowd(onTrial: true)]
+            var counts: [Int64: Int] = [:]
+            return due.filter { call in
+                let crowd = crowds[call.isOnTrial ? 1 : 0]
+                guard !crowd.devices.contains(call.device), !crowd.hosts.contains(call.host) else { return false }
+                let share = call.app.rawValue * 4 + Int64(call.kind.rawValue * 2) + (call.isOnTrial ? 1 : 0)
+                counts[share, default: 0] += 1
+                return counts[share, default: 0] <= 16
+            }
+        }
+
+        /// - Parameter due: all that is due; those that were begun are taken away.
+        mutating func step(_ due: inout [DueCall], hangs: (DueCall) -> Bool) {
+            underWay.removeAll { entry in
+                guard entry.until <= now else { return false }
+                shares.ended(entry.call)
+                return true
+            }
+            let begun = shares.begin(candidates(due), room: 64 - shares.underWay)
+            let serials = Set(begun.map(\.serial))
+            due.removeAll { serials.contains($0.serial) }
+            for call in begun {
+                underWay.append((call, now + (hangs(call) ? 10_000 : 100)))
+                if !hangs(call) { waits.append(now - call.readyAt.milliseconds) }
+            }
+            now += 100
+        }
+    }
+
+    @Test func `nine hundred addresses of one device that hang keep nobody waiting`() {
+        var calls = calls
+        var world = World()
+        var due = calls.make(900) { calls, _ in calls.make(app: 1, device: 1, isOnTrial: true) }
+        let others = calls.make(100) { calls, number in
+            calls.make(app: 1, device: Int64(2 + number), readyAt: Int64(number) * 100)
+        }
+        for step in 0..<120 {
+            due += others.filter { $0.readyAt.milliseconds == Int64(step) * 100 }
+            world.step(&due) { $0.device == DeviceSerial(1) }
+        }
+        #expect(world.waits.count == 100)
+        #expect(world.waits.max() == 0)
+    }
+
+    @Test func `nine hundred devices of one app that hang keep no other app waiting, nor what is proven in their own`() {
+        var calls = calls
+        var world = World()
+        var due = calls.make(900) { calls, _ in calls.make(app: 1, isOnTrial: true) }
+        let own = calls.make(100) { calls, number in calls.make(app: 1, readyAt: Int64(number) * 100) }
+        let foreign = calls.make(100) { calls, number in
+            calls.make(app: 2, isOnTrial: true, readyAt: Int64(number) * 100)
+        }
+        for step in 0..<120 {
+            due += (own + foreign).filter { $0.readyAt.milliseconds == Int64(step) * 100 }
+            world.step(&due) { $0.app == AppSerial(1) && $0.isOnTrial }
+        }
+        #expect(world.waits.count == 200)
+        #expect(world.waits.max() == 0)
+    }
+
+    @Test(arguments: CallKind.allCases)
+    func `neither kind starves the other, though it be due without end`(kind: CallKind) {
+        var calls = calls
+        var world = World()
+        var due = calls.make(900) { calls, _ in calls.make(kind, app: 1) }
+        let other = calls.make(100) { calls, number in
+            calls.make(kind == .ping ? .callback : .ping, app: 1, readyAt: Int64(number) * 100)
+        }
+        for step in 0..<120 {
+            due += other.filter { $0.readyAt.milliseconds == Int64(step) * 100 }
+            world.step(&due) { $0.kind == kind }
+        }
+        #expect(world.waits.count == 100)
+        #expect(world.waits.max() == 0)
+    }
+
+    /// Whatever comes, the bounds hold, and what is admissible begins.
+    @Test func `at random, nothing is begun beyond its share, and nothing is left that may begin`() {
+        var random = SeededRandom.forTest()
+        var calls = calls
+        for slots in [1, 5, 64] {
+            var shares = CallShares(slots: slots)
+            var underWay: [DueCall] = []
+            for _ in 0..<100 {
+                for _ in 0..<Int.random(in: 0...underWay.count, using: &random) {
+                    shares.ended(underWay.remove(at: Int.random(in: underWay.indices, using: &random)))
+                }
+                let due = (0..<Int.random(in: 0...80, using: &random)).map { _ in
+                    calls.make(
+                        Bool.random(using: &random) ? .ping : .callback, app: Int64.random(in: 1...3, using: &random),
+                        device: Int64.random(in: 1...9, using: &random),
+                        host: "host\(Int.random(in: 1...9, using: &random)).example",
+                        port: Int.random(in: 1...9, using: &random), isOnTrial: Bool.random(using: &random))
+                }
+                let room = Int.random(in: 0...slots, using: &random)
+                let begun = shares.begin(due, room: room)
+                underWay += begun
+                #expect(begun.count <= room)
+                #expect(underWay.count == shares.underWay)
+                #expect(underWay.count <= slots)
+                #expect(underWay.count(where: \.isOnTrial) <= max(1, slots / 2))
+                for group in [Dictionary(grouping: underWay) { $0.host }, Dictionary(grouping: underWay) { "\($0.device)" }]
+                {
+                    #expect(group.values.allSatisfy { $0.count <= max(1, slots / 16) })
+                }
+                #expect(Set(underWay.map(\.peer)).count == underWay.count)
+                if begun.count < room {
+                    let left = due.filter { call in !begun.contains { $0.serial == call.serial } }
+                    #expect(shares.begin(left, room: slots).isEmpty)
+                }
+            }
+        }
+    }
+}
