@@ -138,6 +138,23 @@ struct CallSharesTests {
         #expect(shares.begin([sameDevice, sameApp, other], room: 3) == [other, sameApp, sameDevice])
     }
 
+    @Test func `of one device, those go first whose host has the fewest calls under way`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        _ = shares.begin([calls.make(app: 2, host: "busy.example", port: 1)], room: 64)
+        let busy = calls.make(app: 1, device: 1, host: "busy.example", port: 2)
+        let other = calls.make(app: 1, device: 1, host: "other.example", readyAt: 9)
+        #expect(shares.begin([busy, other], room: 1) == [other])
+    }
+
+    @Test func `within one round, apps take turns`() {
+        var calls = calls
+        var shares = CallShares(slots: 64)
+        let first = calls.make(3) { calls, _ in calls.make(app: 1) }
+        let second = calls.make(3) { calls, _ in calls.make(app: 2, readyAt: 9) }
+        #expect(shares.begin(first + second, room: 4).map(\.app.rawValue) == [1, 2, 1, 2])
+    }
+
     @Test func `among equals those go first that have waited the longest since their lane's turn`() {
         var calls = calls
         let overdueButServed = calls.make(app: 1, readyAt: 1, servedAt: 50)

@@ -36,7 +36,7 @@ struct OutwardCallerTests {
 
     private func call(
         _ text: String, _ names: Names = Names(["back.example": [["127.0.0.1"]]]), isPrivateAllowed: Bool = true,
-        authority: TestAuthority? = nil, answerSeconds: Int = 1
+        authority: TestAuthority? = nil, answerSeconds: Int = 15
     ) async throws -> CallResult {
         var settings = OutwardSettings()
         settings.rules.allowsPrivate = isPrivateAllowed
@@ -142,7 +142,7 @@ struct OutwardCallerTests {
     func `603: an answer that does not come, or does not end`(answer: ScriptedBackEnd.Answer) async throws {
         let backEnd = try await ScriptedBackEnd.start(answer)
         let began = ContinuousClock.now
-        #expect(failure(try await call("http://back.example:\(backEnd.port)")) == .noAnswerInTime)
+        #expect(failure(try await call("http://back.example:\(backEnd.port)", answerSeconds: 1)) == .noAnswerInTime)
         #expect(ContinuousClock.now - began < .seconds(10))
     }
 
@@ -150,7 +150,7 @@ struct OutwardCallerTests {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(listener.localAddress?.port)
-        #expect(failure(try await call("https://back.example:\(port)")) == .noAnswerInTime)
+        #expect(failure(try await call("https://back.example:\(port)", answerSeconds: 1)) == .noAnswerInTime)
         try await listener.close()
     }
 
@@ -171,7 +171,7 @@ struct OutwardCallerTests {
         answer: ScriptedBackEnd.Answer
     ) async throws {
         let backEnd = try await ScriptedBackEnd.start(answer)
-        let result = try await call("http://back.example:\(backEnd.port)", answerSeconds: 10)
+        let result = try await call("http://back.example:\(backEnd.port)")
         #expect(failure(result) == .invalidAnswer, "\(result)")
     }
 
