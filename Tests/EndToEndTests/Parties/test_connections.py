@@ -279,3 +279,16 @@ def test_more_connections_than_the_system_has_files_for_are_refused_when_the_ser
             said, _ = process.communicate(timeout=PATIENCE)
             assert process.returncode == 64, said
             assert str(limit) in said and "max-sockets" in said
+
+
+@pytest.mark.parametrize("origins", ["app.example.com", "https://app.example.com/path", "https://a.example,nonsense"])
+def test_a_list_that_names_no_origins_is_refused_when_the_server_starts(executable, tmp_path, origins):
+    listen = f"127.0.0.1:{free_port()}"
+    done = subprocess.run(
+        [executable, "serve", "--data", tmp_path / "data", "--listen", listen, "--allowed-origins", origins],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 64
+    assert "allowed-origins" in done.stderr and origins.split(",")[-1] in done.stderr
