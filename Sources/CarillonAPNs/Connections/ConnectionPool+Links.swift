@@ -51,6 +51,7 @@ extension ConnectionPool {
 
     func becameWritable(_ id: ConnectionID) {
         guard let link = links.first(where: { $0.id == id }) else { return }
+        link.machine.outputResumed()
         touch(link)
         report(link, time.now())
         endTurn()

@@ -41,6 +41,7 @@ struct BackOffTests {
         let clock = ManualTime()
         let stage = try await Stage(configure: {
             $0.timeSource = clock.source
+            $0.timeout = .milliseconds(300)
             $0.pool.maximum = 1
         }) { connection, request in
             connection.accept(request)
@@ -48,11 +49,27 @@ struct BackOffTests {
         }
         // The first, and four for it and its like.
         for _ in 0..<5 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }
-        let push = Task { try await stage.client.send(.alert("Hi"), to: Samples.token) }
         try await eventually { stage.server.connections.allSatisfy(\.isClosed) }
         #expect(stage.server.connections.count == 5)
         clock.advance(.seconds(1))
-        #expect(try await push.value.isAccepted)
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        #expect(stage.server.connections.count == 6)
+        // What finds no connection in its time is told why.
+        let late = Mutex<APNsError?>(nil)
+        let push = Task {
+            do throws(APNsError) {
+                _ = try await stage.client.send(.alert("Hi"), to: Samples.token)
+            } catch {
+                late.withLock { $0 = error }
+            }
+        }
+        try await eventually {
+            clock.advance(.milliseconds(2))
+            return late.withLock { $0 != nil }
+        }
+        await push.value
+        #expect(late.withLock { $0?.message.contains("soon after they are opened") } == true)
+        #expect(late.withLock { $0?.mayHaveBeenProcessed } == false)
         #expect(stage.server.connections.count == 6)
         try await stage.end()
     }

@@ -151,6 +151,7 @@ struct HonestMistakeTests {
         let scene = try await Scene(client: {
             // A clock that leaps would leave pings unanswered.
             $0.pool.pingsAfterIdle = .seconds(86_400)
+            $0.pool.suspectsAfter = .seconds(86_400)
             $0.timeSource = APNsTimeSource(
                 elapsed: { clock.withLock { $0.elapsed } }, secondsSince1970: { clock.withLock { $0.wall } })
         })
