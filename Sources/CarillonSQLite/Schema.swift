@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 2
+    static let version = 3
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -11,6 +11,7 @@ enum Schema {
         let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         if found < 1 { try createInboxes(in: db) }
         if found < 2 { try db.execute(sql: WatchSchema.tables) }
+        if found < 3 { try db.execute(sql: ServerSchema.tables) }
         guard found < version else { return }
         try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version);")
     }

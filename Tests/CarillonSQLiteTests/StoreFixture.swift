@@ -43,7 +43,8 @@ struct StoreFixture {
         _ = try await store.createApp(app, at: Self.start)
         guard
             let device = try await store.insertDevice(
-                DeviceID(Bytes16(high: 1, low: 1)), app: app, credential: SecretHash(of: [1]), at: Self.start)
+                DeviceID(Bytes16(high: 1, low: 1)), app: app, registration: nil, at: Self.start,
+                credential: { _ in SecretHash(of: [1]) })
         else { throw Missing() }
         self.device = device
         first = try await Self.open(1, of: device, in: store)

@@ -1,8 +1,12 @@
 package import CarillonWire
 
 package protocol DeviceStore: Sendable {
+    /// Stores a device under a proposed id; or gives one that the same registration led to before another credential.
     /// Answers nil when the app does not exist.
-    func insertDevice(_ id: DeviceID, app: AppID, credential: SecretHash, at now: Timestamp) async throws -> Device?
+    func insertDevice(
+        _ proposed: DeviceID, app: AppID, registration: SecretHash?, at now: Timestamp,
+        credential: @escaping @Sendable (DeviceID) -> SecretHash
+    ) async throws -> Device?
     func device(_ id: DeviceID) async throws -> Device?
     func device(withCredential hash: SecretHash) async throws -> Device?
     /// A page of an app's devices in the order of their registration.

@@ -59,9 +59,11 @@ package struct SessionMachine: Sendable {
     package struct Settings: Equatable, Sendable {
         package var window: EnvelopeWindow.Limits
         package var keepAliveSeconds: Int
-        package init(window: EnvelopeWindow.Limits, keepAliveSeconds: Int) {
+        package var server: ServerID?
+        package init(window: EnvelopeWindow.Limits, keepAliveSeconds: Int, server: ServerID? = nil) {
             self.window = window
             self.keepAliveSeconds = keepAliveSeconds
+            self.server = server
         }
     }
 
@@ -195,7 +197,10 @@ package struct SessionMachine: Sendable {
         guard case .identifying(let isCarillon, let kept) = state else { return [] }
         var open = Open(
             owner: identity.owner, isCarillon: isCarillon, window: EnvelopeWindow(limits: settings.window))
-        let extensions = isCarillon ? ServerFrame.Hello.Carillon(keepAliveSeconds: settings.keepAliveSeconds) : nil
+        let extensions =
+            isCarillon
+            ? ServerFrame.Hello.Carillon(
+                keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description) : nil
         var actions: [Action] = []
         if case .device(let device) = identity.owner { actions.append(.join(device)) }
         actions.append(.send(.hello(.init(uaid: identity.uaid, carillon: extensions))))
