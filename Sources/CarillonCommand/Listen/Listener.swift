@@ -14,7 +14,6 @@ struct Listener: Service {
         try await cancelWhenGracefulShutdown {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { await reportAvailability() }
-                // The sequence of availability never ends by itself.
                 defer { group.cancelAll() }
                 try await listen()
             }
@@ -41,7 +40,9 @@ struct Listener: Service {
                     "the channel is open \(isEncrypted ? "without" : "with") keys; close it first, with --close")
             }
             reportOpen()
-        case (.open, true): try await channel.disconnect()
+        case (.none, true), (.closed, true), (.error, true):
+            return printer.print(["event": "closed", "token": .text(channel.token ?? "")], otherwise: "closed")
+        case (_, true): try await channel.disconnect()
         default: break
         }
         for try await event in channel.events {
@@ -55,6 +56,9 @@ struct Listener: Service {
                     ["event": "pingFailed", "code": .number(Int64(failure.code))], otherwise: "ping failed  \(failure.code)")
             case .recovered:
                 printer.print(["event": "recovered"], otherwise: "recovered")
+            case .other(.moved): reportOpen()
+            case .other(let other):
+                printer.print(["event": .text(other.description)], otherwise: other.description)
             case .error(let code):
                 printer.print(["event": "error", "code": .number(Int64(code))], otherwise: "error  \(code)")
                 throw client.lastFailure.map(CommandFault.init)
