@@ -138,6 +138,33 @@ struct ClientAndServerTests {
         await client.stop()
     }
 
+    @Test func `listen --close ends in every state of the channel, with the server or without`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let state = server.directory + "/closing"
+        func listen(_ arguments: String...) throws -> Program {
+            let common = ["--app", LiveServer.app, "--channel", "a", "--state", state, "--key", key]
+            return try Program(
+                Program.carillon, ["listen", "--server", server.address] + common + arguments)
+        }
+        // Never connected.
+        #expect(try await listen("--close").exitStatus() == 0)
+        // Open, and the server is away: closed later.
+        let listening = try listen()
+        _ = try await listening.line { $0.hasPrefix("opened") ? true : nil }
+        listening.signal(SIGTERM)
+        #expect(await listening.exitStatus() == 0)
+        try await server.whileStopped { _ in
+            let closing = try listen("--close")
+            #expect(await closing.exitStatus() == 69)
+        }
+        let closing = try listen("--close")
+        #expect(await closing.exitStatus() == 0)
+        #expect(closing.output.contains { $0.hasPrefix("closed") })
+        // Closed.
+        #expect(try await listen("--close").exitStatus() == 0)
+    }
+
     @Test func `an install goes on under another address of its server, needs no key, and signs out`() async throws {
         let server = try await LiveServer.start()
         let (key, admin) = try await server.whileStopped {

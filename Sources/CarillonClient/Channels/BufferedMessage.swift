@@ -22,21 +22,26 @@ struct BufferedMessage: Equatable, Sendable {
     }
 }
 
-/// How full one channel's buffer is, and whether anybody was told that nobody empties it.
+/// How full one channel's buffer is, and when to look whether anybody empties it.
 struct BufferUse: Equatable, Sendable {
     var messages = 0
     var bytes = 0
     /// The newest message that was stored for the channel, whether it is there still or not.
     var lastPosition: Int64 = 0
-    /// When to look whether somebody reads the channel; nil when nothing waits, or it was looked at.
+    /// When to look whether somebody reads the channel; nil when nothing waits.
     var lookAt: ContinuousClock.Instant?
-    var wasLookedAt = false
+    /// How often it was looked at; each time it is waited twice as long for the next.
+    var looks = 0
     var isFull = false
 
     mutating func took(_ message: BufferedMessage) {
         messages += 1
         bytes += message.body.count
         lastPosition = message.position
+    }
+
+    mutating func lookLater(than now: ContinuousClock.Instant, _ delay: Duration) {
+        lookAt = messages > 0 ? now + delay * (1 << min(looks, 16)) : nil
     }
 
     mutating func gaveUp(bytes size: Int) {

@@ -46,7 +46,7 @@ extension ClientSession {
         }
         lastPosition = message.position
         use.took(message)
-        if use.lookAt == nil, !use.wasLookedAt { use.lookAt = now + settings.readerDelay }
+        if use.lookAt == nil { use.lookLater(than: now, settings.readerDelay) }
         let answer = MessageAnswer(id: message.id, code: ResultCode.delivered)
         return [
             .write(.saveMessage(message, of: identifier)), .write(.saveAnswer(answer)), .send(answer.frame),
@@ -81,10 +81,11 @@ extension ClientSession {
 
     /// What has waited long enough for a reader.
     mutating func lookForReaders(at now: ContinuousClock.Instant) -> [SessionAction] {
-        buffers.keys.sorted().compactMap { identifier in
+        let delay = settings.readerDelay
+        return buffers.keys.sorted().compactMap { identifier in
             guard let use = buffers[identifier], let lookAt = use.lookAt, lookAt <= now else { return nil }
-            buffers[identifier]?.lookAt = nil
-            buffers[identifier]?.wasLookedAt = true
+            buffers[identifier]?.looks += 1
+            buffers[identifier]?.lookLater(than: now, delay)
             return .lookForReader(of: identifier, waiting: use.messages)
         }
     }

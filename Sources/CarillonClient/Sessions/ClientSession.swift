@@ -145,12 +145,8 @@ struct ClientSession: Sendable {
 
     mutating func started(at now: ContinuousClock.Instant) -> [SessionAction] {
         guard phase == .stopped else { return [] }
-        let lookAt = now + settings.readerDelay
-        buffers = buffers.mapValues { use in
-            var use = use
-            if use.messages > 0 { use.lookAt = lookAt }
-            return use
-        }
+        let delay = settings.readerDelay
+        for identifier in Array(buffers.keys) { buffers[identifier]?.lookLater(than: now, delay) }
         return goOn() + deliverTokens(at: now)
     }
 

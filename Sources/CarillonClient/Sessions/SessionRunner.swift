@@ -42,6 +42,8 @@ final class SessionRunner: Sendable {
     private let storedBefore: [String: Int64]
     private let liveIdentifiers = Mutex<Set<String>>([])
     private let tokenDeliverers = Mutex<[String: PushChannel.TokenDeliverer]>([:])
+    /// The channels of which it was said that nobody reads them.
+    private let warned = Mutex<Set<String>>([])
     private let alarm = Mutex<(at: ContinuousClock.Instant, task: Scheduled<Void>)?>(nil)
     /// Says that there may be something to do beside the socket. Awaited by one loop at a time.
     let wakes = SignalBox()
@@ -279,7 +281,7 @@ final class SessionRunner: Sendable {
                 "A message could not be decrypted",
                 metadata: ["id": "\(id)", "channel": "\(identifier)", "reason": "\(fault.rawValue)"])
         case .lookForReader(let identifier, let waiting):
-            guard !inbox(of: identifier).isHeld else { break }
+            guard !inbox(of: identifier).isHeld, warned.withLock({ $0.insert(identifier).inserted }) else { break }
             logger.warning(
                 "Nobody reads the events of a channel; iterate them, or disconnect or discard the channel",
                 metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])

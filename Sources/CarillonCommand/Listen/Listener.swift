@@ -12,10 +12,19 @@ struct Listener: Service {
 
     func run() async throws {
         try await cancelWhenGracefulShutdown {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { await reportAvailability() }
-                defer { group.cancelAll() }
-                try await listen()
+            // Each task answers whether the listener is done with it.
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    await reportAvailability()
+                    return false
+                }
+                if closes { group.addTask { try await failWithoutServer() } }
+                group.addTask {
+                    try await listen()
+                    return true
+                }
+                while let isDone = try await group.next(), !isDone {}
+                group.cancelAll()
             }
         }
     }
@@ -27,6 +36,20 @@ struct Listener: Service {
                 [
                     "event": "availability", "network": .flag(availability.network), "service": .flag(availability.service),
                 ], otherwise: "")
+        }
+    }
+
+    /// A channel can be closed while the server is away, and is; but nobody waits for that at a terminal.
+    private func failWithoutServer() async throws -> Bool {
+        while true {
+            if let failure = client.lastFailure, !client.availability.service,
+                failure.code == .serverUnreachable || failure.code == .serverUnavailable
+            {
+                throw CommandFault(
+                    ExitStatus.unreachable,
+                    "\(failure.message) The channel is closed when this state directory is used and the server is there.")
+            }
+            try await Task.sleep(for: .milliseconds(100))
         }
     }
 

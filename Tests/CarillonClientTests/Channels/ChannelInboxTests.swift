@@ -99,6 +99,13 @@ struct ChannelInboxTests {
         #expect(await drain(inbox, []) == ["load"])
     }
 
+    @Test func `a page that was loaded twice is shown once`() async {
+        let inbox = Self.claimed(lastStored: 2)
+        for _ in 0..<2 { inbox.fill([Self.message(1), Self.message(2)], after: 0, upTo: 2) }
+        inbox.append(.tellClosed(token: ""))
+        #expect(await drain(inbox) == ["1", "2"])
+    }
+
     @Test func `a reader that waits is given what comes, and is ended with its run and not before`() async {
         let inbox = Self.claimed()
         let run = inbox.run

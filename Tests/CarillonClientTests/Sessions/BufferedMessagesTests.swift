@@ -180,7 +180,7 @@ struct BufferedMessagesTests {
 
     // MARK: Readers
 
-    @Test func `messages that wait for long are looked at, once`() {
+    @Test func `messages that wait for long are looked at, less and less often`() {
         var session = Self.session()
         _ = Base.receive(Self.message("a"), &session)
         _ = Base.receive(.pong, &session)
@@ -189,7 +189,9 @@ struct BufferedMessagesTests {
         #expect(!session.timerFired(at: due - .milliseconds(1)).contains { $0.kind == "lookForReader" })
         #expect(session.timerFired(at: due).contains(.lookForReader(of: Self.name, waiting: 1)))
         _ = Base.receive(Self.message("b"), &session)
-        #expect(!session.timerFired(at: due + .seconds(60)).contains { $0.kind == "lookForReader" })
+        #expect(!session.timerFired(at: due + .seconds(59)).contains { $0.kind == "lookForReader" })
+        #expect(session.timerFired(at: due + .seconds(60)).contains(.lookForReader(of: Self.name, waiting: 2)))
+        #expect(!session.timerFired(at: due + .seconds(179)).contains { $0.kind == "lookForReader" })
     }
 
     @Test func `a channel whose messages were read is not looked at`() {

@@ -227,6 +227,19 @@ struct ClientSessionTests {
                 == [.write(.removeWithdrawal(Self.id))])
     }
 
+    @Test func `wanting a channel open that is connecting shortens its time, and never lengthens it`() throws {
+        var session = Self.live()
+        func want(_ seconds: Int?) throws -> [SessionAction] {
+            try session.openingWanted(
+                Self.name, as: Self.id, keys: nil, deadline: seconds.map { Self.start + .seconds($0) })
+        }
+        #expect(try want(nil).contains(.send(.register(.init(channelID: Self.id.description, name: Self.name)))))
+        for (seconds, deadline) in [(20, 20), (5, 5), (9, 5), (nil, 5)] {
+            #expect(try want(seconds).isEmpty)
+            #expect(session.connectDeadlines[Self.name] == Self.start + .seconds(deadline))
+        }
+    }
+
     @Test func `a disconnect that the server cannot do now is asked again`() {
         var session = Self.live(Self.stored(.open))
         let unregister = SessionAction.send(.unregister(channelID: Self.id.description, code: 200))
