@@ -101,9 +101,12 @@ struct ChannelInboxTests {
 
     @Test func `a page that was loaded twice is shown once`() async {
         let inbox = Self.claimed(lastStored: 2)
-        for _ in 0..<2 { inbox.fill([Self.message(1), Self.message(2)], after: 0, upTo: 2) }
+        let page = [Self.message(1), Self.message(2)]
+        inbox.fill(page, after: 0, upTo: 2)
+        inbox.remove(.message(page[0]))
+        inbox.fill(page, after: 0, upTo: 2)
         inbox.append(.tellClosed(token: ""))
-        #expect(await drain(inbox) == ["1", "2"])
+        #expect(await drain(inbox) == ["2"])
     }
 
     @Test func `a reader that waits is given what comes, and is ended with its run and not before`() async {

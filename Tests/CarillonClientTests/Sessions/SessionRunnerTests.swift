@@ -166,8 +166,16 @@ struct SessionRunnerTests {
         #expect(!entered.withLock { $0 })
         intake.leave()
         await reader.value
-        let end = Task { await intake.drained() }
-        for _ in 0..<FrameIntake.limit { intake.leave() }
+        let ended = Mutex(false)
+        let end = Task {
+            await intake.drained()
+            ended.withLock { $0 = true }
+        }
+        for _ in 0..<100 { await Task.yield() }
+        for _ in 1..<FrameIntake.limit { intake.leave() }
+        for _ in 0..<100 { await Task.yield() }
+        #expect(!ended.withLock { $0 })
+        intake.leave()
         await end.value
         await intake.drained()
     }
