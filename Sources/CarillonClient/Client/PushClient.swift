@@ -21,6 +21,10 @@ public final class PushClient: Sendable, Service {
 
     let runner: SessionRunner
     let registrar: DeviceRegistrar
+    /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
+    /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
+    /// cannot be told apart.
+    private let graceOfOutsiders: Duration
     private let loop: ConnectionLoop
     private let running = Mutex(Running.no)
 
@@ -31,7 +35,12 @@ public final class PushClient: Sendable, Service {
     /// ``lastFailure`` the code ``PushError/Code/storageMismatch``, and tries again, as long as it does not.
     /// - Throws: ``PushError`` with ``PushError/Code/configurationInvalid``, or with one of the storage's codes. A
     ///   storage that cannot be used is left as it is.
-    public init(configuration: Configuration) throws(PushError) {
+    public convenience init(configuration: Configuration) throws(PushError) {
+        try self.init(configuration: configuration, graceOfOutsiders: .seconds(5))
+    }
+
+    init(configuration: Configuration, graceOfOutsiders: Duration) throws(PushError) {
+        self.graceOfOutsiders = graceOfOutsiders
         let server = try configuration.checkedServer()
         let tls = try TrustRoots.configuration(path: configuration.trustRootsPath)
         let context: NIOSSLContext
@@ -61,16 +70,15 @@ public final class PushClient: Sendable, Service {
 
     // MARK: Running
 
-    /// How long after a graceful shutdown iterations end that do not belong to the service group. Those that do end when
-    /// their own service is told to, which must not be before: a service that ends earlier is a fault to its group.
-    static let graceOfOutsiders = Duration.seconds(1)
-
     /// Keeps the connection until the task is cancelled or its service group shuts down gracefully.
     ///
     /// It does not end because the server is away, or refuses this device: see ``lastFailure``. When it ends, what was
     /// sent is flushed, the socket is closed, and iterations over ``PushChannel/events`` end; after a graceful shutdown
     /// each when its own service of the group is shut down, wherever that stands in the group, and those of no service
-    /// within a second, with iterations over ``availabilityUpdates``. It can be run again.
+    /// after five seconds, with iterations over ``availabilityUpdates``. It can be run again.
+    ///
+    /// A group shuts down its last service first. When services that stand between one that iterates and the client behind
+    /// it take longer than those five seconds to end, put the client first.
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyRunning``; `CancellationError` when the task was cancelled.
     public func run() async throws {
         try running.withLock { running throws(PushError) in
@@ -86,7 +94,7 @@ public final class PushClient: Sendable, Service {
             throw CancellationError()
         }
         let youngest = runner.availability.youngest
-        MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: TimeAmount(Self.graceOfOutsiders)) { [runner] in
+        MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: TimeAmount(graceOfOutsiders)) { [runner] in
             runner.endIterations(runs)
             runner.availability.endIterations(upTo: youngest)
         }

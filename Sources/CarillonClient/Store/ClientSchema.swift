@@ -11,13 +11,9 @@ enum ClientSchema {
     static func prepare(_ database: Database) throws {
         let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
-        let tables = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") ?? 0
-        guard found != 0 || application != 0 || tables != 0 else {
-            throw PushError(
-                .storageDamaged, "The storage is empty, and was not made so by this library; it was left as it is.")
-        }
         guard application == applicationID else {
-            throw PushError(.storageDamaged, "The storage is an SQLite file of another program; it was left as it is.")
+            throw PushError(
+                .storageDamaged, "The storage is empty, or an SQLite file of another program; it was left as it is.")
         }
         guard found <= version else {
             throw PushError(

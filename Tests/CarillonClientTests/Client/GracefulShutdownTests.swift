@@ -29,10 +29,12 @@ struct GracefulShutdownTests {
 
     /// A service that takes its time to end.
     private struct Slow: Service {
+        let wasTold: AsyncStream<Void>.Continuation
         let goOn: AsyncStream<Void>
 
         func run() async throws {
             try? await gracefulShutdown()
+            wasTold.finish()
             for await _ in goOn {}
         }
     }
@@ -68,9 +70,36 @@ struct GracefulShutdownTests {
         #expect(client.channels.first?.waitingMessages == 0)
     }
 
-    @Test func `iterations outside of the group end with the client`() async throws {
+    @Test func `a service goes on to iterate while one before it takes its time to end`() async throws {
         let server = try await ScriptedServer.start()
         let client = try base.makeClient(server)
+        let channel = try client.channel("presence")
+        let (seen, see) = AsyncStream.makeStream(of: String.self)
+        let (told, wasTold) = AsyncStream.makeStream(of: Void.self)
+        let (goOn, mayGoOn) = AsyncStream.makeStream(of: Void.self)
+        let group = group([Reader(channel: channel, seen: see), Slow(wasTold: wasTold, goOn: goOn), client])
+        try await withThrowingTaskGroup { tasks in
+            tasks.addTask { try await group.run() }
+            _ = try await server.welcome()
+            await group.triggerGracefulShutdown()
+            // The client has ended, and the reader was told nothing.
+            for await _ in told {}
+            for _ in 0..<1000 { await Task.yield() }
+            mayGoOn.finish()
+            try await tasks.waitForAll()
+        }
+        for await line in seen {
+            #expect(line == "ended")
+            break
+        }
+    }
+
+    @Test func `iterations outside of the group end with the client`() async throws {
+        let server = try await ScriptedServer.start()
+        let client = try PushClient(
+            configuration: .init(
+                server: server.address, app: "com.example.app", clientKey: "k",
+                storageDirectory: base.directory.path), graceOfOutsiders: .milliseconds(1))
         let channel = try client.channel("presence")
         let group = group([client])
         try await withThrowingTaskGroup { tasks in

@@ -102,6 +102,21 @@ struct ServerIdentityTests {
         #expect(session.move == .openSocket(Self.refreshed))
     }
 
+    @Test func `another server at the same address is asked whether it knows the device, and nothing is taken from it`() {
+        var stored = Base.stored(.open)
+        stored.serverID = "s1"
+        var session = ClientSession(Self.settings, restoring: stored)
+        _ = session.started(at: Self.start)
+        _ = session.socketFailed(reachedServer: false, at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        var other = Self.there
+        other.server = "s2"
+        let actions = session.serverLocated(other, at: Self.start, random: 0)
+        #expect(actions == [.tellAvailability(Base.reachable)])
+        #expect(session.move == .openSocket(Base.identity))
+        #expect(session.serverID == "s1")
+    }
+
     @Test func `at the address that it was given, a client goes on with a server that does not say who it is`() {
         var session = ClientSession(Self.settings, restoring: Base.stored())
         _ = session.started(at: Self.start)
