@@ -149,6 +149,15 @@ let package = Package(
         .executableTarget(
             name: "ClientQuickStart", dependencies: ["CarillonClient"], path: "Examples/ClientQuickStart",
             swiftSettings: settings),
+        .executableTarget(
+            name: "ClientService",
+            dependencies: [
+                "CarillonClient",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+            ],
+            path: "Examples/ClientService", swiftSettings: settings),
         .testTarget(
             name: "CarillonWireTests", dependencies: ["CarillonWire"], swiftSettings: settings),
         .testTarget(

@@ -13,15 +13,15 @@ let client = try PushClient(
 try client.start()
 
 let presence = try client.channel("com.example.app.presence")
-if presence.state == .none || presence.state == .closed || presence.state == .error {
-    try await presence.connect()
-}
+let address = try await presence.ensureOpen()
+// Tell your backend where to send: this, or address.endpoint.
+print("open at \(address.host), token \(address.token)")
 
 events: for try await event in presence.events {
     switch event {
-    case .opened(let token, let host):
-        // Tell your backend where to send: this, or presence.endpoint.
-        print("open at \(host), token \(token)")
+    case .opened, .pingFailed, .recovered, .other:
+        // The last three are told only when your backend asked the server to look after it, or the server moves.
+        break
     case .message(let message):
         // Asking for the next event says that this message was handled.
         print(message.text ?? "\(message.body.count) bytes")
@@ -30,9 +30,6 @@ events: for try await event in presence.events {
     case .error(let code):
         print("failed with code \(code): \(client.lastFailure?.message ?? "the server gave no reason")")
         break events
-    case .pingFailed, .recovered:
-        // Told only when your backend asked the server to look after it.
-        break
     }
 }
 

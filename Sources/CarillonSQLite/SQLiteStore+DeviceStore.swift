@@ -10,23 +10,49 @@ import GRDB
 
 extension SQLiteStore: DeviceStore {
     package func insertDevice(
-        _ id: DeviceID, app: AppID, credential: SecretHash, isAnonymous: Bool, at now: Timestamp
+        _ proposed: DeviceID, app: AppID, registration: SecretHash?, isAnonymous: Bool, at now: Timestamp,
+        credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> Device? {
         try await group.run { db in
             guard let serial = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [app.text])
             else { return nil }
+            if let registration, var device = try Self.device(registeredAs: registration, app: serial, in: db) {
+                device.credentialHash = credential(device.id)
+                try db.execute(
+                    sql: "UPDATE device SET credential_hash = ? WHERE serial = ?",
+                    arguments: [Data(device.credentialHash.bytes), device.serial.rawValue])
+                return device
+            }
+            let hash = credential(proposed)
             try db.execute(
                 sql: """
                     INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at)
                     VALUES (?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
-                    id.value.data, serial, Data(credential.bytes), now.milliseconds, isAnonymous, now.milliseconds,
+                    proposed.value.data, serial, Data(hash.bytes), now.milliseconds, isAnonymous, now.milliseconds,
                 ])
-            return Device(
-                serial: DeviceSerial(db.lastInsertedRowID), id: id, app: AppSerial(serial), appID: app,
-                credentialHash: credential, createdAt: now, isAnonymous: isAnonymous, seenAt: now)
+            let device = Device(
+                serial: DeviceSerial(db.lastInsertedRowID), id: proposed, app: AppSerial(serial), appID: app,
+                credentialHash: hash, createdAt: now, isAnonymous: isAnonymous, seenAt: now)
+            if let registration {
+                try db.execute(
+                    sql: "INSERT INTO registration (device, app, secret_hash) VALUES (?, ?, ?)",
+                    arguments: [device.serial.rawValue, serial, Data(registration.bytes)])
+            }
+            return device
         }
+    }
+
+    private static func device(
+        registeredAs registration: SecretHash, app: Int64, in db: Database
+    ) throws -> Device? {
+        let select =
+            selectDevices + """
+                 JOIN registration ON registration.device = device.serial
+                WHERE registration.app = ? AND registration.secret_hash = ?
+                """
+        return try Row.fetchOne(db, sql: select, arguments: [app, Data(registration.bytes)]).map(Device.init)
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {

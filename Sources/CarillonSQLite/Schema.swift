@@ -23,6 +23,7 @@ enum Schema {
         {
             try $0.execute(sql: AllowanceSchema.changes)
             try CallSchema.bringUpToDate($0)
+            try $0.execute(sql: ServerSchema.tables)
         },
     ]
 

@@ -51,8 +51,9 @@ struct RowAllowanceTests {
         let fixture = try await StoreFixture(.memory, .init(outcomesPerDevice: 4))
         let other = try #require(
             try await fixture.store.insertDevice(
-                DeviceID(Bytes16(high: 2, low: 2)), app: try StoreFixture.appID, credential: SecretHash(of: [2]),
-                isAnonymous: false, at: start))
+                DeviceID(Bytes16(high: 2, low: 2)), app: try StoreFixture.appID, registration: nil,
+                isAnonymous: false, at: start
+            ) { _ in SecretHash(of: [2]) })
         let channel = try await StoreFixture.open(9, of: other, in: fixture.store)
         let theirs = fixture.envelope(1, on: channel)
         _ = try await fixture.append(theirs)
@@ -189,8 +190,9 @@ struct RowAllowanceTests {
         func device(_ number: UInt64, seenAt: Int64) async throws -> Device {
             try #require(
                 try await store.insertDevice(
-                    DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
-                    credential: SecretHash(of: [9, UInt8(number)]), isAnonymous: true, at: start.adding(seconds: seenAt)))
+                    DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, registration: nil,
+                    isAnonymous: true, at: start.adding(seconds: seenAt)
+                ) { _ in SecretHash(of: [9, UInt8(number)]) })
         }
         let old = try await device(1, seenAt: 0)
         let bare = try await device(2, seenAt: 50)

@@ -43,8 +43,9 @@ struct StoreFixture {
         _ = try await store.createApp(app, at: Self.start)
         guard
             let device = try await store.insertDevice(
-                DeviceID(Bytes16(high: 1, low: 1)), app: app, credential: SecretHash(of: [1]), isAnonymous: false,
-                at: Self.start)
+                DeviceID(Bytes16(high: 1, low: 1)), app: app, registration: nil, isAnonymous: false,
+                at: Self.start,
+                credential: { _ in SecretHash(of: [1]) })
         else { throw Missing() }
         self.device = device
         first = try await Self.open(1, of: device, in: store)

@@ -22,9 +22,8 @@ struct WatchFixture {
         _ = try await store.createApp(app, at: Self.start)
         guard
             let device = try await store.insertDevice(
-                DeviceID(Bytes16(high: 2, low: number)), app: app,
-                credential: SecretHash(of: [2, UInt8(number >> 8), UInt8(number % 256)]),
-                isAnonymous: false, at: Self.start)
+                DeviceID(Bytes16(high: 2, low: number)), app: app, registration: nil, isAnonymous: false, at: Self.start,
+                credential: { _ in SecretHash(of: [2, UInt8(number >> 8), UInt8(number % 256)]) })
         else { throw StoreFixture.Missing() }
         return (device, try await StoreFixture.open(1, of: device, in: store))
     }

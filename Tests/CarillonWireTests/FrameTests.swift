@@ -68,6 +68,7 @@ struct FrameTests {
     @Test(arguments: [
         ServerFrame.hello(.init(uaid: "u")),
         .hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60))),
+        .hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60, server: "0123"))),
         .register(.init(channelID: "c", status: 200, pushEndpoint: "http://x/push/t")),
         .register(.init(channelID: "c", status: 400)),
         .unregister(channelID: "c", status: 200),

@@ -61,6 +61,138 @@ struct ClientAndServerTests {
         await client.stop()
     }
 
+    @Test func `a channel that nobody reads holds up no other, and what waits in it is there at the next start`()
+        async throws
+    {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let unread = 150
+        do {
+            let client = try client(server, key: key)
+            try client.start()
+            let silent = try client.channel("silent")
+            let address = try await silent.ensureOpen()
+            let spoken = try client.channel("spoken")
+            let other = try await spoken.ensureOpen()
+            // More than twice the server's window.
+            for number in 0..<unread { #expect(try await server.send("\(number)", to: address.endpoint).status == 201) }
+            let sent = try await server.send("through", to: other.endpoint)
+            #expect(try await next(spoken, text) == "through")
+            #expect(try await server.outcome(of: sent.location) == "acknowledged")
+            await client.stop()
+        }
+        let client = try client(server, key: key)
+        #expect(client.channels.first { $0.identifier == "silent" }?.waitingMessages == unread)
+        let silent = try client.channel("silent")
+        try client.start()
+        var texts: [String] = []
+        for try await event in silent.events {
+            if let text = text(event) { texts.append(text) }
+            if texts.count == unread { break }
+        }
+        #expect(texts == (0..<unread).map(String.init))
+        await client.stop()
+    }
+
+    @Test func `the example that runs in a service group reads, and ends at SIGTERM`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let path = URL(fileURLWithPath: Program.carillon).deletingLastPathComponent().appendingPathComponent("ClientService")
+        let example = try Program(
+            path.path, [],
+            environment: [
+                "CARILLON_SERVER": server.address, "CARILLON_KEY": key, "CARILLON_STATE": server.directory + "/app",
+            ])
+        let endpoint = try await example.line { line in
+            line.hasPrefix("open at ") ? String(line.dropFirst("open at ".count)) : nil
+        }
+        #expect(try await server.send("hello", to: endpoint).status == 201)
+        #expect(try await example.line { $0 == "hello" ? true : nil })
+        example.signal(SIGTERM)
+        #expect(await example.exitStatus() == 0)
+        #expect(example.output.last == "the reader is done")
+    }
+
+    @Test func `a failure of the handler stands beside the outcome`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let client = try client(server, key: key)
+        try client.start()
+        let channel = try client.channel("a")
+        let address = try await channel.ensureOpen()
+        let sent = try await server.send("x", to: address.endpoint)
+        for try await event in channel.events {
+            guard case .message(let message) = event else { continue }
+            try await message.fail()
+            break
+        }
+        // What the device says travels for a moment.
+        while true {
+            let answer = try await server.request(.GET, sent.location)
+            let message = try JSONDecoder().decode(MessageBody.self, from: Data(answer.text.utf8))
+            guard let code = message.code else { continue }
+            #expect(code == 301)
+            #expect(message.outcome == "acknowledged")
+            break
+        }
+        await client.stop()
+    }
+
+    @Test func `listen --close ends in every state of the channel, with the server or without`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let state = server.directory + "/closing"
+        func listen(_ arguments: String...) throws -> Program {
+            let common = ["--app", LiveServer.app, "--channel", "a", "--state", state, "--key", key]
+            return try Program(
+                Program.carillon, ["listen", "--server", server.address] + common + arguments)
+        }
+        // Never connected.
+        #expect(try await listen("--close").exitStatus() == 0)
+        // Open, and the server is away: closed later.
+        let listening = try listen()
+        _ = try await listening.line { $0.hasPrefix("opened") ? true : nil }
+        listening.signal(SIGTERM)
+        #expect(await listening.exitStatus() == 0)
+        try await server.whileStopped { _ in
+            let closing = try listen("--close")
+            #expect(await closing.exitStatus() == 69)
+        }
+        let closing = try listen("--close")
+        #expect(await closing.exitStatus() == 0)
+        #expect(closing.output.contains { $0.hasPrefix("closed") })
+        // Closed.
+        #expect(try await listen("--close").exitStatus() == 0)
+    }
+
+    @Test func `an install goes on under another address of its server, needs no key, and signs out`() async throws {
+        let server = try await LiveServer.start()
+        let (key, admin) = try await server.whileStopped {
+            (try await LiveServer.key(.client, in: $0), try await LiveServer.key(.admin, in: $0))
+        }
+        var device: String?
+        do {
+            let client = try client(server, key: key)
+            try client.start()
+            try await client.channel("a").ensureOpen()
+            device = client.deviceID
+            await client.stop()
+        }
+        let moved = try PushClient(
+            configuration: .init(
+                server: server.address.replacing("127.0.0.1", with: "localhost"), app: LiveServer.app,
+                storageDirectory: server.directory + "/app"))
+        try moved.start()
+        await awaitService(true, moved)
+        #expect(moved.deviceID == device)
+        let address = "/v1/devices/\(try #require(device))"
+        #expect(try await server.request(.GET, address, key: admin).status == 200)
+        try await moved.signOut()
+        #expect(try await server.request(.GET, address, key: admin).status == 404)
+        #expect(moved.channels.isEmpty)
+        await moved.stop()
+    }
+
     @Test func `a message that was not handled comes again, and what waits comes in order`() async throws {
         let server = try await LiveServer.start()
         let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }

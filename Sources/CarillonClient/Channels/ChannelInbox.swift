@@ -3,64 +3,129 @@ import Synchronization
 
 /// What happened on one channel and was not yet taken by the app, in order; and who is taking it.
 ///
-/// An entry stays until the app is done with it, so that an iteration that breaks off loses nothing. Messages are
-/// bounded by the server's window; of changes, only the newest are kept, because the channel's state tells the rest.
+/// Messages are in the store, and a page of them is here, ahead of the reader; the next page is asked for when the reader
+/// has come to its end. An entry stays until the app is done with it, so that an iteration that breaks off loses nothing.
+/// Changes are here only, and of them the newest, because the channel's state tells the rest; each knows behind which
+/// message it came.
 final class ChannelInbox: Sendable {
     enum Entry: Equatable, Sendable {
-        case change(ChannelMachine.Action)
-        case message(NotificationFrame)
-
-        var isChange: Bool { if case .change = self { true } else { false } }
+        case change(ChannelMachine.Action, number: UInt64)
+        case message(BufferedMessage)
     }
 
-    struct Numbered: Sendable {
-        let number: UInt64
-        let entry: Entry
+    /// What a reader finds.
+    enum Finding: Equatable, Sendable {
+        case entry(Entry)
+        /// The messages behind this position are in the store, and not here; to be loaded and given to `fill`.
+        case notLoaded(after: Int64, upTo: Int64)
+        case ended
     }
 
     /// How many changes wait at most; the oldest gives way.
     static let changesLimit = 64
+    /// How many messages are held in memory.
+    static let pageLimit = 64
+
+    private struct Change {
+        var number: UInt64
+        var action: ChannelMachine.Action
+        /// The newest message when it happened.
+        var after: Int64
+    }
 
     private struct State {
-        var entries: [Numbered] = []
+        var page: [BufferedMessage] = []
+        /// The newest message in the store, and the newest that is, or was, in the page.
+        var lastStored: Int64
+        var lastLoaded: Int64 = 0
+        var changes: [Change] = []
         var lastNumber: UInt64 = 0
         /// The iteration that holds the inbox.
         var holder: UInt64?
         var lastHolder: UInt64 = 0
-        var waiter: CheckedContinuation<Numbered?, Never>?
-        /// Counts the ends of the client's runs; an iteration ends with the run that it began in, or before.
-        var run: UInt64 = 0
-    }
+        var waiter: (run: UInt64, continuation: CheckedContinuation<Finding, Never>)?
+        /// Counts the runs of the client that ended; an iteration belongs to the run in which it was made.
+        var run: UInt64 = 1
+        /// Iterations of this run and of earlier ones end.
+        var endedRun: UInt64 = 0
 
-    private let state = Mutex(State())
-
-    func append(_ entry: Entry) {
-        let (waiter, first) = state.withLock { state -> (CheckedContinuation<Numbered?, Never>?, Numbered?) in
-            state.lastNumber += 1
-            state.entries.append(Numbered(number: state.lastNumber, entry: entry))
-            if entry.isChange, state.entries.count(where: \.entry.isChange) > Self.changesLimit,
-                let oldest = state.entries.firstIndex(where: \.entry.isChange)
+        /// What is to be shown next; nil when there is nothing.
+        var next: Finding? {
+            if let change = changes.first, change.after < (page.first?.position ?? .max),
+                !page.isEmpty || change.after <= lastLoaded || lastLoaded >= lastStored
             {
-                state.entries.remove(at: oldest)
+                return .entry(.change(change.action, number: change.number))
             }
-            return (state.waiter.take(), state.entries.first)
+            if let message = page.first { return .entry(.message(message)) }
+            return lastLoaded < lastStored ? .notLoaded(after: lastLoaded, upTo: lastStored) : nil
         }
-        waiter?.resume(returning: first)
+
+        mutating func takeWaiter() -> CheckedContinuation<Finding, Never>? { waiter.take()?.continuation }
     }
 
-    /// The app is done with an entry.
-    func remove(_ number: UInt64) {
-        state.withLock { $0.entries.removeAll { $0.number == number } }
+    private let state: Mutex<State>
+
+    /// - Parameter lastStored: the newest message that an earlier run stored, or 0.
+    init(lastStored: Int64 = 0) { state = Mutex(State(lastStored: lastStored)) }
+
+    // MARK: Filling
+
+    func append(_ action: ChannelMachine.Action) {
+        change { state in
+            state.lastNumber += 1
+            state.changes.append(Change(number: state.lastNumber, action: action, after: state.lastStored))
+            if state.changes.count > Self.changesLimit { state.changes.removeFirst() }
+        }
     }
 
-    /// The app answered a message, maybe before its turn.
-    func remove(messageID: String) {
+    /// A message was stored.
+    func append(_ message: BufferedMessage) {
+        change { state in
+            let isNext = state.lastLoaded == state.lastStored
+            state.lastStored = message.position
+            // What nobody reads needs no memory.
+            guard state.holder != nil, isNext, state.page.count < Self.pageLimit else { return }
+            state.page.append(message)
+            state.lastLoaded = message.position
+        }
+    }
+
+    /// Takes in what was loaded from the store: all that it held behind `after`, up to `upTo` or to the page's limit.
+    func fill(_ messages: [BufferedMessage], after: Int64, upTo: Int64) {
+        change { state in
+            guard state.lastLoaded == after else { return }
+            state.page += messages
+            state.lastLoaded =
+                messages.count < Self.pageLimit
+                ? max(upTo, messages.last?.position ?? 0) : messages[messages.count - 1].position
+            state.lastStored = max(state.lastStored, state.lastLoaded)
+        }
+    }
+
+    // MARK: Emptying
+
+    /// The app is done with an entry, maybe before its turn.
+    func remove(_ entry: Entry) {
         state.withLock { state in
-            state.entries.removeAll { numbered in
-                if case .message(let message) = numbered.entry { message.version == messageID } else { false }
+            switch entry {
+            case .change(_, let number): state.changes.removeAll { $0.number == number }
+            case .message(let message): state.page.removeAll { $0.position == message.position }
             }
         }
     }
+
+    /// All messages were taken out of the store.
+    func removeMessages() {
+        state.withLock { state in
+            state.page = []
+            state.lastLoaded = state.lastStored
+        }
+    }
+
+    // MARK: Readers
+
+    /// Whether somebody iterates.
+    var isHeld: Bool { state.withLock { $0.holder != nil } }
 
     /// The number of the present run, for an iteration that begins.
     var run: UInt64 { state.withLock { $0.run } }
@@ -81,34 +146,53 @@ final class ChannelInbox: Sendable {
         }
     }
 
-    /// The client stopped: iterations that began before end.
-    func endRun() {
-        let waiter = state.withLock { state in
+    /// The client stopped: iterations that are made from now on belong to its next run. Answers the run that is over,
+    /// whose iterations end with `endIterations`.
+    func endRun() -> UInt64 {
+        state.withLock { state in
             state.run += 1
-            return state.waiter.take()
+            return state.run - 1
         }
-        waiter?.resume(returning: nil)
     }
 
-    /// Waits for the first entry; nil when the run ended or the task was cancelled. Only the holder may ask.
-    func first(inRun run: UInt64) async -> Numbered? {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                enum Answer {
-                    case now(Numbered?)
-                    case later
-                }
-                let answer = state.withLock { state -> Answer in
-                    // A second waiter can only come from a copy of the iterator.
-                    if state.run != run || state.waiter != nil || Task.isCancelled { return .now(nil) }
-                    if let first = state.entries.first { return .now(first) }
-                    state.waiter = continuation
-                    return .later
-                }
-                if case .now(let first) = answer { continuation.resume(returning: first) }
-            }
-        } onCancel: {
-            state.withLock { $0.waiter.take() }?.resume(returning: nil)
+    /// Iterations of a run and of earlier ones end.
+    func endIterations(of run: UInt64) {
+        let waiter = state.withLock { state in
+            state.endedRun = max(state.endedRun, run)
+            return state.waiter.map { $0.run <= run } == true ? state.takeWaiter() : nil
         }
+        waiter?.resume(returning: .ended)
+    }
+
+    /// Waits until there is something for an iteration of a run. Only the holder may ask.
+    ///
+    /// It ends with the run, and when the task is cancelled or its service group shuts down gracefully.
+    func next(inRun run: UInt64, isolation: isolated (any Actor)? = #isolation) async -> Finding {
+        let end = WaitEnd()
+        return await withTaskCancellationOrGracefulShutdown(isolation: isolation) {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Finding, Never>) in
+                let finding = state.withLock { state -> Finding? in
+                    // A second waiter can only come from a copy of the iterator.
+                    if run <= state.endedRun || state.waiter != nil || end.hasCome { return .ended }
+                    if let next = state.next { return next }
+                    state.waiter = (run, continuation)
+                    return nil
+                }
+                if let finding { continuation.resume(returning: finding) }
+            }
+        } onEnd: {
+            end.come()
+            self.state.withLock { $0.takeWaiter() }?.resume(returning: .ended)
+        }
+    }
+
+    /// Changes what is here, and wakes the reader when there is something for it.
+    private func change(_ body: (inout State) -> Void) {
+        let (waiter, next) = state.withLock { state -> (CheckedContinuation<Finding, Never>?, Finding?) in
+            body(&state)
+            guard let next = state.next else { return (nil, nil) }
+            return (state.takeWaiter(), next)
+        }
+        if let waiter, let next { waiter.resume(returning: next) }
     }
 }

@@ -5,13 +5,13 @@ import CarillonWire
 /// | State | Left by |
 /// |---|---|
 /// | none | `connectRequested` → connecting |
-/// | connecting | `registered` → open; `registrationFailed`, `connectTimedOut`, `deviceLost` → error |
+/// | connecting | `registered` → open; `registrationFailed`, `connectTimedOut`, `deviceLost` → error; `disconnectRequested` → closed |
 /// | open | `disconnectRequested` → disconnecting; `closedByServer` → closed; `failedByServer`, `deviceLost` → error |
 /// | disconnecting | `unregistered`, or any word of the server that the channel is dead → closed |
 /// | closed, error | `connectRequested` → connecting |
 ///
-/// Any other fact changes nothing: it is refused when it came from the app, and ignored when it came from the server,
-/// which may repeat itself. The loss of a connection is not a fact here. `pingFailed` and `recovered` are told while the
+/// Any other fact changes nothing: the server may repeat itself, and an app may disconnect what is not connected. Only a
+/// `connect` that cannot be is refused. The loss of a connection is not a fact here. `pingFailed` and `recovered` are told while the
 /// channel is open or disconnecting, and never change its state.
 struct ChannelMachine: Hashable, Sendable {
     /// What the app is told.
@@ -22,9 +22,10 @@ struct ChannelMachine: Hashable, Sendable {
         case tellError(code: Int)
         case tellPingFailed(code: Int)
         case tellRecovered
+        case tellMoved
     }
 
-    private(set) var state = PushChannelState.none
+    private(set) var state = ChannelState.none
     /// The name that the server knows the channel by; a new one for each `connect`, so that tokens differ.
     private(set) var channelID: ChannelID?
     /// Kept after the end of the channel, so that the app can tell its backend which token died.
@@ -40,7 +41,7 @@ struct ChannelMachine: Hashable, Sendable {
 
     /// Restores a channel from the store.
     init(
-        state: PushChannelState, channelID: ChannelID?, endpoint: ChannelEndpoint?, lastErrorCode: Int?,
+        state: ChannelState, channelID: ChannelID?, endpoint: ChannelEndpoint?, lastErrorCode: Int?,
         keys: SubscriptionKeys? = nil, isTokenDue: Bool = false
     ) {
         self.state = state
@@ -71,13 +72,15 @@ struct ChannelMachine: Hashable, Sendable {
         }
     }
 
-    mutating func disconnectRequested() throws(PushError) {
-        guard state == .open else {
-            throw PushError(
-                .notOpen,
-                "disconnect() was called on a channel in the state \"\(state)\"; only an open one can be disconnected.")
+    /// A channel that is connecting is given up at once; only an open one must be closed by the server.
+    mutating func disconnectRequested() -> Action {
+        switch state {
+        case .open:
+            state = .disconnecting
+            return .none
+        case .connecting: return close()
+        case .none, .disconnecting, .closed, .error: return .none
         }
-        state = .disconnecting
     }
 
     mutating func connectTimedOut() -> Action {
@@ -130,6 +133,16 @@ struct ChannelMachine: Hashable, Sendable {
         guard receivesMessages else { return .none }
         if code == PushChannelEvent.PingFailure.tokenLost.code { isTokenDue = true }
         return .tellPingFailed(code: code)
+    }
+
+    /// The server has another address: the token is as good as before, and stands in another endpoint.
+    mutating func moved(to endpoint: ChannelEndpoint) -> Action {
+        guard state == .open, let present = self.endpoint, endpoint.token == present.token, endpoint != present else {
+            return .none
+        }
+        self.endpoint = endpoint
+        isTokenDue = true
+        return .tellMoved
     }
 
     mutating func recovered() -> Action { receivesMessages ? .tellRecovered : .none }

@@ -9,10 +9,12 @@ extension PushChannel {
     /// - Throws: ``PushError`` as the iteration does.
     public func postEvents(to center: NotificationCenter = .default) async throws(PushError) {
         var events = events.makeAsyncIterator()
-        while let event = try await events.next() { center.post(notification(of: event)) }
+        while let event = try await events.next() {
+            if let notification = notification(of: event) { center.post(notification) }
+        }
     }
 
-    private func notification(of event: PushChannelEvent) -> Notification {
+    private func notification(of event: PushChannelEvent) -> Notification? {
         switch event {
         case .opened(let token, let host):
             note(.pushChannelOpened, [.pushChannelTokenKey: token, .pushChannelHostKey: host])
@@ -31,6 +33,10 @@ extension PushChannel {
             note(.pushChannelPingFailed, [.pushChannelErrorKey: failure.code])
         case .recovered:
             note(.pushChannelRecovered, [:])
+        case .other(.moved):
+            note(.pushChannelMoved, [.pushChannelTokenKey: token ?? "", .pushChannelHostKey: host ?? ""])
+        case .other:
+            nil
         }
     }
 
@@ -54,6 +60,9 @@ extension Notification.Name {
     public static let pushChannelPingFailed = Notification.Name("CarillonPushChannelPingFailed")
     /// The backend answers again. BlackBerry's runtime had no such notification.
     public static let pushChannelRecovered = Notification.Name("CarillonPushChannelRecovered")
+    /// The server has another address; the keys are ``Swift/String/pushChannelTokenKey`` and
+    /// ``Swift/String/pushChannelHostKey``. BlackBerry's runtime had no such notification.
+    public static let pushChannelMoved = Notification.Name("CarillonPushChannelMoved")
 }
 
 extension String {

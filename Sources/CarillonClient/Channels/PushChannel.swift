@@ -21,7 +21,7 @@ public final class PushChannel: Sendable {
     deinit { runner.identifierReleased(identifier) }
 
     /// Where the channel stands, as it is stored.
-    public var state: PushChannelState { machine.state }
+    public var state: PushChannelState { PushChannelState(machine.state) }
 
     /// The token that a backend sends to; nil before the first opening. It stays readable after the channel's end, so
     /// that the app can say which token died.
@@ -46,8 +46,8 @@ public final class PushChannel: Sendable {
 
     /// What happens on the channel; see ``PushChannelEvents`` for the rule of acknowledgement.
     ///
-    /// Iterate the events of each channel that is open: all channels share the server's window, and messages that
-    /// nobody takes hold up those behind them.
+    /// Iterate the events of each channel that is open. Messages of a channel that nobody iterates are kept up to
+    /// ``PushClient/Configuration/channelBuffer``; they hold up no other channel, and a warning in the log names it.
     public var events: PushChannelEvents { PushChannelEvents(channel: self) }
 
     /// Asks for the channel to be opened; legal when it was never connected, is closed, or has failed.
@@ -74,30 +74,31 @@ public final class PushChannel: Sendable {
         }
     }
 
-    /// Asks for the channel to be closed; legal when it is open.
+    /// Asks for the channel to be closed; legal in every state.
     ///
-    /// The wish is durable when this returns, and the state is ``PushChannelState/disconnecting``. Messages still
-    /// arrive until ``PushChannelEvent/closed(token:)``. Without a connection the server is told at the next one.
-    /// - Throws: ``PushError`` with ``PushError/Code/notOpen``, or with ``PushError/Code/storageUnavailable``; nothing
-    ///   has changed then. Cancelling the task does not take the wish back.
+    /// The request is durable when this returns. An open channel is ``PushChannelState/disconnecting`` then: messages still
+    /// arrive until ``PushChannelEvent/closed(token:)``, and without a connection the server is told at the next one. A
+    /// channel that is connecting is given up: it is ``PushChannelState/closed`` at once, with the same event, and a
+    /// registration that may have reached the server is withdrawn. In any other state nothing changes, and no event comes.
+    /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then. Cancelling the task
+    ///   does not take the request back.
     public func disconnect() async throws(PushError) {
         let identifier = identifier
-        try await runner.perform { (session, _) throws(PushError) in
-            try session.disconnectRequested(identifier)
-        }
+        try await runner.perform { session, _ in session.disconnectRequested(identifier) }
     }
 
-    private var machine: ChannelMachine { runner.channel(identifier) }
+    var machine: ChannelMachine { runner.channel(identifier) }
 
     func event(for entry: ChannelInbox.Entry) -> PushChannelEvent? {
         switch entry {
-        case .change(.tellOpened(let token, let host)): .opened(token: token, host: host)
-        case .change(.tellClosed(let token)): .closed(token: token)
-        case .change(.tellError(let code)): .error(code: code)
-        case .change(.tellPingFailed(let code)): .pingFailed(.init(code: code))
-        case .change(.tellRecovered): .recovered
-        case .change(.none): nil
-        case .message(let frame): .message(PushMessage(frame, channel: identifier, runner: runner))
+        case .change(.tellOpened(let token, let host), _): .opened(token: token, host: host)
+        case .change(.tellClosed(let token), _): .closed(token: token)
+        case .change(.tellError(let code), _): .error(code: code)
+        case .change(.tellPingFailed(let code), _): .pingFailed(.init(code: code))
+        case .change(.tellRecovered, _): .recovered
+        case .change(.tellMoved, _): .other(.moved)
+        case .change(.none, _): nil
+        case .message(let message): .message(PushMessage(message, channel: identifier, runner: runner))
         }
     }
 }

@@ -1,9 +1,13 @@
 /// What can happen on a channel.
+///
+/// The cases are final: what later versions tell beside them comes as ``other(_:)``, so that a switch that knows all cases
+/// stays complete.
 public enum PushChannelEvent: Sendable {
     /// The channel is open: send the token, or ``PushChannel/endpoint``, to your backend. Exactly one of this and
-    /// ``error(code:)`` follows each `connect`.
+    /// ``error(code:)`` follows each `connect` that is not given up with `disconnect`.
     case opened(token: String, host: String)
-    /// The channel is closed for good, by the app or by the server. The token is dead; a new `connect` gives another.
+    /// The channel is closed for good, by the app or by the server. The token is dead; a new `connect` gives another. It is
+    /// empty when the channel was given up while it was connecting.
     case closed(token: String)
     /// The channel could not be opened, or cannot go on; its token, if it had one, is dead.
     ///
@@ -11,7 +15,8 @@ public enum PushChannelEvent: Sendable {
     /// ``PushChannel/connect(timeout:encrypted:)``; 200–499 inside the library (201: the server does not know this device any
     /// more, 202: the server refused the registration); 500–599 on the server.
     case error(code: Int)
-    /// A message came. It counts as handled when the next event is asked for.
+    /// A message came. It was acknowledged when the library had stored it, and counts as handled when the next event is
+    /// asked for.
     case message(PushMessage)
     /// The backend registered an address that the server looks at now and then, and it did not answer as it should.
     /// The channel is open still. Told once, until something changes.
@@ -21,6 +26,20 @@ public enum PushChannelEvent: Sendable {
     case pingFailed(PingFailure)
     /// The backend answers again, after ``pingFailed(_:)``.
     case recovered
+    /// Something else, which may be ignored; ``Other`` lists what is known.
+    case other(Other)
+
+    /// What is told beside the cases of ``PushChannelEvent``. More may come: keep a `default` when you switch over it.
+    public struct Other: Hashable, Sendable, CustomStringConvertible {
+        /// The stable name.
+        public let description: String
+
+        private init(_ description: String) { self.description = description }
+
+        /// The server has another address, and so has the channel: give ``PushChannel/endpoint`` to your backend again.
+        /// The token is the same, and is delivered again by ``PushChannel/setTokenDelivery(_:)``.
+        public static let moved = Other("moved")
+    }
 
     /// Why a backend's address did not answer, in the numbers of the Push Channel.
     public struct PingFailure: Hashable, Sendable {

@@ -1,14 +1,15 @@
-import CarillonWire
+import ServiceLifecycle
 
 /// What happens on a channel, in order.
 ///
-/// Asking for the next event says that the one before it was handled; that is when a message is acknowledged. What
-/// happens while nobody iterates is kept. An iteration that breaks off, by `break`, an error or cancellation, has not
-/// handled the event it was shown last: the next iteration begins with it.
+/// Asking for the next event says that the one before it was handled. What happens while nobody iterates is kept: messages
+/// in the durable storage, up to ``PushClient/Configuration/channelBuffer``, changes of the channel in memory. An iteration
+/// that breaks off, by `break`, an error or cancellation, has not handled the event it was shown last: the next iteration
+/// begins with it.
 ///
 /// One iteration at a time: the first `next()` of another one throws ``PushError`` with
-/// ``PushError/Code/alreadyIterating``. The sequence ends when the task is cancelled and when the client stops; an
-/// iteration that begins before the client is started waits for it.
+/// ``PushError/Code/alreadyIterating``. The sequence ends when the task is cancelled, when the service group of the task
+/// shuts down gracefully, and when the client stops; an iteration that begins before the client is started waits for it.
 public struct PushChannelEvents: AsyncSequence, Sendable {
     public typealias Element = PushChannelEvent
     public typealias Failure = PushError
@@ -26,15 +27,15 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
         private let channel: PushChannel
         private let run: UInt64
         private var claim: InboxClaim?
-        private var shown: ChannelInbox.Numbered?
+        private var shown: ChannelInbox.Entry?
 
         init(channel: PushChannel) {
             self.channel = channel
             run = channel.inbox.run
         }
 
-        /// Says that the event before was handled, and waits for the next one; nil when the task was cancelled or the
-        /// client stopped. In a cancelled task nothing is said of the event before.
+        /// Says that the event before was handled, and waits for the next one; nil when the task was cancelled, its
+        /// service group shuts down, or the client stopped. In a cancelled task nothing is said of the event before.
         /// - Throws: ``PushError`` with ``PushError/Code/alreadyIterating``, or with
         ///   ``PushError/Code/storageUnavailable`` when the answer could not be stored; the message then comes again.
         public mutating func next(
@@ -50,16 +51,25 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                 claim = fresh
             }
             if let shown {
-                if case .message(let message) = shown.entry {
-                    try await channel.runner.answer(
-                        HandledMessage(id: message.version, code: ResultCode.delivered), on: channel.identifier)
+                if case .message(let message) = shown {
+                    try await channel.runner.handled(message, on: channel.identifier, failure: nil)
                 }
-                channel.inbox.remove(shown.number)
+                channel.inbox.remove(shown)
                 self.shown = nil
             }
-            guard let next = await channel.inbox.first(inRun: run) else { return end() }
-            shown = next
-            return channel.event(for: next.entry)
+            while !Task.isShuttingDownGracefully {
+                switch await channel.inbox.next(inRun: run) {
+                case .entry(let entry):
+                    shown = entry
+                    return channel.event(for: entry)
+                case .notLoaded(let after, let upTo):
+                    let messages = try await channel.runner.messages(of: channel.identifier, after: after)
+                    channel.inbox.fill(messages, after: after, upTo: upTo)
+                case .ended:
+                    return end()
+                }
+            }
+            return end()
         }
 
         private mutating func end() -> PushChannelEvent? {

@@ -2,9 +2,10 @@ import CarillonWire
 
 /// A message that a backend sent to a channel.
 ///
-/// The server keeps a message until the app has handled it. It counts as handled when the iteration over
-/// ``PushChannel/events`` asks for the next event; ``acknowledge()`` says so earlier, and ``fail()`` says that it
-/// cannot be handled. A message that was not handled when the app ended, or when the iteration broke off, comes again.
+/// The library has stored the message, and acknowledged it, before it is shown. It keeps it until it was handled: when the
+/// iteration over ``PushChannel/events`` asks for the next event. ``acknowledge()`` says so earlier, and ``fail(_:)`` says
+/// that it cannot be handled. A message that was not handled when the app ended, or when the iteration broke off, comes
+/// again.
 public struct PushMessage: Sendable {
     /// The message's name, the same each time it comes.
     public let id: String
@@ -18,15 +19,32 @@ public struct PushMessage: Sendable {
     /// For `aesgcm` only: the sender's `Crypto-Key` header.
     public let cryptoKey: String?
 
+    /// Why an app cannot handle a message, in the numbers that its sender is told.
+    public struct Failure: Hashable, Sendable {
+        /// 301–303.
+        public let code: Int
+
+        private init(code: Int) { self.code = code }
+
+        /// 301: the handler failed.
+        public static let handlerFailed = Failure(code: ResultCode.handlerFailed)
+        /// 302: what the handler began was refused.
+        public static let rejected = Failure(code: ResultCode.promiseRejected)
+        /// 303: another reason.
+        public static let other = Failure(code: ResultCode.other)
+    }
+
+    private let message: BufferedMessage
     private let runner: SessionRunner
     private let channel: String
 
-    init(_ frame: NotificationFrame, channel: String, runner: SessionRunner) {
-        id = frame.version
-        body = frame.body
-        contentEncoding = frame.coding?.name.rawValue
-        encryption = frame.coding?.encryption
-        cryptoKey = frame.coding?.cryptoKey
+    init(_ message: BufferedMessage, channel: String, runner: SessionRunner) {
+        id = message.id
+        body = message.body
+        contentEncoding = message.coding?.name.rawValue
+        encryption = message.coding?.encryption
+        cryptoKey = message.coding?.cryptoKey
+        self.message = message
         self.channel = channel
         self.runner = runner
     }
@@ -36,17 +54,17 @@ public struct PushMessage: Sendable {
 
     /// Says that the message was handled, without waiting for the next event.
     ///
-    /// When this returns, the answer is durable: the message is not shown again. The server is told at once, or when
-    /// there is a connection. A second answer to the same message changes nothing.
+    /// When this returns, the answer is durable: the message is not shown again. A second answer to the same message
+    /// changes nothing.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; the message then comes again.
-    public func acknowledge() async throws(PushError) {
-        try await runner.answer(HandledMessage(id: id, code: ResultCode.delivered), on: channel)
-    }
+    public func acknowledge() async throws(PushError) { try await runner.handled(message, on: channel, failure: nil) }
 
-    /// Says that the app cannot handle the message. It leaves the inbox, is not shown again, and its sender can learn
-    /// that it failed.
+    /// Says that the app cannot handle the message, which is not shown again.
+    ///
+    /// When this returns, the answer is durable. The server is told at once, or when there is a connection; the message's
+    /// outcome stays `acknowledged`, as it was received, and its sender can see the code beside it.
     /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; the message then comes again.
-    public func fail() async throws(PushError) {
-        try await runner.answer(HandledMessage(id: id, code: ResultCode.handlerFailed), on: channel)
+    public func fail(_ failure: Failure = .handlerFailed) async throws(PushError) {
+        try await runner.handled(message, on: channel, failure: failure.code)
     }
 }

@@ -1,9 +1,11 @@
+import ServiceLifecycle
 import Synchronization
 
 /// The availability of the push service over time: the present value first, then each change.
 ///
 /// A slow reader misses intermediate values, never the newest one. Any number of iterations may go on at once; they
-/// end when the client is released or their task is cancelled.
+/// end when the client is released, when their task is cancelled or its service group shuts down gracefully, and when
+/// ``PushClient/run()`` ends by such a shutdown.
 public struct AvailabilityUpdates: AsyncSequence, Sendable {
     public typealias Element = Availability
     public typealias Failure = Never
@@ -11,19 +13,29 @@ public struct AvailabilityUpdates: AsyncSequence, Sendable {
     let board: AvailabilityBoard
 
     /// Begins an iteration that starts with the present value.
-    public func makeAsyncIterator() -> Iterator { Iterator(base: board.subscribe().makeAsyncIterator()) }
+    public func makeAsyncIterator() -> Iterator { Iterator(board.subscribe()) }
 
     /// One reader's place in the updates.
     public struct Iterator: AsyncIteratorProtocol {
         public typealias Element = Availability
         public typealias Failure = Never
 
-        var base: AsyncStream<Availability>.Iterator
+        private var base: AsyncStream<Availability>.Iterator
+        private let reader: AsyncStream<Availability>.Continuation
 
-        /// Waits for the newest value that this iteration has not seen; nil when the client is gone or the task was
-        /// cancelled.
+        init(_ subscription: (stream: AsyncStream<Availability>, reader: AsyncStream<Availability>.Continuation)) {
+            base = subscription.stream.makeAsyncIterator()
+            reader = subscription.reader
+        }
+
+        /// Waits for the newest value that this iteration has not seen; nil when the iteration ends.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Availability? {
-            await base.next(isolation: actor)
+            let reader = reader
+            return await withGracefulShutdownHandler(isolation: actor) {
+                await base.next(isolation: actor)
+            } onGracefulShutdown: {
+                reader.finish()
+            }
         }
     }
 }
@@ -44,6 +56,9 @@ final class AvailabilityBoard: Sendable {
 
     var present: Availability { state.withLock { $0.present } }
 
+    /// The number of the youngest iteration, for `endIterations`.
+    var youngest: UInt64 { state.withLock { $0.nextReader } }
+
     func post(_ availability: Availability) {
         state.withLock { state in
             guard availability != state.present else { return }
@@ -52,7 +67,7 @@ final class AvailabilityBoard: Sendable {
         }
     }
 
-    func subscribe() -> AsyncStream<Availability> {
+    func subscribe() -> (stream: AsyncStream<Availability>, reader: AsyncStream<Availability>.Continuation) {
         let (stream, reader) = AsyncStream.makeStream(of: Availability.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state in
             state.nextReader += 1
@@ -64,6 +79,12 @@ final class AvailabilityBoard: Sendable {
             // The value is taken out of the lock, so that nothing is released inside it.
             _ = self?.state.withLock { $0.readers.removeValue(forKey: number) }
         }
-        return stream
+        return (stream, reader)
+    }
+
+    /// Iterations up to a number end.
+    func endIterations(upTo youngest: UInt64) {
+        let readers = state.withLock { $0.readers.filter { $0.key <= youngest }.map(\.value) }
+        for reader in readers { reader.finish() }
     }
 }

@@ -8,8 +8,9 @@ extension PushClient {
         public var server: String
         /// The app's name on the server: `com.example.app`.
         public var app: String
-        /// A key with the role `client`. It is sent once, to register the device, and never logged.
-        public var clientKey: String
+        /// A key with the role `client`. It is sent once, to register the device, and never logged. A device that is
+        /// registered needs none.
+        public var clientKey: String?
         /// The directory of the durable state, made if it does not exist.
         ///
         /// It belongs to one client at a time, and must not lie in a container that several programs share.
@@ -25,18 +26,21 @@ extension PushClient {
         /// How long a connection may be silent before the client asks for a sign of life; nil takes what the server
         /// proposes.
         public var keepAlive: Duration?
+        /// How many messages are kept for a channel that is read slowly, or not at all.
+        public var channelBuffer: ChannelBuffer
 
         /// Makes a configuration; what is not given has its default.
         public init(
             server: String,
             app: String,
-            clientKey: String,
+            clientKey: String? = nil,
             storageDirectory: String,
             logger: Logger = Logger(label: "carillon.client", factory: { _ in SwiftLogNoOpLogHandler() }),
             trustRootsPath: String? = nil,
             backOff: BackOff = BackOff(),
             connectTimeout: Duration = .seconds(10),
-            keepAlive: Duration? = nil
+            keepAlive: Duration? = nil,
+            channelBuffer: ChannelBuffer = ChannelBuffer()
         ) {
             self.server = server
             self.app = app
@@ -47,6 +51,7 @@ extension PushClient {
             self.backOff = backOff
             self.connectTimeout = connectTimeout
             self.keepAlive = keepAlive
+            self.channelBuffer = channelBuffer
         }
     }
 
@@ -69,6 +74,26 @@ extension PushClient {
     }
 }
 
+extension PushClient {
+    /// How much is kept in the durable storage for each channel until the app has handled it.
+    ///
+    /// When a channel's buffer is full, what comes for it is refused: its sender can see the outcome `failed` with code 303,
+    /// the log names the channel, and ``PushClient/lastFailure`` is ``PushError/Code/bufferFull``. What was taken before
+    /// stays, as its senders were told that it was received. Other channels go on.
+    public struct ChannelBuffer: Hashable, Sendable {
+        /// The most messages.
+        public var messages: Int
+        /// The most bytes of their bodies.
+        public var bytes: Int
+
+        /// Makes a bound; without arguments that of a device's inbox on the server, 10,000 messages and 32 MiB.
+        public init(messages: Int = 10_000, bytes: Int = 32 << 20) {
+            self.messages = messages
+            self.bytes = bytes
+        }
+    }
+}
+
 extension PushClient.Configuration {
     func checkedServer() throws(PushError) -> WebAddress {
         guard let address = WebAddress(http: server), !server.contains("?") else {
@@ -80,7 +105,7 @@ extension PushClient.Configuration {
             throw PushError(.configurationInvalid, "app: \"\(app)\" is not a name such as com.example.app.")
         }
         // Anything else could not stand in an HTTP header.
-        guard !clientKey.isEmpty, clientKey.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        guard clientKey.map({ !$0.isEmpty && $0.utf8.allSatisfy { (0x21...0x7E).contains($0) } }) ?? true else {
             throw PushError(.configurationInvalid, "clientKey: a key is printable ASCII without spaces, and not empty.")
         }
         guard backOff.initial > .zero, backOff.maximum >= backOff.initial, (0...1).contains(backOff.jitter) else {
@@ -90,6 +115,11 @@ extension PushClient.Configuration {
         }
         guard connectTimeout > .zero, keepAlive.map({ $0 > .zero }) ?? true else {
             throw PushError(.configurationInvalid, "connectTimeout and keepAlive must be positive.")
+        }
+        guard channelBuffer.messages > 0, channelBuffer.bytes >= Limits.messageBodyBytes else {
+            throw PushError(
+                .configurationInvalid,
+                "channelBuffer: it must hold at least one message, of up to \(Limits.messageBodyBytes) bytes.")
         }
         return address
     }

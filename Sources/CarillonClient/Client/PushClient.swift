@@ -1,5 +1,7 @@
 import CarillonWire
 import Logging
+import NIOCore
+import NIOPosix
 import NIOSSL
 public import ServiceLifecycle
 import Synchronization
@@ -17,16 +19,28 @@ public final class PushClient: Sendable, Service {
         case byItself(Task<Void, Never>)
     }
 
-    private let runner: SessionRunner
+    let runner: SessionRunner
+    let registrar: DeviceRegistrar
+    /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
+    /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
+    /// cannot be told apart.
+    private let graceOfOutsiders: Duration
     private let loop: ConnectionLoop
     private let running = Mutex(Running.no)
 
     /// Opens the durable storage; nothing is sent before the client runs.
     ///
-    /// Reads and writes a file on the caller's thread.
+    /// Reads and writes a file on the caller's thread. A storage that was left by the same app under another address of the
+    /// server is taken over: the client runs on when the server at the new address says the same server id, and gives
+    /// ``lastFailure`` the code ``PushError/Code/storageMismatch``, and tries again, as long as it does not.
     /// - Throws: ``PushError`` with ``PushError/Code/configurationInvalid``, or with one of the storage's codes. A
     ///   storage that cannot be used is left as it is.
-    public init(configuration: Configuration) throws(PushError) {
+    public convenience init(configuration: Configuration) throws(PushError) {
+        try self.init(configuration: configuration, graceOfOutsiders: .seconds(5))
+    }
+
+    init(configuration: Configuration, graceOfOutsiders: Duration) throws(PushError) {
+        self.graceOfOutsiders = graceOfOutsiders
         let server = try configuration.checkedServer()
         let tls = try TrustRoots.configuration(path: configuration.trustRootsPath)
         let context: NIOSSLContext
@@ -37,16 +51,17 @@ public final class PushClient: Sendable, Service {
         }
         let store = try ClientStore(directory: configuration.storageDirectory)
         let stored = try store.load(server: server.text, app: configuration.app)
-        let settings = ClientSession.Settings(backOff: configuration.backOff, keepAlive: configuration.keepAlive)
+        let settings = ClientSession.Settings(
+            server: server.text, backOff: configuration.backOff, keepAlive: configuration.keepAlive,
+            buffer: configuration.channelBuffer)
         runner = SessionRunner(
             store: store, session: ClientSession(settings, restoring: stored), logger: configuration.logger)
+        registrar = DeviceRegistrar(
+            server: server, app: configuration.app, clientKey: configuration.clientKey, tls: tls,
+            timeout: configuration.connectTimeout)
         loop = ConnectionLoop(
-            runner: runner,
-            registrar: DeviceRegistrar(
-                server: server, app: configuration.app, clientKey: configuration.clientKey, tls: tls,
-                timeout: configuration.connectTimeout),
-            transport: WebSocketTransport(tls: context, timeout: configuration.connectTimeout),
-            failures: FailureNote())
+            runner: runner, registrar: registrar,
+            transport: WebSocketTransport(tls: context, timeout: configuration.connectTimeout))
     }
 
     deinit {
@@ -58,7 +73,12 @@ public final class PushClient: Sendable, Service {
     /// Keeps the connection until the task is cancelled or its service group shuts down gracefully.
     ///
     /// It does not end because the server is away, or refuses this device: see ``lastFailure``. When it ends, what was
-    /// sent is flushed, the socket is closed, and iterations over ``PushChannel/events`` end. It can be run again.
+    /// sent is flushed, the socket is closed, and iterations over ``PushChannel/events`` end; after a graceful shutdown
+    /// each when its own service of the group is shut down, wherever that stands in the group, and those of no service
+    /// after five seconds, with iterations over ``availabilityUpdates``. It can be run again.
+    ///
+    /// A group shuts down its last service first. When services that stand between one that iterates and the client behind
+    /// it take longer than those five seconds to end, put the client first.
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyRunning``; `CancellationError` when the task was cancelled.
     public func run() async throws {
         try running.withLock { running throws(PushError) in
@@ -68,7 +88,16 @@ public final class PushClient: Sendable, Service {
         defer { running.withLock { $0 = .no } }
         let loop = loop
         await cancelWhenGracefulShutdown { await loop.run() }
-        try Task.checkCancellation()
+        let runs = runner.endRun()
+        guard !Task.isCancelled else {
+            runner.endIterations(runs)
+            throw CancellationError()
+        }
+        let youngest = runner.availability.youngest
+        MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: TimeAmount(graceOfOutsiders)) { [runner] in
+            runner.endIterations(runs)
+            runner.availability.endIterations(upTo: youngest)
+        }
     }
 
     /// Runs the client by itself, until ``stop()`` or until it is released.
@@ -77,8 +106,13 @@ public final class PushClient: Sendable, Service {
         try running.withLock { running throws(PushError) in
             guard case .no = running else { throw Self.alreadyRunning }
             let loop = loop
+            let runner = runner
             // Ended by stop() or deinit.
-            running = .byItself(Task { await loop.run() })
+            running = .byItself(
+                Task {
+                    await loop.run()
+                    runner.endIterations(runner.endRun())
+                })
         }
     }
 
@@ -103,8 +137,9 @@ public final class PushClient: Sendable, Service {
     public var availabilityUpdates: AvailabilityUpdates { AvailabilityUpdates(board: runner.availability) }
 
     /// The last thing that kept the client from its work: why a registration was refused, why there was no connection.
-    /// It stays after the client has recovered; nil when nothing ever went wrong in this process.
-    public var lastFailure: PushError? { loop.failures.last }
+    /// It is set by the first attempt that fails, and stays after the client has recovered; nil when nothing ever went
+    /// wrong in this process.
+    public var lastFailure: PushError? { runner.failures.last }
 
     /// The server's name for this device; nil before registration. It is not a secret.
     public var deviceID: String? { runner.deviceID }
@@ -126,6 +161,20 @@ public final class PushClient: Sendable, Service {
             throw PushError(.identifierInUse, "A channel with the identifier \"\(identifier)\" lives already.")
         }
         return PushChannel(identifier: identifier, runner: runner)
+    }
+
+    /// Every channel that the storage knows, by its identifier: those that were connected once and not discarded, also by
+    /// an earlier version of the app.
+    public var channels: [PushChannelSummary] { runner.summaries }
+
+    /// Ends a channel that no code of the app knows any more, and forgets it with all that waits in it.
+    ///
+    /// Legal in every state, and for an identifier that is not known; a ``PushChannel`` of it that lives is told
+    /// ``PushChannelEvent/closed(token:)`` unless it had ended. The server is told at once, or at the next connection. The
+    /// messages that go with it were received, and their senders hear nothing more of them.
+    /// - Throws: ``PushError`` with ``PushError/Code/storageUnavailable``; nothing has changed then.
+    public func discard(_ identifier: String) async throws(PushError) {
+        try await runner.perform { session, _ in session.channelDiscarded(identifier) }
     }
 
     private static let alreadyRunning = PushError(

@@ -21,8 +21,14 @@ public struct PushError: Error, Sendable {
         public static let alreadyOpen = Code("alreadyOpen")
         /// `connect` on a channel whose disconnection is not finished.
         public static let stillDisconnecting = Code("stillDisconnecting")
-        /// `disconnect` on a channel that is not open.
-        public static let notOpen = Code("notOpen")
+        /// The channel failed, or was closed, while ``PushChannel/ensureOpen(timeout:encrypted:)`` waited for it.
+        public static let channelEnded = Code("channelEnded")
+        /// The task was cancelled while it waited.
+        public static let cancelled = Code("cancelled")
+        /// A channel's buffer is full, and a message for it was refused: nobody reads the channel, or not fast enough.
+        public static let bufferFull = Code("bufferFull")
+        /// A device is to be registered, and the configuration has no ``PushClient/Configuration/clientKey``.
+        public static let clientKeyMissing = Code("clientKeyMissing")
         /// The client runs already: it was started twice, or started and run.
         public static let alreadyRunning = Code("alreadyRunning")
         /// Another iteration of the channel's events goes on.
@@ -35,16 +41,19 @@ public struct PushError: Error, Sendable {
         public static let storageDamaged = Code("storageDamaged")
         /// The file was written by a newer version of this library. It was left as it is.
         public static let storageTooNew = Code("storageTooNew")
-        /// The storage holds the identity of another app, or of another server.
+        /// The storage holds the identity of another app, or of a server that is another one than that at the configured
+        /// address.
         public static let storageMismatch = Code("storageMismatch")
         /// The server could not be reached.
         public static let serverUnreachable = Code("serverUnreachable")
         /// The server cannot serve now; the client tries again by itself.
         public static let serverUnavailable = Code("serverUnavailable")
-        /// The server refuses to register this device: the key or the app is wrong.
+        /// The server refuses to register this device, as the key or the app is wrong, or a channel of it.
         public static let registrationRefused = Code("registrationRefused")
         /// The server does not know this device any more.
         public static let deviceUnknown = Code("deviceUnknown")
+        /// Another connection took this device's place: its storage was copied.
+        public static let replaced = Code("replaced")
         /// The server said something that the protocol does not allow.
         public static let protocolViolated = Code("protocolViolated")
     }

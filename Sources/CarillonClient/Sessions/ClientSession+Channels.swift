@@ -15,31 +15,63 @@ extension ClientSession {
         connectDeadlines[identifier] = deadline
         var actions: [SessionAction] = [.write(.saveChannel(identifier: identifier, channel))]
         switch phase {
-        case .live: actions.append(registration(of: channelID, identifier))
+        case .live: actions.append(register(channelID, identifier))
         case .resting: actions += goOn()
         default: break
         }
         return actions
     }
 
-    mutating func disconnectRequested(_ identifier: String) throws(PushError) -> [SessionAction] {
-        var channel = channels[identifier] ?? ChannelMachine()
-        try channel.disconnectRequested()
-        channels[identifier] = channel
-        var actions: [SessionAction] = [.write(.saveChannel(identifier: identifier, channel))]
-        if phase == .live, let id = channel.channelID { actions.append(unregistration(of: id)) }
+    /// The app wants the channel open, whatever it is.
+    mutating func openingWanted(
+        _ identifier: String, as channelID: ChannelID, keys: SubscriptionKeys?, deadline: ContinuousClock.Instant?
+    ) throws(PushError) -> [SessionAction] {
+        switch channels[identifier]?.state ?? .none {
+        case .none, .closed, .error:
+            return try connectRequested(identifier, as: channelID, keys: keys, deadline: deadline)
+        case .connecting:
+            if let deadline { connectDeadlines[identifier] = min(deadline, connectDeadlines[identifier] ?? deadline) }
+            return []
+        case .open, .disconnecting:
+            return []
+        }
+    }
+
+    mutating func disconnectRequested(_ identifier: String) -> [SessionAction] {
+        guard let channel = channels[identifier] else { return [] }
+        switch channel.state {
+        case .open:
+            let actions = changeQuietly(identifier) { $0.disconnectRequested() }
+            return actions + (phase == .live ? channel.channelID.map { [unregistration(of: $0)] } ?? [] : [])
+        case .connecting:
+            return change(identifier) { $0.disconnectRequested() } + withdraw(channel.channelID)
+        case .none, .disconnecting, .closed, .error:
+            return []
+        }
+    }
+
+    /// No code of the app knows the channel any more.
+    mutating func channelDiscarded(_ identifier: String) -> [SessionAction] {
+        let former = channels[identifier]
+        guard former != nil || buffers[identifier] != nil else { return [] }
+        var actions = forget(identifier)
+        if former?.state == .open || former?.state == .connecting || former?.state == .disconnecting {
+            actions += withdraw(former?.channelID)
+        }
         return actions
     }
 
-    mutating func messageHandled(_ message: HandledMessage) -> [SessionAction] {
-        // A message of a lost device, or one that was answered before: nobody waits for the answer.
-        guard undecided.remove(message.id) != nil else { return [] }
-        var actions: [SessionAction] = [.write(.saveHandled(message))]
-        if phase == .live {
-            actions.append(.send(message.frame))
-        } else {
-            queuedResults.append(message)
-            if queuedResults.count > Self.queuedResultsLimit { queuedResults.removeFirst() }
+    /// Drops all that is known of a channel here; its readers hear that it is closed, unless it had ended.
+    mutating func forget(_ identifier: String) -> [SessionAction] {
+        let former = channels.removeValue(forKey: identifier)
+        if let id = former?.channelID { identifiers[id] = nil }
+        buffers[identifier] = nil
+        connectDeadlines[identifier] = nil
+        var actions: [SessionAction] = [.write(.removeChannel(identifier: identifier)), .dropMessages(of: identifier)]
+        switch former?.state ?? .none {
+        case .connecting, .open, .disconnecting:
+            actions.append(.deliver(.tellClosed(token: former?.endpoint?.token ?? ""), to: identifier))
+        case .none, .closed, .error: break
         }
         return actions
     }
@@ -50,13 +82,18 @@ extension ClientSession {
         _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         guard let id = ChannelID(answer.channelID), let identifier = identifiers[id] else { return [] }
-        return change(identifier) { channel in
-            switch (answer.status, answer.pushEndpoint.flatMap(ChannelEndpoint.init)) {
-            case (200, let endpoint?): channel.registered(at: endpoint)
-            case (400..<500, _): channel.registrationFailed(code: ChannelErrorCode.registrationRefused)
-            default: channel.registrationFailed(code: ChannelErrorCode.server.lowerBound)
-            }
-        } + deliverTokens(at: now)
+        let actions: [SessionAction]
+        switch (answer.status, answer.pushEndpoint.flatMap(ChannelEndpoint.init)) {
+        case (200, let endpoint?):
+            actions = change(identifier) { $0.registered(at: endpoint) }
+        case (400..<500, _):
+            let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
+            actions = note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer.status)
+        default:
+            let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
+            actions = note(told, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer.status)
+        }
+        return actions + deliverTokens(at: now)
     }
 
     mutating func unregistrationAnswered(
@@ -72,10 +109,10 @@ extension ClientSession {
     }
 
     mutating func channelEventReceived(
-        _ frame: ChannelEventFrame, handledCode: Int?, at now: ContinuousClock.Instant
+        _ frame: ChannelEventFrame, answered: Int?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         // Its acknowledgement was lost with an earlier connection: the app was told.
-        if let handledCode { return [.send(HandledMessage(id: frame.version, code: handledCode).frame)] }
+        if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }
         var actions: [SessionAction] = []
         if let id = ChannelID(frame.channelID) {
             if frame.event.isEnd, withdrawals.remove(id) != nil { actions.append(.write(.removeWithdrawal(id))) }
@@ -94,29 +131,28 @@ extension ClientSession {
         }
         actions += deliverTokens(at: now)
         let code = if case .other = frame.event { ResultCode.notDelivered } else { ResultCode.delivered }
-        let handled = HandledMessage(id: frame.version, code: code)
+        let answer = MessageAnswer(id: frame.version, code: code)
         // The end of a channel says the same however often it comes; news of its back end does not.
         switch frame.event {
-        case .pingFailed, .recovered: actions.append(.write(.saveHandled(handled)))
+        case .pingFailed, .recovered: actions.append(.write(.saveAnswer(answer)))
         case .closed, .error, .other: break
         }
-        return actions + [.send(handled.frame)]
+        return actions + [.send(answer.frame)]
     }
 
     // MARK: Time
 
     mutating func connectTimedOut(_ identifier: String) -> [SessionAction] {
         connectDeadlines[identifier] = nil
-        guard let channel = channels[identifier], channel.state == .connecting, let id = channel.channelID else {
-            return []
-        }
-        var actions = change(identifier) { $0.connectTimedOut() }
-        // The registration may have reached the server even though its answer did not reach us.
-        guard identity != nil else { return actions }
+        guard let channel = channels[identifier], channel.state == .connecting else { return [] }
+        return change(identifier) { $0.connectTimedOut() } + withdraw(channel.channelID)
+    }
+
+    /// Unregisters a channel that nobody wants: its registration may have reached the server even though no answer did.
+    private mutating func withdraw(_ id: ChannelID?) -> [SessionAction] {
+        guard let id, identity != nil else { return [] }
         withdrawals.insert(id)
-        actions.append(.write(.saveWithdrawal(id)))
-        if phase == .live { actions.append(unregistration(of: id)) }
-        return actions
+        return [.write(.saveWithdrawal(id))] + (phase == .live ? [unregistration(of: id)] : [])
     }
 
     // MARK: Parts of the above
@@ -125,7 +161,7 @@ extension ClientSession {
     func catchUp() -> [SessionAction] {
         let registrations = channels.sorted { $0.key < $1.key }.compactMap { identifier, channel -> SessionAction? in
             guard channel.state == .connecting, let id = channel.channelID else { return nil }
-            return registration(of: id, identifier)
+            return register(id, identifier)
         }
         return registrations + unregistrations()
     }
@@ -140,7 +176,7 @@ extension ClientSession {
         channels.keys.sorted().flatMap { change($0, fact) }
     }
 
-    private mutating func change(
+    mutating func change(
         _ identifier: String, _ fact: (inout ChannelMachine) -> ChannelMachine.Action
     ) -> [SessionAction] {
         guard var channel = channels[identifier] else { return [] }
@@ -148,13 +184,27 @@ extension ClientSession {
         guard action != .none else { return [] }
         channels[identifier] = channel
         connectDeadlines[identifier] = nil
-        return [
-            .write(.saveChannel(identifier: identifier, channel)),
-            .deliver(.change(action), to: identifier),
-        ]
+        return [.write(.saveChannel(identifier: identifier, channel)), .deliver(action, to: identifier)]
     }
 
-    private func registration(of id: ChannelID, _ identifier: String) -> SessionAction {
+    /// Lets a fact change a channel of which the app is told nothing.
+    private mutating func changeQuietly(
+        _ identifier: String, _ fact: (inout ChannelMachine) -> ChannelMachine.Action
+    ) -> [SessionAction] {
+        guard var channel = channels[identifier] else { return [] }
+        _ = fact(&channel)
+        channels[identifier] = channel
+        return [.write(.saveChannel(identifier: identifier, channel))]
+    }
+
+    private func note(
+        _ told: [SessionAction], _ code: PushError.Code, _ what: String, _ status: Int
+    ) -> [SessionAction] {
+        // Before the channel's readers hear of it, so that they can ask for the reason.
+        told.isEmpty ? [] : [.noteFailure(code, "The server \(what) (status \(status)).")] + told
+    }
+
+    private func register(_ id: ChannelID, _ identifier: String) -> SessionAction {
         .send(.register(.init(channelID: id.description, name: identifier)))
     }
 

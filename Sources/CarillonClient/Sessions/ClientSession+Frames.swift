@@ -1,9 +1,9 @@
 import CarillonWire
 
 extension ClientSession {
-    /// A frame came. `handledCode` is what was said of this message, or news, before, when it came before.
+    /// A frame came. `answered` is what the server was told of this message, or news, before, when it came before.
     mutating func received(
-        _ frame: ServerFrame, handledCode: Int?, at now: ContinuousClock.Instant
+        _ frame: ServerFrame, answered: Int?, at now: ContinuousClock.Instant
     ) -> [SessionAction] {
         receivedSignOfLife(at: now)
         switch (phase, frame) {
@@ -19,16 +19,17 @@ extension ClientSession {
         case (.live, .unregister(let channelID, let status)):
             return unregistrationAnswered(channelID, status: status, at: now)
         case (.live, .notification(let message)):
-            return notificationReceived(message, handledCode: handledCode)
+            return notificationReceived(message, answered: answered, at: now)
         case (.live, .channelEvent(let event)):
-            return channelEventReceived(event, handledCode: handledCode, at: now)
+            return channelEventReceived(event, answered: answered, at: now)
         case (.live, .caughtUp):
             schedule.succeeded()
             return []
         case (.live, .goodbye(let seconds)):
             goodbyeDelay = .seconds(seconds)
             return []
-        case (.stopped, _), (.resting, _), (.registering, _), (.opening, _), (.closing, _), (.waiting, _):
+        case (.stopped, _), (.resting, _), (.parting, _), (.registering, _), (.locating, _), (.opening, _),
+            (.closing, _), (.waiting, _):
             // What was under way when the connection ended comes again.
             return []
         }
@@ -42,36 +43,15 @@ extension ClientSession {
         keepAlive = KeepAlive(
             interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)
         availability.service = true
-        let results = queuedResults.map { SessionAction.send($0.frame) }
-        queuedResults = []
-        return results + catchUp() + [.tellAvailability(availability)]
-    }
-
-    private mutating func notificationReceived(
-        _ message: NotificationFrame, handledCode: Int?
-    ) -> [SessionAction] {
-        let id = message.version
-        if let handledCode { return [.send(HandledMessage(id: id, code: handledCode).frame)] }
-        guard !undecided.contains(id) else { return [] }
-        guard let channelID = ChannelID(message.channelID), let identifier = identifiers[channelID],
-            channels[identifier]?.receivesMessages == true
-        else {
-            // Nobody will ever take it, and it must not stop what comes behind it.
-            return [.send(HandledMessage(id: id, code: ResultCode.notDelivered).frame)]
+        mustLocate = false
+        var actions = reports.map { SessionAction.send($0.frame) }
+        if !reports.isEmpty { actions.append(.write(.removeReports)) }
+        reports = []
+        // The server knows the credential, and so it is ours, whatever it calls itself by now.
+        if let server = carillon.server, server != serverID {
+            serverID = server
+            actions.append(.write(.saveServer(address: settings.server, id: server)))
         }
-        var shown = message
-        if let keys = channels[identifier]?.keys, !message.body.isEmpty {
-            do {
-                let coding = message.coding ?? ContentCoding(.identity)
-                shown.body = try keys.decrypt(message.body, coding)
-                shown.coding = ContentCoding(.identity)
-            } catch {
-                let result = HandledMessage(id: id, code: ResultCode.undecryptable)
-                return [.send(result.frame), .noteUndecryptable(id: id, identifier, error)]
-            }
-        }
-        guard undecided.count < Self.undecidedLimit else { return close(.policy) }
-        undecided.insert(id)
-        return [.deliver(.message(shown), to: identifier)]
+        return actions + catchUp() + [.tellAvailability(availability)]
     }
 }

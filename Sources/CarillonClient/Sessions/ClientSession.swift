@@ -10,19 +10,27 @@ import CarillonWire
 /// |---|---|
 /// | stopped | `started` |
 /// | resting | an app's `connectRequested`: there is nobody to be until a channel is wanted |
+/// | parting | `farewellSaid` → the next of these; `farewellFailed` → waiting |
 /// | registering | `deviceRegistered` → opening; `deviceRegistrationFailed` → waiting or resting |
+/// | locating | `serverLocated` → opening; another server's answer → waiting; none → opening, or waiting when it moved |
 /// | opening | `socketOpened` → identifying; `socketFailed` → waiting |
 /// | identifying | the server's hello → live; no hello in time, or any other frame → closing |
 /// | live | the end of the socket |
 /// | closing | the end of the socket: we asked for it |
-/// | waiting | its time → registering or opening |
+/// | waiting | its time → parting, registering, locating or opening |
 ///
 /// The end of a socket leads to waiting, or, when its code says that the device is unknown, to resting. `stopped` ends
 /// every phase.
 struct ClientSession: Sendable {
     struct Settings: Sendable {
+        /// The configured address.
+        var server = ""
         var backOff = PushClient.BackOff()
         var keepAlive: Duration?
+        /// The bound of each channel's messages.
+        var buffer = PushClient.ChannelBuffer()
+        /// How long messages wait for a reader before it is said that there is none.
+        var readerDelay = Duration.seconds(30)
         /// How long the server may take to answer `hello`, or a question for a sign of life.
         var answerTime = Duration.seconds(10)
         /// How long to stay away when another process took over this identity.
@@ -34,7 +42,9 @@ struct ClientSession: Sendable {
     enum Phase: Equatable, Sendable {
         case stopped
         case resting
+        case parting
         case registering
+        case locating
         case opening
         case identifying(until: ContinuousClock.Instant)
         case live
@@ -42,11 +52,8 @@ struct ClientSession: Sendable {
         case waiting(until: ContinuousClock.Instant)
     }
 
-    /// What waits for an answer of the app at most; a server that sends more ignores every window.
-    static let undecidedLimit = 10_000
-    /// How many results are kept while there is no connection. Older ones are dropped: the server sends those messages
-    /// again, and their ids are known.
-    static let queuedResultsLimit = Limits.resultsPerRequest
+    /// How many failures of messages are kept while there is no connection; the oldest gives way.
+    static let reportsLimit = Limits.resultsPerRequest
     /// The silence allowed when the server proposes nothing sensible.
     static let defaultKeepAlive = Duration.seconds(60)
 
@@ -63,9 +70,24 @@ struct ClientSession: Sendable {
     var connectDeadlines: [String: ContinuousClock.Instant] = [:]
     /// Of the channels whose tokens the app wants delivered.
     var tokenDeliveries: [String: TokenDelivery] = [:]
-    /// Messages that the app has, or will be shown, and has not answered.
-    var undecided: Set<String> = []
-    var queuedResults: [HandledMessage] = []
+    /// What waits in the store for the app, by channel.
+    var buffers: [String: BufferUse]
+    /// The position of the message that was stored last.
+    var lastPosition: Int64
+    /// Failures that the app told of while there was no connection.
+    var reports: [MessageAnswer]
+    /// The secret of a registration that is under way, or whose answer was lost.
+    var registration: String?
+    /// The server that the identity belongs to; nil when it never said its name.
+    var serverID: String?
+    /// Where the identity was made, when that is another address than the configured one, and as long as it is not known
+    /// who is there.
+    var formerServer: String?
+    /// There was no connection at the address that the server gave: it may have another by now.
+    var mustLocate = false
+    var farewells: [Farewell]
+    /// The call that signed out says farewell itself, and nobody else meanwhile.
+    var isFarewellUnderWay = false
     var availability = Availability(network: false, service: false)
     var schedule: ReconnectSchedule
     var keepAlive: KeepAlive?
@@ -80,6 +102,13 @@ struct ClientSession: Sendable {
         awaitsDemand = stored.identityWasLost
         channels = stored.channels
         withdrawals = stored.withdrawals
+        buffers = stored.buffers
+        lastPosition = stored.buffers.values.map(\.lastPosition).max() ?? 0
+        reports = stored.reports
+        registration = stored.registration
+        serverID = stored.serverID
+        formerServer = stored.formerServer
+        farewells = stored.farewells
         schedule = ReconnectSchedule(settings.backOff)
         identifiers = [:]
         for (identifier, channel) in stored.channels {
@@ -89,7 +118,9 @@ struct ClientSession: Sendable {
 
     var move: SessionMove {
         switch phase {
+        case .parting: farewells.first.map { .sayFarewell($0) } ?? .rest
         case .registering: .registerDevice
+        case .locating: .locateServer
         case .opening: identity.map { .openSocket($0) } ?? .rest
         case .stopped, .resting, .identifying, .live, .closing, .waiting: .rest
         }
@@ -99,12 +130,13 @@ struct ClientSession: Sendable {
     var deadline: ContinuousClock.Instant? {
         var deadlines = Array(connectDeadlines.values)
         if phase != .stopped, let nextTokenDelivery { deadlines.append(nextTokenDelivery) }
+        if phase != .stopped { deadlines += buffers.values.compactMap(\.lookAt) }
         switch phase {
         case .waiting(let until), .identifying(let until): deadlines.append(until)
         case .live:
             if let keepAlive { deadlines.append(keepAlive.deadline) }
             if let retryAt { deadlines.append(retryAt) }
-        case .stopped, .resting, .registering, .opening, .closing: break
+        case .stopped, .resting, .parting, .registering, .locating, .opening, .closing: break
         }
         return deadlines.min()
     }
@@ -113,6 +145,8 @@ struct ClientSession: Sendable {
 
     mutating func started(at now: ContinuousClock.Instant) -> [SessionAction] {
         guard phase == .stopped else { return [] }
+        let delay = settings.readerDelay
+        for identifier in Array(buffers.keys) { buffers[identifier]?.lookLater(than: now, delay) }
         return goOn() + deliverTokens(at: now)
     }
 
@@ -128,6 +162,7 @@ struct ClientSession: Sendable {
             actions += connectTimedOut(identifier)
         }
         actions += deliverTokens(at: now)
+        if phase != .stopped { actions += lookForReaders(at: now) }
         switch phase {
         case .waiting(let until) where until <= now:
             actions += goOn()
@@ -152,13 +187,25 @@ struct ClientSession: Sendable {
 
     // MARK: The device
 
-    mutating func deviceRegistered(_ identity: DeviceIdentity) -> [SessionAction] {
+    /// A registration begins; its secret is stored before the first attempt, and is the same for each, so that one whose
+    /// answer was lost leads to the same device.
+    mutating func registrationBegan(secret: String) -> [SessionAction] {
+        guard phase == .registering, registration == nil else { return [] }
+        registration = secret
+        return [.write(.saveRegistration(secret))]
+    }
+
+    mutating func deviceRegistered(_ identity: DeviceIdentity, server: String? = nil) -> [SessionAction] {
         guard phase == .registering else { return [] }
         self.identity = identity
+        registration = nil
         awaitsDemand = false
+        formerServer = nil
+        serverID = server
         phase = .opening
         availability.network = true
-        return [.write(.saveIdentity(identity)), .tellAvailability(availability)]
+        let save: [SessionAction] = server.map { [.write(.saveServer(address: settings.server, id: $0))] } ?? []
+        return [.write(.saveIdentity(identity))] + save + [.tellAvailability(availability)]
     }
 
     mutating func deviceRegistrationFailed(
@@ -201,6 +248,7 @@ struct ClientSession: Sendable {
         reachedServer: Bool, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         guard phase != .stopped else { return [] }
+        mustLocate = true
         phase = .waiting(until: now + schedule.failed(random: random))
         return endConnection(network: reachedServer)
     }
@@ -215,9 +263,15 @@ struct ClientSession: Sendable {
         switch code {
         case .unauthorized, .gone:
             phase = .resting
-            return endConnection(network: true) + loseDevice()
+            guard identity != nil else { return endConnection(network: true) + goOn() }
+            // Before the channels' readers hear of it, so that they can ask for the reason.
+            return [.noteFailure(.deviceUnknown, "The server does not know this device any more.")]
+                + endConnection(network: true) + loseDevice()
         case .replaced:
             phase = .waiting(until: now + schedule.delay(after: settings.replacedDelay, random: random))
+            return [
+                .noteFailure(.replaced, "Another connection took this device's place; was its storage directory copied?")
+            ] + endConnection(network: availability.network)
         case nil, .normal, .protocolError, .unsupportedData, .invalidUTF8, .policy, .tooBig, .internalError, .restart,
             .tryLater, .keepAliveTimeout, .outputStalled:
             if let goodbye {
@@ -243,8 +297,10 @@ struct ClientSession: Sendable {
 
     /// Takes up what is to be done when there is no connection and no reason to wait.
     mutating func goOn() -> [SessionAction] {
-        if identity != nil {
-            phase = .opening
+        if !farewells.isEmpty, !isFarewellUnderWay {
+            phase = .parting
+        } else if identity != nil {
+            phase = formerServer != nil || mustLocate ? .locating : .opening
         } else if awaitsDemand, !channels.values.contains(where: { $0.state == .connecting }) {
             phase = .resting
         } else {
@@ -253,7 +309,7 @@ struct ClientSession: Sendable {
         return [.wake]
     }
 
-    private mutating func endConnection(network: Bool) -> [SessionAction] {
+    mutating func endConnection(network: Bool) -> [SessionAction] {
         keepAlive = nil
         goodbyeDelay = nil
         retryAt = nil
@@ -263,9 +319,9 @@ struct ClientSession: Sendable {
 
     private mutating func loseDevice() -> [SessionAction] {
         identity = nil
+        serverID = nil
         awaitsDemand = true
-        undecided = []
-        queuedResults = []
+        reports = []
         withdrawals = []
         return [.write(.eraseIdentity)] + endChannels { $0.deviceLost() }
     }

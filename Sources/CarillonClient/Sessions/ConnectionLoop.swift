@@ -7,34 +7,43 @@ struct ConnectionLoop: Sendable {
     let runner: SessionRunner
     let registrar: DeviceRegistrar
     let transport: WebSocketTransport
-    let failures: FailureNote
 
     private var logger: Logger { runner.logger }
+    private var failures: FailureNote { runner.failures }
 
     func run() async {
         await take("started") { session, context in session.started(at: context.now) }
         while !Task.isCancelled {
             switch runner.move {
             case .rest: await runner.wakes.wait()
+            case .sayFarewell(let farewell): await sayFarewell(farewell)
             case .registerDevice: await registerDevice()
+            case .locateServer: await locateServer()
             case .openSocket(let identity): await openSocket(identity)
             }
         }
         await take("stopped") { session, _ in session.stopped() }
-        runner.endIterations()
     }
 
     // MARK: The device
 
     private func registerDevice() async {
-        let outcome = await registrar.register()
+        let fresh = DeviceRegistrar.makeSecret()
+        await take("registrationBegan") { session, _ in session.registrationBegan(secret: fresh) }
+        guard let secret = runner.registration else {
+            // The secret could not be stored, and without it an answer that is lost would leave a device behind.
+            return await take("deviceRegistrationFailed") { session, context in
+                session.deviceRegistrationFailed(.unavailable(retryAfter: nil), at: context.now, random: context.random)
+            }
+        }
+        let outcome = await registrar.register(as: secret)
         guard !Task.isCancelled || outcome.isRegistered else { return }
         switch outcome {
-        case .registered(let identity):
+        case .registered(let identity, let server):
             logger.info("The device is registered", metadata: ["device": "\(identity.device)"])
-            await take("deviceRegistered") { session, _ in session.deviceRegistered(identity) }
+            await take("deviceRegistered") { session, _ in session.deviceRegistered(identity, server: server) }
             if case .registerDevice = runner.move {
-                // The identity could not be stored: it is lost, and another is asked for after a while.
+                // The identity could not be stored: it is asked for again after a while.
                 await take("deviceRegistrationFailed") { session, context in
                     session.deviceRegistrationFailed(
                         .unavailable(retryAfter: nil), at: context.now, random: context.random)
@@ -47,6 +56,35 @@ struct ConnectionLoop: Sendable {
                 metadata: ["reason": "\(error)"])
             await take("deviceRegistrationFailed") { session, context in
                 session.deviceRegistrationFailed(failure, at: context.now, random: context.random)
+            }
+        }
+    }
+
+    private func sayFarewell(_ farewell: Farewell) async {
+        switch await registrar.delete(farewell) {
+        case .done:
+            await take("farewellSaid") { session, _ in session.farewellSaid(farewell) }
+        case .failed(_, let error):
+            failures.note(error)
+            logger.info("A device that was signed out is not deleted yet", metadata: ["reason": "\(error)"])
+            await take("farewellFailed") { session, context in
+                session.farewellFailed(farewell, at: context.now, random: context.random)
+            }
+        }
+    }
+
+    private func locateServer() async {
+        switch await registrar.locate() {
+        case .located(let server):
+            await take("serverLocated") { session, context in
+                session.serverLocated(server, at: context.now, random: context.random)
+            }
+        case .failed(let failure, let error):
+            failures.note(error)
+            logger.info("The server did not say where its sockets are", metadata: ["reason": "\(error)"])
+            await take("serverNotLocated") { session, context in
+                session.serverNotLocated(
+                    isReached: failure != .unreachable, at: context.now, random: context.random)
             }
         }
     }
@@ -64,7 +102,11 @@ struct ConnectionLoop: Sendable {
         do {
             try await transport.withConnection(to: address) { connection in
                 runner.attach(connection)
-                let code = await read(connection)
+                let intake = FrameIntake()
+                let code = await read(connection, intake)
+                // What was read is stored and answered for before the connection is let go.
+                await intake.drained()
+                if Task.isCancelled { connection.close(code: CloseCode.normal.rawValue) }
                 runner.detach()
                 await socketClosed(code: code)
             }
@@ -83,12 +125,10 @@ struct ConnectionLoop: Sendable {
     }
 
     /// Lives through one connection, and tells with which code it ended.
-    private func read(_ connection: WebSocketConnection) async -> UInt16? {
+    private func read(_ connection: WebSocketConnection, _ intake: FrameIntake) async -> UInt16? {
         await take("socketOpened") { session, context in session.socketOpened(at: context.now) }
         do {
-            let code = try await connection.forEachEvent { event in await took(event, on: connection) }
-            if Task.isCancelled { connection.close(code: CloseCode.normal.rawValue) }
-            return code
+            return try await connection.forEachEvent { event in await took(event, on: connection, intake) }
         } catch {
             connection.close(code: CloseCode.normal.rawValue)
             logger.debug("The connection broke", metadata: ["error": "\(error)"])
@@ -96,30 +136,15 @@ struct ConnectionLoop: Sendable {
         }
     }
 
-    private func took(_ event: WebSocketConnection.Event, on connection: WebSocketConnection) async {
+    private func took(
+        _ event: WebSocketConnection.Event, on connection: WebSocketConnection, _ intake: FrameIntake
+    ) async {
         do {
             switch event {
-            case .text(let text):
-                guard let frame = try ServerFrame.parse(text) else { return try await heard() }
-                try await runner.perform { session, context throws(PushError) in
-                    var handled: Int?
-                    switch frame {
-                    case .notification(let message): handled = try context.handledCode(of: message.version)
-                    case .channelEvent(let event): handled = try context.handledCode(of: event.version)
-                    default: break
-                    }
-                    return session.received(frame, handledCode: handled, at: context.now)
-                }
-            case .signOfLife:
-                try await heard()
-            case .binary:
-                connection.close(code: CloseCode.unsupportedData.rawValue)
+            case .text(let text): await begin(try ServerFrame.parse(text), on: connection, intake)
+            case .signOfLife: await begin(nil, on: connection, intake)
+            case .binary: connection.close(code: CloseCode.unsupportedData.rawValue)
             }
-        } catch let error as PushError {
-            // Nothing of the frame has happened; after a new connection it comes again.
-            failures.note(error)
-            logger.error("A frame could not be taken in", metadata: ["error": "\(error)"])
-            connection.close(code: CloseCode.normal.rawValue)
         } catch {
             failures.note(PushError(.protocolViolated, "The server sent a frame that cannot be read.", cause: error))
             logger.error("The server sent a frame that cannot be read")
@@ -127,18 +152,34 @@ struct ConnectionLoop: Sendable {
         }
     }
 
-    private func heard() async throws(PushError) {
-        try await runner.perform { session, context in
-            session.receivedSignOfLife(at: context.now)
-            return []
+    /// Has a frame taken in, and does not wait for the disk; nil is a sign of life.
+    private func begin(_ frame: ServerFrame?, on connection: WebSocketConnection, _ intake: FrameIntake) async {
+        await intake.enter()
+        runner.begin { session, context throws(PushError) in
+            guard let frame else {
+                session.receivedSignOfLife(at: context.now)
+                return []
+            }
+            var answered: Int?
+            switch frame {
+            case .notification(let message): answered = try context.answer(to: message.version)
+            case .channelEvent(let event): answered = try context.answer(to: event.version)
+            default: break
+            }
+            return session.received(frame, answered: answered, at: context.now)
+        } done: { result in
+            if case .failure(let error) = result {
+                // Nothing of the frame has happened; after a new connection it comes again.
+                failures.note(error)
+                logger.error("A frame could not be taken in", metadata: ["error": "\(error)"])
+                connection.close(code: CloseCode.normal.rawValue)
+            }
+            intake.leave()
         }
     }
 
     private func socketClosed(code: UInt16?) async {
         logger.info("The connection ended", metadata: ["code": "\(code.map(String.init) ?? "none")"])
-        if code == CloseCode.unauthorized.rawValue || code == CloseCode.gone.rawValue {
-            failures.note(PushError(.deviceUnknown, "The server does not know this device any more."))
-        }
         do {
             try await runner.perform { session, context in
                 session.socketClosed(code: code, at: context.now, random: context.random)
@@ -177,6 +218,6 @@ struct ConnectionLoop: Sendable {
     }
 }
 
-extension DeviceRegistrar.Outcome {
-    var isRegistered: Bool { if case .registered = self { true } else { false } }
+extension DeviceRegistrar.Registration {
+    fileprivate var isRegistered: Bool { if case .registered = self { true } else { false } }
 }

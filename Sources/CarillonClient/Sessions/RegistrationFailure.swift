@@ -1,4 +1,4 @@
-/// Why there is no device yet.
+/// Why there is no device yet, or no answer of the server to another request.
 enum RegistrationFailure: Equatable, Sendable {
     /// No answer came.
     case unreachable

@@ -5,12 +5,23 @@ enum SessionAction: Equatable, Sendable {
     case write(StoreChange)
     case send(ClientFrame)
     case closeSocket(code: UInt16)
-    case deliver(ChannelInbox.Entry, to: String)
+    /// Tell the readers of a channel what became of it.
+    case deliver(ChannelMachine.Action, to: String)
+    /// A message was stored for a channel: its readers can have it.
+    case deliverMessage(BufferedMessage, to: String)
+    /// The messages of a channel are not in the store any more.
+    case dropMessages(of: String)
     case tellAvailability(Availability)
     /// Ask the app's hook, and say `tokenDelivered` or `tokenDeliveryFailed`.
     case deliverToken(PushChannelAddress, to: String)
     /// A message was answered for that the app will not see.
     case noteUndecryptable(id: String, String, DecryptionFault)
+    /// Messages have waited for a while: warn, unless somebody reads the channel.
+    case lookForReader(of: String, waiting: Int)
+    /// A message was refused because a channel's buffer is full.
+    case noteFullBuffer(of: String, waiting: Int)
+    /// What `lastFailure` is to say.
+    case noteFailure(PushError.Code, String)
     /// There is something to do beside the socket: look at `move`.
     case wake
 }
@@ -20,29 +31,52 @@ enum SessionMove: Equatable, Sendable {
     /// Nothing, until `wake`.
     case rest
     case registerDevice
+    /// Ask the configured address who it is, and where its sockets are.
+    case locateServer
+    /// Delete a device that was signed out.
+    case sayFarewell(Farewell)
     case openSocket(DeviceIdentity)
 }
 
 /// One durable change.
 enum StoreChange: Equatable, Sendable {
+    /// The secret by which a repeated registration is recognised.
+    case saveRegistration(String)
+    /// The registration is over, and its secret is forgotten.
     case saveIdentity(DeviceIdentity)
+    /// The server that the identity belongs to, and the address at which it was found.
+    case saveServer(address: String, id: String)
     /// Forgets the identity and the ids handled under it, and remembers that there was one.
     case eraseIdentity
     case saveChannel(identifier: String, ChannelMachine)
+    /// Forgets a channel, and the messages that wait for it.
+    case removeChannel(identifier: String)
     /// A channel that may exist on the server and that nobody wants; to be unregistered.
     case saveWithdrawal(ChannelID)
     case removeWithdrawal(ChannelID)
-    case saveHandled(HandledMessage)
-
-    /// Whether the change must survive a loss of power, not only the end of the process. A handled id may be lost with
-    /// the power: the message comes again.
-    var mustReachDisk: Bool {
-        if case .saveHandled = self { false } else { true }
-    }
+    case saveFarewell(Farewell)
+    case removeFarewell(device: String)
+    /// What the server is told of a message, each time that it sends it.
+    case saveAnswer(MessageAnswer)
+    /// The server was not told this yet.
+    case saveReport(MessageAnswer)
+    /// The server was told everything.
+    case removeReports
+    case saveMessage(BufferedMessage, of: String)
+    case removeMessage(position: Int64)
 }
 
-/// The app's word on a message.
-struct HandledMessage: Hashable, Sendable {
+/// A device that was signed out, and that the server may not know of yet.
+struct Farewell: Hashable, Sendable {
+    var device: String
+    /// A secret: never logged.
+    var credential: String
+    /// The address of the server that it is told to.
+    var server: String
+}
+
+/// What is said of a message to the server.
+struct MessageAnswer: Hashable, Sendable {
     var id: String
     /// One of ``ResultCode``.
     var code: Int

@@ -7,9 +7,10 @@ import Synchronization
 
 /// Runs the session: one fact at a time, each a step that is durable before anything of it can be seen.
 ///
-/// All steps run on the store's queue, in the order in which they were asked for. A step lets a copy of the session
-/// take in the fact, writes what must be durable in one transaction, makes the copy the truth, and then does the rest:
-/// sends frames, fills inboxes, posts the availability. When the transaction fails, nothing has happened.
+/// All steps run on the store's queue, in the order in which they were asked for; those that wait together share one
+/// transaction. A step lets a copy of the session take in the fact and writes what must be durable; when the transaction is
+/// done, the copy becomes the truth, and the rest is done: frames are sent, inboxes filled, the availability posted. When it
+/// fails, nothing has happened.
 final class SessionRunner: Sendable {
     /// What a step may know beside the session.
     struct Context {
@@ -18,28 +19,38 @@ final class SessionRunner: Sendable {
         let random: Double
         fileprivate let database: Database
 
-        func handledCode(of id: String) throws(PushError) -> Int? {
-            try ClientStore.handledCode(of: id, in: database)
+        func answer(to id: String) throws(PushError) -> Int? { try ClientStore.answer(to: id, in: database) }
+
+        func isStored(_ message: BufferedMessage) throws(PushError) -> Bool {
+            try ClientStore.isStored(message.position, in: database)
         }
     }
 
     typealias Change = @Sendable (inout ClientSession, Context) throws(PushError) -> [SessionAction]
 
     let availability = AvailabilityBoard()
+    let failures = FailureNote()
     let logger: Logger
 
     private let store: ClientStore
     private let session: Mutex<ClientSession>
     private let connection = Mutex<WebSocketConnection?>(nil)
+    private let steps = StepQueue()
     private let inboxes = Mutex<[String: ChannelInbox]>([:])
+    private let watchers = Mutex<[String: [UInt64: AsyncStream<ChannelMachine>.Continuation]]>([:])
+    /// The newest message of each channel that an earlier run stored.
+    private let storedBefore: [String: Int64]
     private let liveIdentifiers = Mutex<Set<String>>([])
     private let tokenDeliverers = Mutex<[String: PushChannel.TokenDeliverer]>([:])
+    /// The channels of which it was said that nobody reads them.
+    private let warned = Mutex<Set<String>>([])
     private let alarm = Mutex<(at: ContinuousClock.Instant, task: Scheduled<Void>)?>(nil)
     /// Says that there may be something to do beside the socket. Awaited by one loop at a time.
     let wakes = SignalBox()
 
     init(store: ClientStore, session: ClientSession, logger: Logger) {
         self.store = store
+        storedBefore = session.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
     }
@@ -61,9 +72,48 @@ final class SessionRunner: Sendable {
     func inbox(of identifier: String) -> ChannelInbox {
         inboxes.withLock { inboxes in
             if let inbox = inboxes[identifier] { return inbox }
-            let inbox = ChannelInbox()
+            let inbox = ChannelInbox(lastStored: storedBefore[identifier] ?? 0)
             inboxes[identifier] = inbox
             return inbox
+        }
+    }
+
+    var farewells: [Farewell] { session.withLock { $0.farewells } }
+
+    var registration: String? { session.withLock { $0.registration } }
+
+    var summaries: [PushChannelSummary] {
+        let (channels, buffers) = session.withLock { ($0.channels, $0.buffers) }
+        return Set(channels.keys).union(buffers.filter { $0.value.messages > 0 }.keys).sorted().map { identifier in
+            PushChannelSummary(
+                identifier: identifier, state: PushChannelState(channels[identifier]?.state ?? .none),
+                waitingMessages: buffers[identifier]?.messages ?? 0, waitingBytes: buffers[identifier]?.bytes ?? 0,
+                isBeingRead: inbox(of: identifier).isHeld)
+        }
+    }
+
+    // MARK: Changes
+
+    /// What a channel is, and then each time what it has become; a slow reader misses what was between.
+    func changes(of identifier: String) -> ChannelChanges {
+        let (stream, watcher) = AsyncStream.makeStream(of: ChannelMachine.self, bufferingPolicy: .bufferingNewest(1))
+        let number = UInt64.random(in: .min ... .max)
+        watchers.withLock { watchers in
+            watchers[identifier, default: [:]][number] = watcher
+            // Under the lock, so that what is posted meanwhile comes after it.
+            watcher.yield(channel(identifier))
+        }
+        return ChannelChanges(identifier: identifier, number: number, stream: stream)
+    }
+
+    func stopChanges(_ changes: ChannelChanges) {
+        let watcher = watchers.withLock { $0[changes.identifier]?.removeValue(forKey: changes.number) }
+        watcher?.finish()
+    }
+
+    private func post(_ channel: ChannelMachine, of identifier: String) {
+        watchers.withLock { watchers in
+            for watcher in (watchers[identifier] ?? [:]).values { watcher.yield(channel) }
         }
     }
 
@@ -86,26 +136,50 @@ final class SessionRunner: Sendable {
     // MARK: Steps
 
     /// Takes in a fact and returns when it is durable and done. Not cancelled with the task: a step is whole.
-    func perform(_ change: @escaping Change) async throws(PushError) {
+    func perform(mustReachDisk: Bool = true, _ change: @escaping Change) async throws(PushError) {
         let result: Result<Void, PushError> = await withCheckedContinuation { continuation in
-            store.schedule { database in continuation.resume(returning: self.step(change, database)) }
+            begin(mustReachDisk: mustReachDisk, change) { continuation.resume(returning: $0) }
         }
         try result.get()
     }
 
-    func answer(_ message: HandledMessage, on identifier: String) async throws(PushError) {
-        try await perform { session, _ in session.messageHandled(message) }
-        inbox(of: identifier).remove(messageID: message.id)
+    /// Takes in a fact when its turn comes, and says then whether it could be stored.
+    func begin(
+        mustReachDisk: Bool = true, _ change: @escaping Change,
+        done: @escaping @Sendable (Result<Void, PushError>) -> Void
+    ) {
+        if steps.append(.init(change: change, mustReachDisk: mustReachDisk, done: done)) {
+            store.schedule { self.takeSteps($0) }
+        }
+    }
+
+    /// The app is done with a message.
+    func handled(_ message: BufferedMessage, on identifier: String, failure: Int?) async throws(PushError) {
+        try await perform(mustReachDisk: false) { session, context throws(PushError) in
+            session.messageHandled(
+                message, of: identifier, failure: failure, isStored: try context.isStored(message))
+        }
+        inbox(of: identifier).remove(.message(message))
+    }
+
+    /// A page of what is stored for a channel.
+    func messages(of identifier: String, after position: Int64) async throws(PushError) -> [BufferedMessage] {
+        let result: Result<[BufferedMessage], PushError> = await withCheckedContinuation { continuation in
+            store.schedule { database in
+                continuation.resume(
+                    returning: Result { () throws(PushError) in
+                        try ClientStore.messages(of: identifier, after: position, in: database)
+                    })
+            }
+        }
+        return try result.get()
     }
 
     func setTokenDelivery(_ deliver: PushChannel.TokenDeliverer?, of identifier: String) {
         tokenDeliverers.withLock { $0[identifier] = deliver }
         let isSet = deliver != nil
-        store.schedule { database in
-            // Nothing is written, so that nothing can fail.
-            _ = self.step(
-                { session, context in session.tokenDeliverySet(identifier, isSet: isSet, at: context.now) }, database)
-        }
+        // Nothing is written, so that nothing can fail.
+        begin({ session, context in session.tokenDeliverySet(identifier, isSet: isSet, at: context.now) }) { _ in }
     }
 
     private func deliver(_ address: PushChannelAddress, of identifier: String) {
@@ -137,39 +211,92 @@ final class SessionRunner: Sendable {
         connection.withLock { $0 = nil }
     }
 
-    func endIterations() {
-        for inbox in inboxes.withLock({ Array($0.values) }) { inbox.endRun() }
+    // MARK: Iterations
+
+    /// The client stopped. Answers what `endIterations` takes.
+    func endRun() -> [(inbox: ChannelInbox, run: UInt64)] {
+        inboxes.withLock { Array($0.values) }.map { ($0, $0.endRun()) }
     }
 
-    private func step(_ change: Change, _ database: Database) -> Result<Void, PushError> {
+    /// Ends the iterations that began before.
+    func endIterations(_ runs: [(inbox: ChannelInbox, run: UInt64)]) {
+        for (inbox, run) in runs { inbox.endIterations(of: run) }
+    }
+
+    // MARK: The store's queue
+
+    private func takeSteps(_ database: Database) {
+        let (group, isMoreWaiting) = steps.takeGroup()
+        if isMoreWaiting { store.schedule { self.takeSteps($0) } }
+        if !take(group, database) {
+            // What is wrong with one of them is no fault of the others.
+            for step in group { _ = take([step], isLastTry: true, database) }
+        }
+    }
+
+    /// Takes in facts together. Answers false, and has done nothing, when they could not be stored and may be one by one.
+    private func take(_ group: [StepQueue.Step], isLastTry: Bool = false, _ database: Database) -> Bool {
         var next = session.withLock { $0 }
-        let actions: [SessionAction]
+        var actions: [SessionAction] = []
+        var results: [Result<Void, PushError>] = []
         do {
-            let context = Context(now: .now, random: .random(in: 0..<1), database: database)
-            actions = try change(&next, context)
-            let changes = actions.compactMap { if case .write(let change) = $0 { change } else { nil } }
-            try store.commit(changes, in: database)
+            try store.transaction(reachingDisk: group.contains(where: \.mustReachDisk), in: database) {
+                for step in group {
+                    var changed = next
+                    let context = Context(now: .now, random: .random(in: 0..<1), database: database)
+                    let result = Result { () throws(PushError) in try step.change(&changed, context) }
+                    results.append(result.map { _ in })
+                    guard case .success(let wanted) = result else { continue }
+                    for case .write(let change) in wanted { try change.apply(to: database) }
+                    actions += wanted
+                    next = changed
+                }
+            }
         } catch {
-            return .failure(error)
+            guard isLastTry || group.count == 1 else { return false }
+            for step in group { step.done(.failure(error)) }
+            return true
         }
         session.withLock { $0 = next }
         for action in actions { perform(action) }
         setAlarm(at: next.deadline)
-        return .success(())
+        for (step, result) in zip(group, results) { step.done(result) }
+        return true
     }
 
     private func perform(_ action: SessionAction) {
         switch action {
+        case .write(.saveChannel(let identifier, let channel)): post(channel, of: identifier)
+        case .write(.removeChannel(let identifier)): post(ChannelMachine(), of: identifier)
         case .write: break
         case .send(let frame): connection.withLock { $0 }?.send(frame.text)
         case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)
-        case .deliver(let entry, let identifier): inbox(of: identifier).append(entry)
+        case .deliver(let action, let identifier): inbox(of: identifier).append(action)
+        case .deliverMessage(let message, let identifier): inbox(of: identifier).append(message)
+        case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
         case .tellAvailability(let present): availability.post(present)
         case .deliverToken(let address, let identifier): deliver(address, of: identifier)
         case .noteUndecryptable(let id, let identifier, let fault):
             logger.warning(
                 "A message could not be decrypted",
                 metadata: ["id": "\(id)", "channel": "\(identifier)", "reason": "\(fault.rawValue)"])
+        case .lookForReader(let identifier, let waiting):
+            guard !inbox(of: identifier).isHeld, warned.withLock({ $0.insert(identifier).inserted }) else { break }
+            logger.warning(
+                "Nobody reads the events of a channel; iterate them, or disconnect or discard the channel",
+                metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])
+        case .noteFullBuffer(let identifier, let waiting):
+            let fault = PushError(
+                .bufferFull,
+                "The buffer of the channel \"\(identifier)\" is full with \(waiting) messages that the app has not handled; what comes for it is refused."
+            )
+            failures.note(fault)
+            logger.warning(
+                "A channel's buffer is full, and messages for it are refused",
+                metadata: ["channel": "\(identifier)", "waiting": "\(waiting)"])
+        case .noteFailure(let code, let message):
+            failures.note(PushError(code, message))
+            logger.info("The client is kept from its work", metadata: ["code": "\(code)", "reason": "\(message)"])
         case .wake: wakes.send()
         }
     }
@@ -192,10 +319,8 @@ final class SessionRunner: Sendable {
 
     private func alarmWentOff() {
         alarm.withLock { $0 = nil }
-        store.schedule { [weak self] database in
-            guard let self else { return }
-            let result = step({ session, context in session.timerFired(at: context.now) }, database)
-            guard case .failure(let error) = result else { return }
+        begin({ session, context in session.timerFired(at: context.now) }) { [weak self] result in
+            guard let self, case .failure(let error) = result else { return }
             logger.error("A deadline could not be kept", metadata: ["error": "\(error)"])
             // The fault is the store's; looking again at once would not help.
             setAlarm(at: .now + .seconds(1))

@@ -4,19 +4,16 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 2
+    static let version = 3
 
-    /// Makes the tables in an empty file; refuses, without a change, a file that is damaged, foreign or newer.
+    /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
+    /// newer, and one without tables: no store is ever without.
     static func prepare(_ database: Database) throws {
         let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let application = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
-        let tables = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") ?? 0
-        if found == 0, application == 0, tables == 0 {
-            try create(database)
-            return
-        }
         guard application == applicationID else {
-            throw PushError(.storageDamaged, "The storage is an SQLite file of another program; it was left as it is.")
+            throw PushError(
+                .storageDamaged, "The storage is empty, or an SQLite file of another program; it was left as it is.")
         }
         guard found <= version else {
             throw PushError(
@@ -28,8 +25,47 @@ enum ClientSchema {
         guard verdict == "ok" else {
             throw PushError(.storageDamaged, "The storage is damaged (\(verdict)); it was left as it is.")
         }
-        if found == 1 { try addKeys(database) }
+        if found < 2 { try addKeys(database) }
+        if found < 3 {
+            try database.inTransaction(.immediate) {
+                try database.execute(
+                    sql: """
+                        ALTER TABLE owner ADD COLUMN server_id TEXT;
+                        ALTER TABLE owner ADD COLUMN registration TEXT;
+                        \(messages)
+                        PRAGMA user_version = 3;
+                        """)
+                return .commit
+            }
+        }
     }
+
+    /// What version 3 added.
+    private static let messages = """
+        -- Messages that were acknowledged, and that the app is not done with.
+        CREATE TABLE message (
+            position INTEGER PRIMARY KEY,
+            channel TEXT NOT NULL,
+            id TEXT NOT NULL,
+            body BLOB NOT NULL,
+            encoding TEXT,
+            encryption TEXT,
+            crypto_key TEXT
+        ) STRICT;
+        CREATE INDEX message_of_channel ON message (channel, position);
+        -- Failures that the app told of, and the server was not told.
+        CREATE TABLE report (
+            position INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL,
+            code INTEGER NOT NULL
+        ) STRICT;
+        -- Devices that were signed out, and that the server may not know to be gone.
+        CREATE TABLE farewell (
+            device TEXT PRIMARY KEY,
+            credential TEXT NOT NULL,
+            server TEXT NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """
 
     private static func addKeys(_ database: Database) throws {
         try database.inTransaction(.immediate) {
@@ -46,7 +82,8 @@ enum ClientSchema {
         }
     }
 
-    private static func create(_ database: Database) throws {
+    /// Makes the tables in a new file.
+    static func create(_ database: Database) throws {
         try database.execute(sql: "PRAGMA journal_mode = WAL")
         try database.inTransaction(.immediate) {
             try database.execute(
@@ -59,7 +96,9 @@ enum ClientSchema {
                         device TEXT,
                         credential TEXT,
                         socket TEXT,
-                        was_lost INTEGER NOT NULL DEFAULT 0
+                        was_lost INTEGER NOT NULL DEFAULT 0,
+                        server_id TEXT,
+                        registration TEXT
                     ) STRICT;
                     CREATE TABLE channel (
                         identifier TEXT PRIMARY KEY,
@@ -73,12 +112,13 @@ enum ClientSchema {
                     ) STRICT, WITHOUT ROWID;
                     -- Channels that may exist on the server and that nobody wants.
                     CREATE TABLE withdrawal (channel_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-                    -- Messages that the app has answered, in the order of its answers.
+                    -- What the server was told of messages, in the order in which it was.
                     CREATE TABLE handled (
                         position INTEGER PRIMARY KEY AUTOINCREMENT,
                         id TEXT NOT NULL UNIQUE,
                         code INTEGER NOT NULL
                     ) STRICT;
+                    \(messages)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

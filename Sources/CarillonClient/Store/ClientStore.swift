@@ -9,15 +9,17 @@ import GRDB
 
 /// The client's durable state: one SQLite file, one transaction a step.
 ///
-/// The file is in WAL mode. A step that changes the identity or a channel waits for the disk (`synchronous=FULL`): a
-/// token that the app was told must survive the loss of power. A step that only notes a handled message does not wait
+/// The file is in WAL mode. What the app or the server is told of waits for the disk (`synchronous=FULL`): a token, and a
+/// message that is acknowledged, must survive the loss of power. That the app is done with a message does not wait
 /// (`NORMAL`): the note survives the end of the process, and after a loss of power the message may be shown once more,
 /// which delivery at least once allows.
+///
+/// The file is made under another name, and gets its own when it is whole: a file that is empty is a damaged one.
 ///
 /// The lock on the file is exclusive, because each client keeps the truth in memory beside it.
 final class ClientStore: Sendable {
     static let fileName = "carillon-client.sqlite"
-    /// How many handled ids are remembered.
+    /// How many answers are remembered.
     static let handledLimit = 10_000
 
     private let queue: DatabaseQueue
@@ -57,14 +59,13 @@ final class ClientStore: Sendable {
         queue.asyncWriteWithoutTransaction(step)
     }
 
-    /// Makes the changes of one step durable, all or none.
-    func commit(_ changes: [StoreChange], in database: Database) throws(PushError) {
-        guard !changes.isEmpty else { return }
+    /// Makes what a closure changes durable, all of it or nothing. When it answers, the disk has it, unless that need
+    /// not be.
+    func transaction(reachingDisk: Bool, in database: Database, _ body: () throws -> Void) throws(PushError) {
         do {
-            let level = changes.contains(where: \.mustReachDisk) ? "FULL" : "NORMAL"
-            try database.execute(sql: "PRAGMA synchronous = \(level)")
-            try database.inTransaction(.immediate) {
-                for change in changes { try change.apply(to: database) }
+            try database.execute(sql: "PRAGMA synchronous = \(reachingDisk ? "FULL" : "NORMAL")")
+            try database.inTransaction(.deferred) {
+                try body()
                 return .commit
             }
         } catch {
@@ -72,11 +73,42 @@ final class ClientStore: Sendable {
         }
     }
 
-    /// What the app said of a message before; nil when it never had it.
-    static func handledCode(of id: String, in database: Database) throws(PushError) -> Int? {
+    // MARK: Messages
+
+    /// What the server was told of a message before; nil when it did not come before.
+    static func answer(to id: String, in database: Database) throws(PushError) -> Int? {
         do {
             return try Int.fetchOne(
                 database.cachedStatement(sql: "SELECT code FROM handled WHERE id = ?"), arguments: [id])
+        } catch {
+            throw Self.error(for: error, at: fileName)
+        }
+    }
+
+    /// Whether the app is not done with a message.
+    static func isStored(_ position: Int64, in database: Database) throws(PushError) -> Bool {
+        do {
+            return try Int.fetchOne(
+                database.cachedStatement(sql: "SELECT 1 FROM message WHERE position = ?"), arguments: [position]) != nil
+        } catch {
+            throw Self.error(for: error, at: fileName)
+        }
+    }
+
+    /// The messages of a channel behind a position, in order, as many as fit on a page.
+    static func messages(
+        of identifier: String, after position: Int64, in database: Database
+    ) throws(PushError) -> [BufferedMessage] {
+        do {
+            let select = try database.cachedStatement(
+                sql: "SELECT * FROM message WHERE channel = ? AND position > ? ORDER BY position LIMIT ?")
+            return try Row.fetchAll(select, arguments: [identifier, position, ChannelInbox.pageLimit]).map { row in
+                let coding = (row["encoding"] as String?).flatMap(ContentCoding.Name.init).map {
+                    ContentCoding($0, encryption: row["encryption"], cryptoKey: row["crypto_key"])
+                }
+                return BufferedMessage(
+                    position: row["position"], id: row["id"], body: Array(row["body"] as Data), coding: coding)
+            }
         } catch {
             throw Self.error(for: error, at: fileName)
         }
@@ -92,8 +124,8 @@ final class ClientStore: Sendable {
         return configuration
     }
 
-    /// Makes the file before SQLite does, readable for its owner only; the files that SQLite puts beside it take over
-    /// its mode.
+    /// Makes the file where there is none, whole and readable for its owner only; the files that SQLite puts beside it
+    /// take over its mode.
     private static func makeFile(at path: String, in directory: String) throws {
         let files = FileManager.default
         if !files.fileExists(atPath: directory) {
@@ -101,9 +133,44 @@ final class ClientStore: Sendable {
                 atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         }
         if files.fileExists(atPath: path) {
+            let size = try files.attributesOfItem(atPath: path)[.size] as? UInt64
+            guard size != 0 else {
+                throw PushError(
+                    .storageDamaged,
+                    "The file \(path) was emptied; restore it, or remove it with what lies beside it to begin as a new device."
+                )
+            }
             try files.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-        } else if !files.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]) {
+            return
+        }
+        guard !files.fileExists(atPath: path + "-wal") else {
+            throw PushError(
+                .storageDamaged,
+                "The file \(path) is missing, and what was written to it last lies beside it; restore it, or remove that as well."
+            )
+        }
+        try makeNewFile(at: path)
+    }
+
+    private static func makeNewFile(at path: String) throws {
+        let files = FileManager.default
+        // Of no other process, and not a store until it is whole.
+        let draft = path + ".new-\(UUID().uuidString)"
+        guard files.createFile(atPath: draft, contents: nil, attributes: [.posixPermissions: 0o600]) else {
             throw PushError(.storageUnavailable, "The file \(path) cannot be made; its directory must be writable.")
+        }
+        do {
+            let queue = try DatabaseQueue(path: draft, configuration: configuration)
+            try queue.writeWithoutTransaction { database in
+                try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL")
+                try ClientSchema.create(database)
+            }
+            try queue.close()
+            try files.moveItem(atPath: draft, toPath: path)
+        } catch {
+            try? files.removeItem(atPath: draft)
+            // Another client was quicker: it has the store.
+            guard files.fileExists(atPath: path) else { throw error }
         }
     }
 

@@ -10,15 +10,20 @@ import GRDB
 extension StoreChange {
     func apply(to database: Database) throws {
         switch self {
+        case .saveRegistration(let secret):
+            try database.execute(sql: "UPDATE owner SET registration = ?", arguments: [secret])
         case .saveIdentity(let identity):
             try database.execute(
-                sql: "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0",
+                sql: "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0, registration = NULL",
                 arguments: [identity.device, identity.credential, identity.socket])
+        case .saveServer(let address, let id):
+            try database.execute(sql: "UPDATE owner SET server = ?, server_id = ?", arguments: [address, id])
         case .eraseIdentity:
             try database.execute(
                 sql: """
-                    UPDATE owner SET device = NULL, credential = NULL, socket = NULL, was_lost = 1;
+                    UPDATE owner SET device = NULL, credential = NULL, socket = NULL, was_lost = 1, server_id = NULL;
                     DELETE FROM handled;
+                    DELETE FROM report;
                     DELETE FROM withdrawal;
                     """)
         case .saveChannel(let identifier, let channel):
@@ -33,14 +38,43 @@ extension StoreChange {
                     channel.lastErrorCode, channel.keys.map { Data($0.privateKey) },
                     channel.keys.map { Data($0.authSecret) }, channel.isTokenDue,
                 ])
+        case .removeChannel(let identifier):
+            try database.execute(sql: "DELETE FROM channel WHERE identifier = ?", arguments: [identifier])
+            try database.execute(sql: "DELETE FROM message WHERE channel = ?", arguments: [identifier])
         case .saveWithdrawal(let id):
             try database.execute(
                 sql: "INSERT OR IGNORE INTO withdrawal (channel_id) VALUES (?)", arguments: [id.description])
         case .removeWithdrawal(let id):
             try database.execute(sql: "DELETE FROM withdrawal WHERE channel_id = ?", arguments: [id.description])
-        case .saveHandled(let message):
-            try database.cachedStatement(sql: "INSERT OR IGNORE INTO handled (id, code) VALUES (?, ?)")
-                .execute(arguments: [message.id, message.code])
+        case .saveFarewell(let farewell):
+            try database.execute(
+                sql: "INSERT OR REPLACE INTO farewell (device, credential, server) VALUES (?, ?, ?)",
+                arguments: [farewell.device, farewell.credential, farewell.server])
+        case .removeFarewell(let device):
+            try database.execute(sql: "DELETE FROM farewell WHERE device = ?", arguments: [device])
+        case .saveMessage(let message, let identifier):
+            try database.cachedStatement(
+                sql: """
+                    INSERT INTO message (position, channel, id, body, encoding, encryption, crypto_key)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    """
+            ).execute(arguments: [
+                message.position, identifier, message.id, Data(message.body), message.coding?.name.rawValue,
+                message.coding?.encryption, message.coding?.cryptoKey,
+            ])
+        case .removeMessage(let position):
+            try database.cachedStatement(sql: "DELETE FROM message WHERE position = ?").execute(arguments: [position])
+        case .saveReport(let answer):
+            try database.execute(sql: "INSERT INTO report (id, code) VALUES (?, ?)", arguments: [answer.id, answer.code])
+            try database.execute(
+                sql: "DELETE FROM report WHERE position <= (SELECT max(position) FROM report) - ?",
+                arguments: [ClientSession.reportsLimit])
+        case .removeReports:
+            try database.execute(sql: "DELETE FROM report")
+        case .saveAnswer(let message):
+            try database.cachedStatement(
+                sql: "INSERT INTO handled (id, code) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET code = excluded.code"
+            ).execute(arguments: [message.id, message.code])
             try database.cachedStatement(
                 sql: "DELETE FROM handled WHERE position <= (SELECT max(position) FROM handled) - ?"
             ).execute(arguments: [ClientStore.handledLimit])
@@ -52,24 +86,33 @@ extension StoredState {
     static func load(from database: Database, server: String, app: String) throws -> StoredState {
         var state = StoredState()
         if let owner = try Row.fetchOne(database, sql: "SELECT * FROM owner") {
-            guard owner["server"] == server, owner["app"] == app else {
-                let former: (server: String, app: String) = (owner["server"], owner["app"])
+            let former: (server: String, app: String) = (owner["server"], owner["app"])
+            state.serverID = owner["server_id"]
+            state.registration = owner["registration"]
+            // A server that has another address is known by its id; one that never said its id cannot be.
+            let isServerKnown = owner["device"] as String? == nil || state.serverID != nil
+            guard former.app == app, former.server == server || isServerKnown else {
                 throw PushError(
                     .storageMismatch,
                     "The storage belongs to the app \(former.app) at \(former.server), not to \(app) at \(server); use another directory."
                 )
             }
+            if former.server != server { state.formerServer = former.server }
             if let device = owner["device"] as String?, let credential = owner["credential"] as String?,
                 let socket = owner["socket"] as String?
             {
                 state.identity = DeviceIdentity(device: device, credential: credential, socket: socket)
+            } else if state.formerServer != nil {
+                try database.execute(
+                    sql: "UPDATE owner SET server = ?, server_id = NULL, registration = NULL", arguments: [server])
+                (state.formerServer, state.serverID, state.registration) = (nil, nil, nil)
             }
             state.identityWasLost = owner["was_lost"]
         } else {
             try database.execute(sql: "INSERT INTO owner (id, server, app) VALUES (1, ?, ?)", arguments: [server, app])
         }
         for row in try Row.fetchAll(database, sql: "SELECT * FROM channel") {
-            guard let channelState = PushChannelState(rawValue: row["state"]) else {
+            guard let channelState = ChannelState(rawValue: row["state"]) else {
                 throw PushError(
                     .storageDamaged, "The storage holds a channel in the unknown state \"\(row["state"] as String)\".")
             }
@@ -84,7 +127,27 @@ extension StoredState {
         for text in try String.fetchAll(database, sql: "SELECT channel_id FROM withdrawal") {
             if let id = ChannelID(text) { state.withdrawals.insert(id) }
         }
+        try state.loadMessages(from: database)
+        state.farewells = try Row.fetchAll(database, sql: "SELECT * FROM farewell ORDER BY device").map {
+            Farewell(device: $0["device"], credential: $0["credential"], server: $0["server"])
+        }
         return state
+    }
+
+    private mutating func loadMessages(from database: Database) throws {
+        let uses = try Row.fetchAll(
+            database,
+            sql: """
+                SELECT channel, count(*) AS messages, sum(length(body)) AS bytes, max(position) AS position
+                FROM message GROUP BY channel
+                """)
+        for row in uses {
+            buffers[row["channel"]] = BufferUse(
+                messages: row["messages"], bytes: row["bytes"], lastPosition: row["position"])
+        }
+        reports = try Row.fetchAll(database, sql: "SELECT id, code FROM report ORDER BY position").map {
+            MessageAnswer(id: $0["id"], code: $0["code"])
+        }
     }
 
     private static func keys(in row: Row) throws -> SubscriptionKeys? {

@@ -7,4 +7,12 @@ struct StoredState: Sendable {
     var identityWasLost = false
     var channels: [String: ChannelMachine] = [:]
     var withdrawals: Set<ChannelID> = []
+    var buffers: [String: BufferUse] = [:]
+    var reports: [MessageAnswer] = []
+    /// The secret of a registration that is not over.
+    var registration: String?
+    var serverID: String?
+    /// The address of the identity's server, when it is not the configured one.
+    var formerServer: String?
+    var farewells: [Farewell] = []
 }

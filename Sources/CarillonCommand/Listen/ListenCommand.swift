@@ -21,7 +21,8 @@ struct ListenCommand: AsyncParsableCommand {
             """)
 
     @Option(help: "The server's address, such as http://127.0.0.1:8080.") var server: String
-    @Option(help: "A client key of the app; CARILLON_KEY in the environment does as well.") var key: String?
+    @Option(help: "A client key of the app, needed once, to register; CARILLON_KEY in the environment does as well.")
+    var key: String?
     @Option(help: "The app.") var app: String
     @Option(help: "The channel's identifier, such as com.example.app.presence.") var channel: String
     @Option(help: "A directory of this listener alone.") var state: String
@@ -41,7 +42,7 @@ struct ListenCommand: AsyncParsableCommand {
 
     private func listen() async throws {
         var configuration = PushClient.Configuration(
-            server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"] ?? "", storageDirectory: state)
+            server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
         var logger = Logger(label: "carillon.listen", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         configuration.logger = logger

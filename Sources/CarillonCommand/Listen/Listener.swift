@@ -12,11 +12,19 @@ struct Listener: Service {
 
     func run() async throws {
         try await cancelWhenGracefulShutdown {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { await reportAvailability() }
-                // The sequence of availability never ends by itself.
-                defer { group.cancelAll() }
-                try await listen()
+            // Each task answers whether the listener is done with it.
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    await reportAvailability()
+                    return false
+                }
+                if closes { group.addTask { try await failWithoutServer() } }
+                group.addTask {
+                    try await listen()
+                    return true
+                }
+                while let isDone = try await group.next(), !isDone {}
+                group.cancelAll()
             }
         }
     }
@@ -31,6 +39,20 @@ struct Listener: Service {
         }
     }
 
+    /// A channel can be closed while the server is away, and is; but nobody waits for that at a terminal.
+    private func failWithoutServer() async throws -> Bool {
+        while true {
+            if let failure = client.lastFailure, !client.availability.service,
+                failure.code == .serverUnreachable || failure.code == .serverUnavailable
+            {
+                throw CommandFault(
+                    ExitStatus.unreachable,
+                    "\(failure.message) The channel is closed when this state directory is used and the server is there.")
+            }
+            try await Task.sleep(for: .milliseconds(100))
+        }
+    }
+
     private func listen() async throws {
         switch (channel.state, closes) {
         case (.none, false), (.closed, false), (.error, false): try await channel.connect(encrypted: isEncrypted)
@@ -41,7 +63,9 @@ struct Listener: Service {
                     "the channel is open \(isEncrypted ? "without" : "with") keys; close it first, with --close")
             }
             reportOpen()
-        case (.open, true): try await channel.disconnect()
+        case (.none, true), (.closed, true), (.error, true):
+            return printer.print(["event": "closed", "token": .text(channel.token ?? "")], otherwise: "closed")
+        case (_, true): try await channel.disconnect()
         default: break
         }
         for try await event in channel.events {
@@ -55,6 +79,9 @@ struct Listener: Service {
                     ["event": "pingFailed", "code": .number(Int64(failure.code))], otherwise: "ping failed  \(failure.code)")
             case .recovered:
                 printer.print(["event": "recovered"], otherwise: "recovered")
+            case .other(.moved): reportOpen()
+            case .other(let other):
+                printer.print(["event": .text(other.description)], otherwise: other.description)
             case .error(let code):
                 printer.print(["event": "error", "code": .number(Int64(code))], otherwise: "error  \(code)")
                 throw client.lastFailure.map(CommandFault.init)

@@ -7,9 +7,11 @@ package struct DeviceCredential: Sendable {
 
     package var hash: SecretHash { SecretHash(of: text.utf8) }
 
-    package init(device: DeviceID, random: RandomSource) {
+    package static let secretByteCount = 24
+
+    package init(device: DeviceID, secret: [UInt8]) {
         self.device = device
-        text = "\(device).\(Base64URL.encode(random.bytes(24)))"
+        text = "\(device).\(Base64URL.encode(secret))"
     }
 
     package init?(parsing text: some StringProtocol) {

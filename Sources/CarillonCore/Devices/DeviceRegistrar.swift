@@ -22,17 +22,34 @@ package struct DeviceRegistrar: Sendable {
         self.random = random
     }
 
+    /// Registers a device, or finds the one that the same registration led to before.
+    ///
+    /// A device that did not hear the answer asks again with the secret that it chose for its registration, and is given
+    /// another credential in place of the one that it never saw. Only the hash of that secret is kept, and no key of the
+    /// app does instead of it.
+    ///
     /// - Parameter address: Where the device is, whose allowance it takes; nil takes none.
     package func register(
-        app: AppID, from address: NetworkAddress? = nil
+        app: AppID, registration: String? = nil, from address: NetworkAddress? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try allowances.takeDevice(from: address)
-        var random = random
-        let credential = DeviceCredential(device: .random(using: &random), random: random)
+        let registration = try registration.map(Self.hash(ofRegistration:))
+        var generator = random
+        let proposed = DeviceID.random(using: &generator)
+        let secret = random.bytes(DeviceCredential.secretByteCount)
         let device = try await devices.insertDevice(
-            credential.device, app: app, credential: credential.hash, isAnonymous: false, at: time.now())
+            proposed, app: app, registration: registration, isAnonymous: false, at: time.now()
+        ) { DeviceCredential(device: $0, secret: secret).hash }
         guard let device else { throw unknownApp(app) }
-        return (device, credential)
+        return (device, DeviceCredential(device: device.id, secret: secret))
+    }
+
+    private static func hash(ofRegistration secret: String) throws -> SecretHash {
+        guard (32...128).contains(secret.utf8.count), Base64URL.decode(secret) != nil else {
+            throw Refusal(
+                .fieldInvalid, "\"registration\" must be 32 to 128 characters of base64url that nobody can guess.")
+        }
+        return SecretHash(of: secret.utf8)
     }
 
     /// Stores a device that came without registration, under the name that it was given at its `hello`.
@@ -42,7 +59,8 @@ package struct DeviceRegistrar: Sendable {
         try allowances.takeDevice(from: address)
         var random = random
         let device = try await devices.insertDevice(
-            .random(using: &random), app: app, credential: userAgent.hash, isAnonymous: true, at: time.now())
+            .random(using: &random), app: app, registration: nil, isAnonymous: true, at: time.now()
+        ) { _ in userAgent.hash }
         guard let device else { throw unknownApp(app) }
         return device
     }

@@ -1,9 +1,11 @@
 package import CarillonWire
 
 package protocol DeviceStore: Sendable {
+    /// Stores a device under a proposed id; or gives one that the same registration led to before another credential.
     /// Answers nil when the app does not exist.
     func insertDevice(
-        _ id: DeviceID, app: AppID, credential: SecretHash, isAnonymous: Bool, at now: Timestamp
+        _ proposed: DeviceID, app: AppID, registration: SecretHash?, isAnonymous: Bool, at now: Timestamp,
+        credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> Device?
     func device(_ id: DeviceID) async throws -> Device?
     func device(withCredential hash: SecretHash) async throws -> Device?

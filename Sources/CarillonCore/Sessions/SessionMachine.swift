@@ -59,9 +59,11 @@ package struct SessionMachine: Sendable {
     package struct Settings: Equatable, Sendable {
         package var window: EnvelopeWindow.Limits
         package var keepAliveSeconds: Int
-        package init(window: EnvelopeWindow.Limits, keepAliveSeconds: Int) {
+        package var server: ServerID?
+        package init(window: EnvelopeWindow.Limits, keepAliveSeconds: Int, server: ServerID? = nil) {
             self.window = window
             self.keepAliveSeconds = keepAliveSeconds
+            self.server = server
         }
     }
 
@@ -199,7 +201,10 @@ package struct SessionMachine: Sendable {
             owner: identity.owner, isCarillon: isCarillon, window: EnvelopeWindow(limits: settings.window),
             isOutputPaused: isOutputPaused)
         if isOutputPaused { open.window.outputPaused() }
-        let extensions = isCarillon ? ServerFrame.Hello.Carillon(keepAliveSeconds: settings.keepAliveSeconds) : nil
+        let extensions =
+            isCarillon
+            ? ServerFrame.Hello.Carillon(
+                keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description) : nil
         var actions: [Action] = []
         if case .device(let device) = identity.owner { actions.append(.join(device)) }
         actions.append(.send(.hello(.init(uaid: identity.uaid, carillon: extensions))))

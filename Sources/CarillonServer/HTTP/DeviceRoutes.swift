@@ -9,6 +9,7 @@ struct DeviceRoutes: Sendable {
     let clientAddress: ClientAddress
 
     func add(to routes: Routes) {
+        routes.on(.get, "/v1/server", describeServer)
         routes.on(.post, "/v1/devices", register)
         routes.on(.get, "/v1/device", show)
         routes.on(.delete, "/v1/device", delete)
@@ -17,18 +18,27 @@ struct DeviceRoutes: Sendable {
         routes.on(.delete, "/v1/device/channels/:channel", closeChannel)
     }
 
+    @Sendable private func describeServer(_ request: Request, _ context: RouteContext) async throws -> Response {
+        Response(
+            status: .ok,
+            json: ServerBody(
+                server: core.server.description, socket: addresses.socket, endpoints: addresses.endpoint(token: "")))
+    }
+
     @Sendable private func register(_ request: Request, _ context: RouteContext) async throws -> Response {
         let key = try await core.keys.authorize(bearer: request.bearer, as: [.client])
         guard let app = key.app else { throw Refusal(.roleForbidden, "The key belongs to no app.") }
-        if let wanted = try await request.decodeIfPresent(RegisterDevice.self)?.app, wanted != app.text {
+        let body = try await request.decodeIfPresent(RegisterDevice.self)
+        if let wanted = body?.app, wanted != app.text {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
         let (device, credential) = try await core.devices.register(
-            app: app, from: clientAddress.of(context.connection, request.headers))
+            app: app, registration: body?.registration, from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
             json: RegisteredDevice(
-                id: device.id.description, credential: credential.text, socket: addresses.socket))
+                id: device.id.description, credential: credential.text, socket: addresses.socket,
+                server: core.server.description))
     }
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {

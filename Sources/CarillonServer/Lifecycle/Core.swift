@@ -1,6 +1,6 @@
 package import CarillonCore
 package import CarillonSQLite
-import CarillonWire
+package import CarillonWire
 package import Logging
 package import NIOCore
 import NIOPosix
@@ -24,6 +24,8 @@ package struct Core: Sendable {
     package let watches: WatchRegistrar
     package let rounds: CallRounds
     package let allowances: Allowances
+    /// Who this server is, wherever it can be found.
+    package let server: ServerID
 
     package init(
         store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger,
@@ -32,6 +34,10 @@ package struct Core: Sendable {
     ) async throws {
         let time = TimeSource.system
         let random = RandomSource.system
+        server = try await store.serverID {
+            var random = random
+            return ServerID(.random(using: &random))
+        }
         let sessions = LiveSessions()
         let directory = ChannelDirectory(store: store)
         let positions = PositionSource(after: try await store.lastPosition())

@@ -31,7 +31,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             self.requests = requests
             self.population = population
             sessionSettings = SessionMachine.Settings(
-                window: settings.window, keepAliveSeconds: settings.keepAliveSeconds)
+                window: settings.window, keepAliveSeconds: settings.keepAliveSeconds, server: core.server)
         }
     }
 

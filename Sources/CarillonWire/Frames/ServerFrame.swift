@@ -32,9 +32,12 @@ package enum ServerFrame: Equatable, Sendable {
         package struct Carillon: Equatable, Sendable {
             /// How long the server lets a connection be silent before it asks for a sign of life, in seconds.
             package var keepAliveSeconds: Int
+            /// Who the server is; nil from one that does not say so.
+            package var server: String?
 
-            package init(keepAliveSeconds: Int) {
+            package init(keepAliveSeconds: Int, server: String? = nil) {
                 self.keepAliveSeconds = keepAliveSeconds
+                self.server = server
             }
         }
     }
@@ -81,6 +84,7 @@ extension ServerFrame {
             if let carillon = hello.carillon {
                 json.add("carillon", 1)
                 json.add("keepAlive", Int64(carillon.keepAliveSeconds))
+                if let server = carillon.server { json.add("server", server) }
             }
         case .register(let registered):
             json.add("messageType", "register")
@@ -140,6 +144,7 @@ extension ServerFrame {
         var uaid: String?
         var carillon: Int?
         var keepAlive: Int?
+        var server: String?
         var channelID: String?
         var status: Int?
         var pushEndpoint: String?
@@ -161,7 +166,7 @@ extension ServerFrame {
             case nil:
                 return .pong
             case "hello":
-                let extensions = carillon.map { _ in Hello.Carillon(keepAliveSeconds: keepAlive ?? 0) }
+                let extensions = carillon.map { _ in Hello.Carillon(keepAliveSeconds: keepAlive ?? 0, server: server) }
                 return .hello(Hello(uaid: try required(uaid, "uaid"), carillon: extensions))
             case "register":
                 return .register(

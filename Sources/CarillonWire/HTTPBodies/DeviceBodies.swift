@@ -1,8 +1,13 @@
 package struct RegisterDevice: Codable, StrictBody, Sendable {
-    package static let memberNames: Set = ["app"]
+    package static let memberNames: Set = ["app", "registration"]
     /// When given, it must be the app of the key.
     package var app: String?
-    package init(app: String? = nil) { self.app = app }
+    /// A secret of the device's own choice: the same again leads to the same device.
+    package var registration: String?
+    package init(app: String? = nil, registration: String? = nil) {
+        self.app = app
+        self.registration = registration
+    }
 }
 
 package struct RegisteredDevice: Codable, Equatable, Sendable {
@@ -11,10 +16,28 @@ package struct RegisteredDevice: Codable, Equatable, Sendable {
     package var credential: String
     /// The WebSocket address to connect to.
     package var socket: String
-    package init(id: String, credential: String, socket: String) {
+    /// Who the server is; nil from one that does not say so.
+    package var server: String?
+    package init(id: String, credential: String, socket: String, server: String? = nil) {
         self.id = id
         self.credential = credential
         self.socket = socket
+        self.server = server
+    }
+}
+
+/// Who a server is, and under which addresses it wants to be known.
+package struct ServerBody: Codable, Equatable, Sendable {
+    /// The server's id, which it keeps when it moves.
+    package var server: String
+    /// The WebSocket address to connect to.
+    package var socket: String
+    /// What a channel's token is appended to.
+    package var endpoints: String
+    package init(server: String, socket: String, endpoints: String) {
+        self.server = server
+        self.socket = socket
+        self.endpoints = endpoints
     }
 }
 

@@ -11,7 +11,7 @@ struct ChannelMachineTests {
         try #require(ChannelEndpoint("https://push.example.com/base/push/\(token)"))
     }
 
-    static func machine(_ state: PushChannelState) throws -> ChannelMachine {
+    static func machine(_ state: ChannelState) throws -> ChannelMachine {
         let hadToken = state == .open || state == .disconnecting || state == .closed
         return ChannelMachine(
             state: state, channelID: state == .none ? nil : id, endpoint: hadToken ? try endpoint() : nil,
@@ -23,13 +23,13 @@ struct ChannelMachineTests {
     }
 
     struct Row: Sendable, CustomStringConvertible {
-        let state: PushChannelState
+        let state: ChannelState
         let fact: Fact
-        let next: PushChannelState
+        let next: ChannelState
         let action: ChannelMachine.Action
         var description: String { "\(fact) while \(state)" }
 
-        init(_ state: PushChannelState, _ fact: Fact, _ next: PushChannelState, _ action: ChannelMachine.Action) {
+        init(_ state: ChannelState, _ fact: Fact, _ next: ChannelState, _ action: ChannelMachine.Action) {
             (self.state, self.fact, self.next, self.action) = (state, fact, next, action)
         }
     }
@@ -51,7 +51,7 @@ struct ChannelMachineTests {
         Row(.disconnecting, .deviceLost, .closed, .tellClosed(token: "first")),
     ]
 
-    static let ineffective: [Row] = PushChannelState.allCases.flatMap { state in
+    static let ineffective: [Row] = ChannelState.allCases.flatMap { state in
         Fact.allCases.compactMap { fact in
             effective.contains { $0.state == state && $0.fact == fact } ? nil : Row(state, fact, state, .none)
         }
@@ -84,8 +84,8 @@ struct ChannelMachineTests {
         #expect(machine == before)
     }
 
-    @Test(arguments: [PushChannelState.none, .closed, .error])
-    func `connect begins anew, without the former token and code`(_ state: PushChannelState) throws {
+    @Test(arguments: [ChannelState.none, .closed, .error])
+    func `connect begins anew, without the former token and code`(_ state: ChannelState) throws {
         var machine = try Self.machine(state)
         try machine.connectRequested(as: Self.otherID)
         #expect(
@@ -93,11 +93,11 @@ struct ChannelMachineTests {
     }
 
     @Test(arguments: [
-        (PushChannelState.connecting, PushError.Code.alreadyConnecting), (.open, .alreadyOpen),
+        (ChannelState.connecting, PushError.Code.alreadyConnecting), (.open, .alreadyOpen),
         (.disconnecting, .stillDisconnecting),
     ])
     func `connect is refused where it makes no sense, and changes nothing`(
-        _ state: PushChannelState, _ code: PushError.Code
+        _ state: ChannelState, _ code: PushError.Code
     ) throws {
         var machine = try Self.machine(state)
         let before = machine
@@ -106,20 +106,37 @@ struct ChannelMachineTests {
         #expect(machine == before)
     }
 
-    @Test func `disconnect is legal when open`() throws {
+    @Test func `a disconnect of an open channel waits for the server`() throws {
         var machine = try Self.machine(.open)
-        try machine.disconnectRequested()
+        #expect(machine.disconnectRequested() == .none)
         #expect(machine.state == .disconnecting)
         #expect(machine.receivesMessages)
     }
 
-    @Test(arguments: PushChannelState.allCases.filter { $0 != .open })
-    func `disconnect is refused when not open, and changes nothing`(_ state: PushChannelState) throws {
+    @Test func `a disconnect gives up a channel that is connecting`() throws {
+        var machine = try Self.machine(.connecting)
+        #expect(machine.disconnectRequested() == .tellClosed(token: ""))
+        #expect(machine.state == .closed)
+    }
+
+    @Test(arguments: ChannelState.allCases.filter { $0 != .open && $0 != .connecting })
+    func `a disconnect is legal in any other state, and changes nothing`(_ state: ChannelState) throws {
         var machine = try Self.machine(state)
         let before = machine
-        let error = #expect(throws: PushError.self) { try machine.disconnectRequested() }
-        #expect(error?.code == .notOpen)
+        #expect(machine.disconnectRequested() == .none)
         #expect(machine == before)
+    }
+
+    @Test(arguments: ChannelState.allCases) func `only an open channel moves, with its token, and is told once`(
+        _ state: ChannelState
+    ) throws {
+        var machine = try Self.machine(state)
+        let endpoint = try #require(ChannelEndpoint("https://new.example.com/push/first"))
+        #expect(machine.moved(to: endpoint) == (state == .open ? .tellMoved : .none))
+        #expect(machine.moved(to: endpoint) == .none)
+        #expect((machine.endpoint == endpoint) == (state == .open))
+        #expect(machine.isTokenDue == (state == .open))
+        #expect(machine.moved(to: try Self.endpoint("second")) == .none)
     }
 
     @Test func `an open channel keeps its first endpoint when it is registered again`() throws {

@@ -50,12 +50,11 @@ struct BackEndTests {
             #expect(version == wanted)
             #expect(code == 101)
         }
+        #expect(try await acknowledgement(socket) == ("good", 100))
         guard case .message(let message) = try await events.next() else { throw ServerSocket.Ended() }
         #expect(message.id == "good")
         #expect(message.text == "Grüße")
         #expect(message.contentEncoding == "identity")
-        try await message.acknowledge()
-        #expect(try await acknowledgement(socket) == ("good", 100))
         await client.stop()
     }
 

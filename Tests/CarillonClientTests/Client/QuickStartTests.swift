@@ -2,11 +2,12 @@ import Foundation
 import Testing
 
 struct QuickStartTests {
-    @Test func `the quick start in the documentation is the snippet that is compiled`() throws {
+    @Test(arguments: ["ClientQuickStart", "ClientService"])
+    func `the snippets in the documentation are those that are compiled`(example: String) throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let snippet = try String(
-            contentsOf: root.appendingPathComponent("Examples/ClientQuickStart/main.swift"), encoding: .utf8)
+            contentsOf: root.appendingPathComponent("Examples/\(example)/main.swift"), encoding: .utf8)
         let page = try String(
             contentsOf: root.appendingPathComponent("Sources/CarillonClient/CarillonClient.docc/GettingStarted.md"),
             encoding: .utf8)

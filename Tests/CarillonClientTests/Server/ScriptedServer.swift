@@ -18,6 +18,8 @@ final class ScriptedServer: Sendable {
 
     let port: Int
     let isSecure: Bool
+    /// What the server calls itself.
+    let id: String
     /// Each connection that was upgraded, in order.
     let sockets: AsyncStream<ServerSocket>
 
@@ -25,16 +27,18 @@ final class ScriptedServer: Sendable {
     private let connections: OpenChannels
     private let registrations: Registrations
 
-    /// A port that was given back may be somebody's for a moment: the system lends it to outgoing connections.
-    private static func bind(_ bootstrap: ServerBootstrap, _ port: Int) async throws -> any Channel {
-        for _ in 0..<200 {
-            if let channel = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() { return channel }
-            try await Task.sleep(for: .milliseconds(20))
+    /// Binds a port that the system lends to nobody, so that it is free again when it was given back.
+    static func startOnStablePort() async throws -> ScriptedServer {
+        for _ in 0..<100 {
+            // Below the range that Linux and macOS lend outgoing connections.
+            if let server = try? await start(port: .random(in: 10_000..<30_000)) { return server }
         }
-        return try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+        throw ServerSocket.Ended()
     }
 
-    static func start(port: Int = 0, tls: NIOSSLContext? = nil, upgrades: Bool = true) async throws -> ScriptedServer {
+    static func start(
+        port: Int = 0, tls: NIOSSLContext? = nil, upgrades: Bool = true, id: String = "server-1"
+    ) async throws -> ScriptedServer {
         let (sockets, arrival) = AsyncStream.makeStream(of: ServerSocket.self)
         let registrations = Registrations()
         let connections = OpenChannels()
@@ -65,18 +69,19 @@ final class ScriptedServer: Sendable {
                     try channel.pipeline.syncOperations.addHandler(http.value)
                 }
             }
-        let listener = try await bind(bootstrap, port)
+        let listener = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
         return ScriptedServer(
-            listener: listener, isSecure: tls != nil, sockets: sockets, registrations: registrations,
+            listener: listener, isSecure: tls != nil, id: id, sockets: sockets, registrations: registrations,
             connections: connections)
     }
 
     private init(
-        listener: any NIOCore.Channel, isSecure: Bool, sockets: AsyncStream<ServerSocket>,
+        listener: any NIOCore.Channel, isSecure: Bool, id: String, sockets: AsyncStream<ServerSocket>,
         registrations: Registrations, connections: OpenChannels
     ) {
         self.listener = listener
         self.isSecure = isSecure
+        self.id = id
         self.sockets = sockets
         self.registrations = registrations
         self.connections = connections
@@ -89,19 +94,45 @@ final class ScriptedServer: Sendable {
     var address: String { "\(isSecure ? "https" : "http")://localhost:\(port)" }
 
     /// What the registrations said, in order.
-    var received: [Registrations.Request] { registrations.state.withLock { $0.received } }
+    var received: [Registrations.Request] { requests(to: "POST /v1/devices") }
+
+    func requests(to line: String) -> [Registrations.Request] {
+        registrations.state.withLock { $0.received }.filter { $0.line == line }
+    }
+
+    /// Waits until so many requests of one kind came.
+    func waitFor(_ count: Int, _ line: String) async {
+        await withCheckedContinuation { continuation in
+            let isThere = registrations.state.withLock { state in
+                if state.received.count(where: { $0.line == line }) >= count { return true }
+                state.waiters.append((count, line, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    /// Answers the next registrations as ever, and has their answers lost.
+    func loseRegistrations(_ areLost: Bool) { registrations.state.withLock { $0.areLost = areLost } }
 
     /// Decides the next answers to registrations; nil registers each as a new device.
     func answerRegistrations(with answer: Answer?) {
+        let id = id
         let socket = "\(isSecure ? "wss" : "ws")://localhost:\(port)/"
         registrations.state.withLock { state in
+            state.description = ServerBody(
+                server: id, socket: socket, endpoints: "\(address)/push/")
             state.answer = { number in
                 if let answer { return answer }
-                let device = RegisteredDevice(id: "device-\(number)", credential: "secret-\(number)", socket: socket)
+                let device = RegisteredDevice(
+                    id: "device-\(number)", credential: "secret-\(number)", socket: socket, server: id)
                 return Answer(body: (try? JSONEncoder().encode(device)) ?? Data())
             }
         }
     }
+
+    /// Decides what deletions of devices are answered with.
+    func answerDeletions(with status: HTTPResponseStatus) { registrations.state.withLock { $0.deletion = status } }
 
     /// Waits for the next connection.
     func nextSocket() async throws -> ServerSocket {
@@ -146,6 +177,11 @@ final class Registrations: Sendable {
 
     struct State: Sendable {
         var received: [Request] = []
+        var areLost = false
+        /// What `GET /v1/server` is answered with; nil for a server that does not know it.
+        var description: ServerBody?
+        var deletion = HTTPResponseStatus.noContent
+        var waiters: [(count: Int, line: String, continuation: CheckedContinuation<Void, Never>)] = []
         var answer: (@Sendable (_ number: Int) -> ScriptedServer.Answer)?
     }
 
@@ -171,9 +207,24 @@ private final class RegistrationHandler: ChannelInboundHandler, RemovableChannel
             request?.body.append(contentsOf: bytes.readableBytesView)
         case .end:
             guard let request else { return }
-            let answer = registrations.state.withLock { state in
+            let answer = registrations.state.withLock { state -> ScriptedServer.Answer? in
                 state.received.append(request)
-                return state.answer?(state.received.count)
+                let count = state.received.count { $0.line == request.line }
+                for waiter in state.waiters where waiter.line == request.line && waiter.count == count {
+                    waiter.continuation.resume()
+                }
+                switch request.line {
+                case "GET /v1/server":
+                    guard let body = state.description, let data = try? JSONEncoder().encode(body) else {
+                        return .init(status: .notFound)
+                    }
+                    return .init(status: .ok, body: data)
+                case "DELETE /v1/device":
+                    return .init(status: state.deletion)
+                default:
+                    let answer = state.answer?(count)
+                    return state.areLost ? nil : answer
+                }
             }
             guard let answer else { return context.close(promise: nil) }
             var headers = answer.headers

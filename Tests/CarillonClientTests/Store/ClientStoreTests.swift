@@ -19,7 +19,11 @@ struct ClientStoreTests {
     }
 
     func commit(_ changes: [StoreChange], to store: ClientStore) async throws {
-        try await inStep(of: store) { database throws(PushError) in try store.commit(changes, in: database) }
+        try await inStep(of: store) { database throws(PushError) in
+            try store.transaction(reachingDisk: true, in: database) {
+                for change in changes { try change.apply(to: database) }
+            }
+        }
     }
 
     func inStep<Value: Sendable>(
@@ -73,6 +77,7 @@ struct ClientStoreTests {
         }
         let queue = try DatabaseQueue(path: file())
         try await queue.writeWithoutTransaction { database in
+            try Self.undoVersion3(database)
             for column in ["private_key", "auth_secret", "token_due"] {
                 try database.execute(sql: "ALTER TABLE channel DROP COLUMN \(column)")
             }
@@ -85,11 +90,145 @@ struct ClientStoreTests {
         #expect(state.channels["a"]?.keys == nil)
     }
 
-    @Test func `an erased identity takes its handled ids with it, and is remembered as lost`() async throws {
+    private static func undoVersion3(_ database: Database) throws {
+        for table in ["message", "report", "farewell"] { try database.execute(sql: "DROP TABLE \(table)") }
+        for column in ["server_id", "registration"] {
+            try database.execute(sql: "ALTER TABLE owner DROP COLUMN \(column)")
+        }
+        try database.execute(sql: "PRAGMA user_version = 2")
+    }
+
+    @Test func `a storage of version 2 is taken over, and holds messages then`() async throws {
+        do {
+            let (store, _) = try open()
+            try await commit([.saveIdentity(Self.identity), .saveAnswer(MessageAnswer(id: "m", code: 100))], to: store)
+        }
+        let queue = try DatabaseQueue(path: file())
+        try await queue.writeWithoutTransaction(Self.undoVersion3)
+        try queue.close()
+        let (store, state) = try open()
+        #expect(state.identity == Self.identity)
+        #expect(state.serverID == nil)
+        try await commit(
+            [.saveMessage(Self.message(1, "m"), of: "a"), .saveServer(address: "http://host", id: "s")], to: store)
+        #expect(try await stored(in: store, of: "a").map(\.id) == ["m"])
+    }
+
+    // MARK: Messages
+
+    static func message(_ position: Int64, _ id: String, _ body: [UInt8] = []) -> BufferedMessage {
+        BufferedMessage(position: position, id: id, body: body, coding: body.isEmpty ? nil : ContentCoding(.identity))
+    }
+
+    func stored(in store: ClientStore, of channel: String, after: Int64 = 0) async throws -> [BufferedMessage] {
+        try await inStep(of: store) { database throws(PushError) in
+            try ClientStore.messages(of: channel, after: after, in: database)
+        }
+    }
+
+    @Test func `messages are there after a restart, in order, with all that came with them`() async throws {
+        let coding = ContentCoding(.aesgcm, encryption: "salt=x", cryptoKey: "dh=y")
+        let messages = [
+            Self.message(3, "c", [1, 2]), Self.message(5, "a"),
+            BufferedMessage(position: 7, id: "b", body: [0, 255], coding: coding),
+        ]
         do {
             let (store, _) = try open()
             try await commit(
-                [.saveIdentity(Self.identity), .saveHandled(HandledMessage(id: "m", code: 100))], to: store)
+                messages.reversed().map { .saveMessage($0, of: "x") } + [.saveMessage(Self.message(4, "o", [9]), of: "y")],
+                to: store)
+        }
+        let (store, state) = try open()
+        #expect(
+            state.buffers == [
+                "x": BufferUse(messages: 3, bytes: 4, lastPosition: 7),
+                "y": BufferUse(messages: 1, bytes: 1, lastPosition: 4),
+            ])
+        #expect(try await stored(in: store, of: "x") == messages)
+        #expect(try await stored(in: store, of: "x", after: 3) == Array(messages.dropFirst()))
+        try await commit([.removeMessage(position: 5), .removeChannel(identifier: "y")], to: store)
+        #expect(try await stored(in: store, of: "x") == [messages[0], messages[2]])
+        #expect(try await stored(in: store, of: "y").isEmpty)
+    }
+
+    @Test func `a page holds no more than fits, and is followed by the next`() async throws {
+        let (store, _) = try open()
+        try await commit(
+            (1...Int64(ChannelInbox.pageLimit + 1)).map { .saveMessage(Self.message($0, "\($0)"), of: "x") }, to: store)
+        let page = try await stored(in: store, of: "x")
+        #expect(page.count == ChannelInbox.pageLimit)
+        #expect(try await stored(in: store, of: "x", after: page[page.count - 1].position).count == 1)
+    }
+
+    @Test func `the newer answer to a message counts`() async throws {
+        let (store, _) = try open()
+        try await commit(
+            [.saveAnswer(MessageAnswer(id: "m", code: 100)), .saveAnswer(MessageAnswer(id: "m", code: 301))], to: store)
+        #expect(
+            try await inStep(of: store) { database throws(PushError) in
+                try ClientStore.answer(to: "m", in: database)
+            } == 301)
+    }
+
+    @Test func `reports, farewells and the secret of a registration outlive the process`() async throws {
+        let reports = [MessageAnswer(id: "b", code: 301), MessageAnswer(id: "a", code: 303)]
+        let farewell = Farewell(device: "d", credential: "c", server: "http://host")
+        do {
+            let (store, _) = try open()
+            try await commit(
+                reports.map { .saveReport($0) } + [.saveFarewell(farewell), .saveRegistration("secret")], to: store)
+        }
+        do {
+            let (store, state) = try open()
+            #expect(state.reports == reports)
+            #expect(state.farewells == [farewell])
+            #expect(state.registration == "secret")
+            try await commit(
+                [.removeReports, .removeFarewell(device: "d"), .saveIdentity(Self.identity)], to: store)
+        }
+        let (_, state) = try open()
+        #expect(state.reports.isEmpty)
+        #expect(state.farewells.isEmpty)
+        #expect(state.registration == nil)
+    }
+
+    // MARK: Servers
+
+    @Test func `a device is taken to another address when its server can be known again there`() async throws {
+        do {
+            let (store, _) = try open()
+            try await commit([.saveIdentity(Self.identity), .saveServer(address: "http://host", id: "s1")], to: store)
+        }
+        do {
+            let store = try ClientStore(directory: directory.path)
+            let state = try store.load(server: "https://new", app: "com.example.app")
+            #expect(state.formerServer == "http://host")
+            #expect(state.serverID == "s1")
+            #expect(state.identity == Self.identity)
+            try await commit([.saveServer(address: "https://new", id: "s1")], to: store)
+        }
+        let store = try ClientStore(directory: directory.path)
+        #expect(try store.load(server: "https://new", app: "com.example.app").formerServer == nil)
+    }
+
+    @Test func `without a device any server will do`() async throws {
+        do {
+            let (store, _) = try open()
+            try await commit([.saveRegistration("of the former server")], to: store)
+        }
+        for _ in 0..<2 {
+            let store = try ClientStore(directory: directory.path)
+            let state = try store.load(server: "https://new", app: "com.example.app")
+            #expect(state.formerServer == nil)
+            #expect(state.registration == nil)
+        }
+    }
+
+    @Test func `an erased identity takes the answers of its messages with it, and is remembered as lost`() async throws {
+        do {
+            let (store, _) = try open()
+            try await commit(
+                [.saveIdentity(Self.identity), .saveAnswer(MessageAnswer(id: "m", code: 100))], to: store)
             try await commit([.eraseIdentity], to: store)
         }
         let (store, state) = try open()
@@ -97,20 +236,20 @@ struct ClientStoreTests {
         #expect(state.identityWasLost)
         #expect(
             try await inStep(of: store) { database throws(PushError) in
-                try ClientStore.handledCode(of: "m", in: database)
+                try ClientStore.answer(to: "m", in: database)
             } == nil)
     }
 
-    @Test func `the newest handled ids are remembered, and no more`() async throws {
+    @Test func `the newest answers are remembered, and no more`() async throws {
         let (store, _) = try open()
         let messages = (0..<(ClientStore.handledLimit + 5)).map {
-            StoreChange.saveHandled(HandledMessage(id: "\($0)", code: $0 % 2 == 0 ? 100 : 301))
+            StoreChange.saveAnswer(MessageAnswer(id: "\($0)", code: $0 % 2 == 0 ? 100 : 301))
         }
         try await commit(messages, to: store)
         let codes = try await inStep(of: store) { database throws(PushError) in
             [
-                try ClientStore.handledCode(of: "4", in: database), try ClientStore.handledCode(of: "5", in: database),
-                try ClientStore.handledCode(of: "\(ClientStore.handledLimit + 4)", in: database),
+                try ClientStore.answer(to: "4", in: database), try ClientStore.answer(to: "5", in: database),
+                try ClientStore.answer(to: "\(ClientStore.handledLimit + 4)", in: database),
             ]
         }
         #expect(codes == [nil, 301, 100])
@@ -128,7 +267,7 @@ struct ClientStoreTests {
         }
         await #expect(throws: PushError.self) {
             try await commit(
-                [.saveIdentity(Self.identity), .saveHandled(HandledMessage(id: "m", code: 100))], to: store)
+                [.saveIdentity(Self.identity), .saveAnswer(MessageAnswer(id: "m", code: 100))], to: store)
         }
         #expect(try store.load(server: "http://host", app: "com.example.app").identity == nil)
     }
@@ -150,8 +289,11 @@ struct ClientStoreTests {
         withExtendedLifetime(store) {}
     }
 
-    @Test func `the store of another app or server is refused`() throws {
-        do { _ = try open() }
+    @Test func `the store of another app, or of another server that cannot be known again, is refused`() async throws {
+        do {
+            let (store, _) = try open()
+            try await commit([.saveIdentity(Self.identity)], to: store)
+        }
         for (server, app) in [("http://other", "com.example.app"), ("http://host", "com.example.other")] {
             let store = try ClientStore(directory: directory.path)
             let error = #expect(throws: PushError.self) { _ = try store.load(server: server, app: app) }
@@ -168,6 +310,29 @@ struct ClientStoreTests {
         try content.write(to: URL(fileURLWithPath: file()))
         open(expecting: .storageDamaged)
         #expect(try Data(contentsOf: URL(fileURLWithPath: file())) == content)
+    }
+
+    @Test func `a file that was emptied is damage, and no new device`() async throws {
+        do {
+            let (store, _) = try open()
+            try await commit([.saveIdentity(Self.identity)], to: store)
+        }
+        try Data().write(to: URL(fileURLWithPath: file()))
+        open(expecting: .storageDamaged)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: file())).isEmpty)
+    }
+
+    @Test func `a database without tables is damage`() throws {
+        let queue = try DatabaseQueue(path: file())
+        try queue.writeWithoutTransaction { try $0.execute(sql: "CREATE TABLE t (a); DROP TABLE t") }
+        try queue.close()
+        open(expecting: .storageDamaged)
+    }
+
+    @Test func `a file that is missing beside what was written to it last is damage`() throws {
+        try Data([1]).write(to: URL(fileURLWithPath: file("-wal")))
+        open(expecting: .storageDamaged)
+        #expect(!FileManager.default.fileExists(atPath: file()))
     }
 
     @Test func `the file of another program is refused`() throws {

@@ -1,0 +1,25 @@
+extension PushClient {
+    /// Deletes this device: on the server with its channels and its inbox, and here with all that was stored.
+    ///
+    /// What is stored here is gone first, whether the server can be reached or not; each live channel is told
+    /// ``PushChannelEvent/closed(token:)``, and is as if it had never been connected. The client may run or not. It
+    /// registers another device when a channel is connected, and not before.
+    /// - Throws: ``PushError`` with ``PushError/Code/serverUnreachable`` or ``PushError/Code/serverUnavailable`` when the
+    ///   server could not be told now: that it must be is stored, and a client that runs with this storage tries again
+    ///   until it is. With ``PushError/Code/storageUnavailable`` nothing has changed.
+    public func signOut() async throws(PushError) {
+        try await runner.perform { session, context in session.signedOut(at: context.now) }
+        for farewell in runner.farewells {
+            switch await registrar.delete(farewell) {
+            case .done:
+                try await runner.perform { session, _ in session.farewellSaid(farewell) }
+            case .failed(_, let error):
+                runner.failures.note(error)
+                try await runner.perform { session, context in
+                    session.farewellFailed(farewell, at: context.now, random: context.random)
+                }
+                throw error
+            }
+        }
+    }
+}

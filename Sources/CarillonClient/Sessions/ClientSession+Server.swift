@@ -1,0 +1,108 @@
+import CarillonWire
+
+/// Who the server is, and where: an install goes on when its server moves, and stays away from any other.
+///
+/// The credential is said to nobody who did not say the server's id first, unless it was he who gave it, at the same
+/// address. An id proves nothing by itself; TLS does, for the name in the address. It keeps an app that was given a wrong
+/// address from forgetting who it is.
+extension ClientSession {
+    /// The configured address said who it is.
+    mutating func serverLocated(
+        _ server: ServerBody, at now: ContinuousClock.Instant, random: Double
+    ) -> [SessionAction] {
+        guard phase == .locating, var identity else { return [] }
+        availability.network = true
+        if let serverID, serverID != server.server, formerServer != nil {
+            phase = .waiting(until: now + schedule.failed(random: random))
+            return [
+                .tellAvailability(availability),
+                .noteFailure(
+                    .storageMismatch,
+                    "The storage belongs to another server than that at \(settings.server); give the right address, or use another directory."
+                ),
+            ]
+        }
+        mustLocate = false
+        phase = .opening
+        // One at the same address that has another id now will say whether it knows this device.
+        guard serverID == nil || serverID == server.server else { return [.tellAvailability(availability)] }
+        formerServer = nil
+        serverID = server.server
+        identity.socket = server.socket
+        self.identity = identity
+        let moves = channels.keys.sorted().flatMap { identifier in
+            change(identifier) { channel in
+                guard let token = channel.endpoint?.token, let endpoint = ChannelEndpoint(server.endpoints + token) else {
+                    return .none
+                }
+                return channel.moved(to: endpoint)
+            }
+        }
+        return [
+            .write(.saveIdentity(identity)), .write(.saveServer(address: settings.server, id: server.server)),
+            .tellAvailability(availability),
+        ] + moves + deliverTokens(at: now)
+    }
+
+    /// The configured address did not say who it is.
+    mutating func serverNotLocated(
+        isReached: Bool, at now: ContinuousClock.Instant, random: Double
+    ) -> [SessionAction] {
+        guard phase == .locating else { return [] }
+        guard formerServer != nil else {
+            // The address that the server gave once is as good as any.
+            mustLocate = false
+            phase = .opening
+            return []
+        }
+        availability.network = isReached
+        phase = .waiting(until: now + schedule.failed(random: random))
+        return [.tellAvailability(availability)]
+    }
+
+    // MARK: The end of the device
+
+    /// The app wants this device gone.
+    mutating func signedOut(at now: ContinuousClock.Instant) -> [SessionAction] {
+        var actions = Set(channels.keys).union(buffers.keys).sorted().flatMap { forget($0) }
+        if let identity {
+            let farewell = Farewell(
+                device: identity.device, credential: identity.credential, server: formerServer ?? settings.server)
+            farewells.append(farewell)
+            isFarewellUnderWay = true
+            actions.append(.write(.saveFarewell(farewell)))
+        }
+        identity = nil
+        serverID = nil
+        formerServer = nil
+        mustLocate = false
+        awaitsDemand = true
+        reports = []
+        withdrawals = []
+        actions.append(.write(.eraseIdentity))
+        switch phase {
+        case .identifying, .live: actions += close(.normal)
+        case .registering, .locating: phase = .resting
+        // A socket that opens now finds nobody, and is closed.
+        case .opening: phase = .waiting(until: now)
+        case .stopped, .resting, .parting, .closing, .waiting: break
+        }
+        return actions
+    }
+
+    /// The server knows that the device is gone.
+    mutating func farewellSaid(_ farewell: Farewell) -> [SessionAction] {
+        farewells.removeAll { $0 == farewell }
+        isFarewellUnderWay = false
+        return [.write(.removeFarewell(device: farewell.device))] + (phase == .parting ? goOn() : [])
+    }
+
+    mutating func farewellFailed(
+        _ farewell: Farewell, at now: ContinuousClock.Instant, random: Double
+    ) -> [SessionAction] {
+        isFarewellUnderWay = false
+        guard phase == .parting || phase == .resting else { return [] }
+        phase = .waiting(until: now + schedule.failed(random: random))
+        return []
+    }
+}

@@ -1,0 +1,14 @@
+package import CarillonWire
+import GRDB
+
+extension SQLiteStore {
+    /// Who this server is: made at the first call, and the same for as long as the store lives, wherever it is.
+    package func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID {
+        try await group.run { db in
+            if let row = try Row.fetchOne(db, sql: "SELECT id FROM server") { return ServerID(try row.bytes16("id")) }
+            let id = make()
+            try db.execute(sql: "INSERT INTO server (serial, id) VALUES (1, ?)", arguments: [id.value.data])
+            return id
+        }
+    }
+}

@@ -1,0 +1,17 @@
+/// Who the server is, and by what a device that repeats its registration is known again.
+enum ServerSchema {
+    static let tables = """
+        -- One row, made once.
+        CREATE TABLE server (
+            serial INTEGER PRIMARY KEY CHECK (serial = 1),
+            id BLOB NOT NULL CHECK (length(id) = 16)
+        ) STRICT;
+
+        CREATE TABLE registration (
+            device INTEGER PRIMARY KEY REFERENCES device ON DELETE CASCADE,
+            app INTEGER NOT NULL,
+            secret_hash BLOB NOT NULL,
+            UNIQUE (app, secret_hash)
+        ) STRICT;
+        """
+}

@@ -1,0 +1,197 @@
+import CarillonWire
+import Testing
+
+@testable import CarillonClient
+
+/// Registration, a server that moves, and the end of a device, without a socket.
+struct ServerIdentityTests {
+    private typealias Base = ClientSessionTests
+
+    private static let start = Base.start
+    private static let settings = ClientSession.Settings(server: "https://new.example.com")
+    private static let there = ServerBody(
+        server: "s1", socket: "wss://new.example.com/", endpoints: "https://new.example.com/push/")
+    private static let refreshed = DeviceIdentity(device: "d", credential: "c", socket: "wss://new.example.com/")
+
+    /// A device of the server `s1`, whose address was another one.
+    private static func moved() -> ClientSession {
+        var stored = Base.stored(.open)
+        stored.serverID = "s1"
+        stored.formerServer = "http://old.example.com"
+        var session = ClientSession(settings, restoring: stored)
+        _ = session.started(at: start)
+        return session
+    }
+
+    // MARK: Registration
+
+    @Test func `the secret of a registration is stored before the first attempt and kept until one succeeds`() {
+        var session = ClientSession(Self.settings)
+        _ = session.started(at: Self.start)
+        #expect(session.registrationBegan(secret: "first") == [.write(.saveRegistration("first"))])
+        _ = session.deviceRegistrationFailed(.unreachable, at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        #expect(session.move == .registerDevice)
+        #expect(session.registrationBegan(secret: "second").isEmpty)
+        #expect(session.registration == "first")
+        let actions = session.deviceRegistered(Base.identity, server: "s1")
+        #expect(actions.contains(.write(.saveServer(address: "https://new.example.com", id: "s1"))))
+        #expect(session.registration == nil)
+        #expect(session.serverID == "s1")
+    }
+
+    @Test func `an attempt that an earlier process made is gone on with`() {
+        var session = ClientSession(Self.settings, restoring: StoredState(registration: "stored"))
+        _ = session.started(at: Self.start)
+        #expect(session.registrationBegan(secret: "fresh").isEmpty)
+        #expect(session.registration == "stored")
+    }
+
+    // MARK: A server that moves
+
+    @Test func `a server at another address is asked who it is before it is told anything`() {
+        var session = Self.moved()
+        #expect(session.move == .locateServer)
+        let actions = session.serverLocated(Self.there, at: Self.start, random: 0)
+        #expect(actions.contains(.write(.saveServer(address: "https://new.example.com", id: "s1"))))
+        #expect(actions.contains(.write(.saveIdentity(Self.refreshed))))
+        #expect(session.move == .openSocket(Self.refreshed))
+    }
+
+    @Test func `the channels of a server that moved have its new address and their token, which is due again`() {
+        var session = Self.moved()
+        let actions = session.serverLocated(Self.there, at: Self.start, random: 0)
+        #expect(actions.contains(.deliver(.tellMoved, to: Base.name)))
+        #expect(session.channels[Base.name]?.endpoint?.text == "https://new.example.com/push/token")
+        #expect(session.channels[Base.name]?.isTokenDue == true)
+        #expect(session.channels[Base.name]?.state == .open)
+    }
+
+    @Test func `another server is told nothing, and nothing is forgotten; it is asked again`() {
+        var session = Self.moved()
+        var other = Self.there
+        other.server = "s2"
+        let actions = session.serverLocated(other, at: Self.start, random: 0)
+        #expect(actions.last?.kind == "noteFailure")
+        #expect(!actions.contains { $0.kind == "write" })
+        #expect(session.identity == Base.identity)
+        #expect(session.move == .rest)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        #expect(session.move == .locateServer)
+    }
+
+    @Test(arguments: [true, false]) func `a moved server that does not answer is asked again`(isReached: Bool) {
+        var session = Self.moved()
+        let actions = session.serverNotLocated(isReached: isReached, at: Self.start, random: 0)
+        #expect(actions == [.tellAvailability(Availability(network: isReached, service: false))])
+        #expect(session.move == .rest)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        #expect(session.move == .locateServer)
+    }
+
+    @Test func `after a connection that failed the server is asked for its sockets, and the address is refreshed`() {
+        var stored = Base.stored(.open)
+        stored.serverID = "s1"
+        var session = ClientSession(Self.settings, restoring: stored)
+        _ = session.started(at: Self.start)
+        #expect(session.move == .openSocket(Base.identity))
+        _ = session.socketFailed(reachedServer: false, at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        #expect(session.move == .locateServer)
+        _ = session.serverLocated(Self.there, at: Self.start, random: 0)
+        #expect(session.move == .openSocket(Self.refreshed))
+    }
+
+    @Test func `another server at the same address is asked whether it knows the device, and nothing is taken from it`() {
+        var stored = Base.stored(.open)
+        stored.serverID = "s1"
+        var session = ClientSession(Self.settings, restoring: stored)
+        _ = session.started(at: Self.start)
+        _ = session.socketFailed(reachedServer: false, at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        var other = Self.there
+        other.server = "s2"
+        let actions = session.serverLocated(other, at: Self.start, random: 0)
+        #expect(actions == [.tellAvailability(Base.reachable)])
+        #expect(session.move == .openSocket(Base.identity))
+        #expect(session.serverID == "s1")
+    }
+
+    @Test func `at the address that it was given, a client goes on with a server that does not say who it is`() {
+        var session = ClientSession(Self.settings, restoring: Base.stored())
+        _ = session.started(at: Self.start)
+        _ = session.socketFailed(reachedServer: false, at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        #expect(session.serverNotLocated(isReached: true, at: Self.start, random: 0).isEmpty)
+        #expect(session.move == .openSocket(Base.identity))
+    }
+
+    @Test func `a server that says its id at hello is known by it from then on`() {
+        var session = ClientSession(Self.settings, restoring: Base.stored())
+        _ = session.started(at: Self.start)
+        _ = session.socketOpened(at: Self.start)
+        let hello = ServerFrame.hello(.init(uaid: "d", carillon: .init(keepAliveSeconds: 30, server: "s1")))
+        let save = SessionAction.write(.saveServer(address: "https://new.example.com", id: "s1"))
+        #expect(Base.receive(hello, &session).contains(save))
+        _ = session.socketClosed(code: nil, at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        _ = session.socketOpened(at: Self.start)
+        #expect(!Base.receive(hello, &session).contains(save))
+    }
+
+    // MARK: Signing out
+
+    @Test func `a device that signs out is forgotten at once, and the server is told until it knows`() throws {
+        var session = Base.live(Base.stored(.open))
+        let farewell = Farewell(device: "d", credential: "c", server: "")
+        let actions = session.signedOut(at: Self.start)
+        #expect(actions.contains(.write(.saveFarewell(farewell))))
+        #expect(actions.contains(.write(.eraseIdentity)))
+        #expect(actions.contains(.write(.removeChannel(identifier: Base.name))))
+        #expect(actions.contains(.deliver(.tellClosed(token: "token"), to: Base.name)))
+        #expect(actions.last == .closeSocket(code: 1000))
+        #expect(session.identity == nil)
+        _ = session.socketClosed(code: 1000, at: Self.start, random: 0)
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        // Whoever signed out says so himself.
+        #expect(session.move == .rest)
+        _ = session.farewellFailed(farewell, at: Self.start, random: 0)
+        for _ in 0..<2 {
+            #expect(session.move == .rest)
+            _ = session.timerFired(at: Self.start + .seconds(60))
+            #expect(session.move == .sayFarewell(farewell))
+            _ = session.farewellFailed(farewell, at: Self.start, random: 0)
+        }
+        _ = session.timerFired(at: Self.start + .seconds(60))
+        #expect(session.move == .sayFarewell(farewell))
+        #expect(session.farewellSaid(farewell).contains(.write(.removeFarewell(device: "d"))))
+        // Nobody is registered until a channel is wanted.
+        #expect(session.move == .rest)
+        #expect(session.deadline == nil)
+        _ = try session.connectRequested(Base.name, as: Base.id, deadline: nil)
+        #expect(session.move == .registerDevice)
+    }
+
+    @Test func `signing out while a socket opens leaves nobody to say hello`() {
+        var session = ClientSession(Self.settings, restoring: Base.stored(.open))
+        _ = session.started(at: Self.start)
+        _ = session.signedOut(at: Self.start)
+        #expect(session.socketOpened(at: Self.start) == [.closeSocket(code: 1000)])
+        _ = session.timerFired(at: Self.start)
+        #expect(session.move == .rest)
+        #expect(session.phase == .resting)
+    }
+
+    @Test func `a device of a server that moved is deleted where it was`() {
+        var session = Self.moved()
+        _ = session.signedOut(at: Self.start)
+        #expect(session.farewells.map(\.server) == ["http://old.example.com"])
+    }
+
+    @Test func `a farewell that an earlier process owes is said at the start`() {
+        let farewell = Farewell(device: "d", credential: "c", server: "")
+        var session = ClientSession(Self.settings, restoring: StoredState(identityWasLost: true, farewells: [farewell]))
+        _ = session.started(at: Self.start)
+        #expect(session.move == .sayFarewell(farewell))
+    }
+}

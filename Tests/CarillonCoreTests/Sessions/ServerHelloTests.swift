@@ -1,0 +1,17 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct ServerHelloTests {
+    @Test(arguments: [1, nil]) func `a Carillon client is told who the server is, and nobody else`(carillon: Int?) {
+        let server = ServerID(Bytes16(high: 1, low: 2))
+        var machine = SessionMachine(
+            settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60, server: server))
+        _ = machine.received(.hello(.init(carillon: carillon)))
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
+        let extensions = carillon.map { _ in
+            ServerFrame.Hello.Carillon(keepAliveSeconds: 60, server: "00000000000000010000000000000002")
+        }
+        #expect(actions.contains(.send(.hello(.init(uaid: "u", carillon: extensions)))))
+    }
+}

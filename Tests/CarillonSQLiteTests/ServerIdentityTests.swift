@@ -1,0 +1,55 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Foundation
+import GRDB
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct ServerIdentityTests {
+    private static let first = ServerID(Bytes16(high: 1, low: 2))
+    private static let second = ServerID(Bytes16(high: 3, low: 4))
+
+    @Test func `a server's id is made once, and stays with its store`() async throws {
+        let directory = try TemporaryDirectory.make()
+        for made in [Self.first, Self.second] {
+            let store = try SQLiteStore(directory: directory)
+            #expect(try await store.serverID { made } == Self.first)
+            #expect(try await store.serverID { Self.second } == Self.first)
+            try store.close()
+        }
+    }
+
+    @Test func `a store of version 2 is given an id, and keeps what it had`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
+        try fixture.store.close()
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { db in
+            try db.execute(sql: "DROP TABLE server; DROP TABLE registration; PRAGMA user_version = 2")
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        #expect(try await store.serverID { Self.first } == Self.first)
+        #expect(try await store.device(fixture.device.id)?.serial == fixture.device.serial)
+        try store.close()
+    }
+
+    @Test func `no secret of a registration is in the store`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let store = try SQLiteStore(directory: directory)
+        let app = try StoreFixture.appID
+        _ = try await store.createApp(app, at: StoreFixture.start)
+        let secret = String(repeating: "s3cr3t-", count: 6)
+        let registrar = DeviceRegistrar(
+            devices: store, sessions: LiveSessions(), directory: ChannelDirectory(store: store),
+            allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
+            time: TimeSource { StoreFixture.start }, random: RandomSource { .random(in: .min ... .max) })
+        _ = try await registrar.register(app: app, registration: secret)
+        try store.close()
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+            let data = try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name))
+            #expect(data.range(of: Data(secret.utf8)) == nil, "\(name)")
+        }
+    }
+}
