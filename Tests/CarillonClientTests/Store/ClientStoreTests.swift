@@ -318,7 +318,9 @@ struct ClientStoreTests {
             try await commit([.saveIdentity(Self.identity)], to: store)
         }
         try Data().write(to: URL(fileURLWithPath: file()))
-        open(expecting: .storageDamaged)
+        let error = #expect(throws: PushError.self) { _ = try open() }
+        #expect(error?.code == .storageDamaged)
+        #expect(error?.message.contains("emptied") == true)
         #expect(try Data(contentsOf: URL(fileURLWithPath: file())).isEmpty)
     }
 
