@@ -50,6 +50,16 @@ struct StoreFixture {
         second = try await Self.open(2, of: device, in: store)
     }
 
+    private init(_ store: SQLiteStore, _ device: Device, _ first: PushChannel, _ second: PushChannel) {
+        self.store = store
+        self.device = device
+        self.first = first
+        self.second = second
+    }
+
+    /// The same device and channels in the same store, opened again.
+    func again(_ store: SQLiteStore) -> StoreFixture { StoreFixture(store, device, first, second) }
+
     struct Missing: Error {}
 
     static var appID: AppID {
