@@ -229,7 +229,7 @@ let package = Package(
         .testTarget(
             name: "CarillonCommandTests",
             dependencies: [
-                "CarillonAPNs", "CarillonCommand",
+                "CarillonAPNs", "CarillonCommand", "CarillonServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings

@@ -16,9 +16,10 @@ struct KeysCommand: AsyncParsableCommand {
         @Option(help: "The app of a sender or client key.") var app: String?
         @Option(help: "What the key is for, in your words.") var name: String?
         @OptionGroup var options: OperatorOptions
+        @OptionGroup var new: NewStoreOption
 
         func run() async throws {
-            try await options.perform { core in
+            try await options.perform(makesMissing: new.makesMissing) { core in
                 let (key, secret) = try await core.keys.createKey(
                     role: try KeyRole.checked(role), app: try app.map(AppID.checked), name: name)
                 options.show(KeyBody(key, secret: secret.text), event: "created")
@@ -87,7 +88,8 @@ extension OperatorOptions {
         values["revokedAt"] = key.revokedAt.map(OutputValue.text)
         values["secret"] = key.secret.map(OutputValue.text)
         let words = [
-            event, key.id, key.role, key.app, key.name.map { "\"\($0)\"" }, key.revokedAt.map { "revoked \($0)" },
+            event, key.id, key.role, key.app, key.name.map { "\"\($0.escapingControls)\"" },
+            key.revokedAt.map { "revoked \($0)" },
             key.secret,
         ]
         printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))

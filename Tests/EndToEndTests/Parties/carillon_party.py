@@ -21,6 +21,8 @@ from websockets.sync.client import connect as connect_websocket
 
 PATIENCE = 10  # seconds that any single awaited event may take on a busy machine
 APP = "com.example.app"
+# What a server is started with: it refuses variables that it does not know.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CARILLON_")}
 
 
 def free_port() -> int:
@@ -103,12 +105,13 @@ class Server:
             capture_output=True,
             text=True,
             timeout=PATIENCE * 3,
+            env=ENVIRONMENT,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def prepare(self):
-        self.command("apps", "create", APP)
+        self.command("apps", "create", APP, "--init")
         self.admin_key = json.loads(self.command("keys", "create", "--role", "admin"))["secret"]
         self.sender_key = json.loads(self.command("keys", "create", "--role", "sender", "--app", APP))["secret"]
         self.client_key = json.loads(self.command("keys", "create", "--role", "client", "--app", APP))["secret"]
@@ -129,7 +132,7 @@ class Server:
                 ],
                 stdout=log,
                 stderr=log,
-                env=os.environ | self.settings,
+                env=ENVIRONMENT | self.settings,
             )
         await_value(self.is_ready, bool, "ready", PATIENCE * 3)
 
