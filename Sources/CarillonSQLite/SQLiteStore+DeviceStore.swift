@@ -10,14 +10,19 @@ import GRDB
 
 extension SQLiteStore: DeviceStore {
     package func insertDevice(
-        _ id: DeviceID, app: AppID, credential: SecretHash, at now: Timestamp
+        _ id: DeviceID, app: AppID, credential: SecretHash, registeredWith key: KeyID?, at now: Timestamp
     ) async throws -> Device? {
-        try await group.run { db in
+        let key = key.map { Int64(bitPattern: $0.value) }
+        return try await group.run { db -> Device? in
             guard let serial = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [app.text])
             else { return nil }
+            if let key {
+                let opens = "SELECT count(*) FROM access_key WHERE id = ? AND revoked_at IS NULL"
+                guard try Int.fetchOne(db, sql: opens, arguments: [key]) == 1 else { return nil }
+            }
             try db.execute(
-                sql: "INSERT INTO device (id, app, credential_hash, created_at) VALUES (?, ?, ?, ?)",
-                arguments: [id.value.data, serial, Data(credential.bytes), now.milliseconds])
+                sql: "INSERT INTO device (id, app, credential_hash, created_at, access_key) VALUES (?, ?, ?, ?, ?)",
+                arguments: [id.value.data, serial, Data(credential.bytes), now.milliseconds, key])
             return Device(
                 serial: DeviceSerial(db.lastInsertedRowID), id: id, app: AppSerial(serial), appID: app,
                 credentialHash: credential, createdAt: now)
@@ -47,6 +52,15 @@ extension SQLiteStore: DeviceStore {
                     ORDER BY device.serial LIMIT ?
                     """,
                 arguments: [app.text, after?.value.data, limit]
+            ).map(Device.init)
+        }
+    }
+
+    package func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: Self.selectDevices + " WHERE device.access_key = ? LIMIT ?",
+                arguments: [Int64(bitPattern: key.value), limit]
             ).map(Device.init)
         }
     }

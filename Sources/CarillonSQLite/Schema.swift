@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 2
+    static let version = 3
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -11,8 +11,18 @@ enum Schema {
         let found = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         if found < 1 { try createInboxes(in: db) }
         if found < 2 { try db.execute(sql: WatchSchema.tables) }
+        if found < 3 { try rememberKeysOfDevices(in: db) }
         guard found < version else { return }
         try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = \(version);")
+    }
+
+    /// Devices of earlier files belong to no key that is known.
+    private static func rememberKeysOfDevices(in db: Database) throws {
+        try db.execute(
+            sql: """
+                ALTER TABLE device ADD COLUMN access_key INTEGER;
+                CREATE INDEX device_of_key ON device (access_key) WHERE access_key IS NOT NULL;
+                """)
     }
 
     private static func createInboxes(in db: Database) throws {

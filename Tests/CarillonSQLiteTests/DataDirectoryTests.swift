@@ -138,9 +138,12 @@ struct DataDirectoryTests {
         try fixture.store.close()
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
         try await queue.writeWithoutTransaction { db in
-            #expect(try Int.fetchOne(db, sql: "PRAGMA user_version") == 2)
+            #expect(try Int.fetchOne(db, sql: "PRAGMA user_version") == 3)
             try db.execute(
-                sql: "DROP TABLE watch; DROP TABLE disconnect_callback; DROP TABLE peer; PRAGMA user_version = 1")
+                sql: """
+                    DROP TABLE watch; DROP TABLE disconnect_callback; DROP TABLE peer;
+                    DROP INDEX device_of_key; ALTER TABLE device DROP COLUMN access_key; PRAGMA user_version = 1
+                    """)
         }
         try queue.close()
         let store = try SQLiteStore(directory: directory)

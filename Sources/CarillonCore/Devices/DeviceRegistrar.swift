@@ -19,12 +19,18 @@ package struct DeviceRegistrar: Sendable {
         self.random = random
     }
 
-    package func register(app: AppID) async throws -> (device: Device, credential: DeviceCredential) {
+    /// - Parameter key: The key that allowed it.
+    package func register(
+        app: AppID, with key: KeyID? = nil
+    ) async throws -> (device: Device, credential: DeviceCredential) {
         var random = random
         let credential = DeviceCredential(device: .random(using: &random), random: random)
         let device = try await devices.insertDevice(
-            credential.device, app: app, credential: credential.hash, at: time.now())
-        guard let device else { throw unknownApp(app) }
+            credential.device, app: app, credential: credential.hash, registeredWith: key, at: time.now())
+        guard let device else {
+            guard key == nil else { throw Refusal(.credentialInvalid, "The key was revoked.") }
+            throw unknownApp(app)
+        }
         return (device, credential)
     }
 
@@ -75,6 +81,20 @@ package struct DeviceRegistrar: Sendable {
         }
         directory.forget(removed.channels)
         sessions.end(removed.devices, because: .deviceGone)
+    }
+
+    /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers
+    /// with it meanwhile would stay otherwise.
+    package func deleteAll(registeredWith key: KeyID) async throws {
+        while true {
+            let some = try await devices.devices(registeredWith: key, limit: 100)
+            if some.isEmpty { return }
+            for device in some {
+                guard let removed = try await devices.deleteDevice(device.serial, at: time.now()) else { continue }
+                directory.forget(removed.channels)
+                sessions.end(removed.devices, because: .deviceGone)
+            }
+        }
     }
 
     private func unknownApp(_ app: AppID) -> Refusal {

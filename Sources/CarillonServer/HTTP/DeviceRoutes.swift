@@ -22,7 +22,7 @@ struct DeviceRoutes: Sendable {
         if let wanted = try await request.decodeIfPresent(RegisterDevice.self)?.app, wanted != app.text {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
-        let (device, credential) = try await core.devices.register(app: app)
+        let (device, credential) = try await core.devices.register(app: app, with: key.id)
         return Response(
             status: .created,
             json: RegisteredDevice(
