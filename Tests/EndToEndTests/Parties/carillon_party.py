@@ -4,6 +4,7 @@ Nothing here is the project's own code: HTTP is `requests`, WebSocket is `websoc
 """
 
 import base64
+import itertools
 import json
 import os
 import signal
@@ -25,10 +26,22 @@ APP = "com.example.app"
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CARILLON_")}
 
 
+_ports = itertools.count(os.getpid() * 997)
+
+
 def free_port() -> int:
-    with sockets.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody has, and that no other process of parties is about to take.
+
+    It lies below those that the system gives to whoever connects: a server keeps its port while it is stopped.
+    """
+    while True:
+        port = 10_000 + next(_ports) % 22_000
+        with sockets.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def encode64(data: bytes) -> str:
