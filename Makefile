@@ -1,9 +1,10 @@
 # What can be done here. On Debian and Ubuntu, what is missing is installed first; on macOS nothing is.
 
-.PHONY: run test check bench test-durability test-soak setup setup-tests setup-bench format lint thread-sanitizer \
+.PHONY: run test check release bench test-durability test-soak setup setup-tests setup-bench format lint thread-sanitizer \
 	docs clean
 
 BUILD := .build/debug
+RELEASE := .build/release/carillon
 PYTHON := .venv/bin/python
 
 ## Show one push on its way, and keep the server up to try by hand.
@@ -20,14 +21,21 @@ test: setup-tests
 	swift test --skip-build --no-parallel --filter CarillonAPNsTests
 
 ## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, tests, docs, the
-## sanitizer, and the benchmarks, which are a package of their own.
+## sanitizer, and what is not in the tests: the executable as it is installed, and the benchmarks.
 check: lint setup-tests
 	swift build --build-tests --explicit-target-dependency-import-check error
 	Scripts/package-versions
 	$(MAKE) test
 	$(MAKE) docs
 	$(MAKE) thread-sanitizer
+	$(MAKE) release
+	Scripts/bare-root $(RELEASE)
 	swift build --package-path Benchmarks
+
+## The executable to install: it needs no toolchain where it runs.
+release: setup
+	swift build -c release --static-swift-stdlib --product carillon
+	@echo "$(RELEASE)"
 
 ## The tables of docs/benchmarks.md. Beside Nchan where nginx and its module are installed.
 bench: setup-bench
