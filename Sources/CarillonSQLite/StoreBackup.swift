@@ -22,7 +22,6 @@ package enum StoreBackup {
         try StoreFile.inspect(file.path)
         try StoreFile.make(path, draft: path + ".partial") { draft in
             try copy(file.path, to: draft)
-            try check(draft, named: file.path)
         }
     }
 
@@ -52,7 +51,6 @@ package enum StoreBackup {
         guard !file.isTaken else { throw StoreOpenFault.taken(file.path) }
         try file.make { draft in
             try copy(backup, to: draft)
-            try check(draft, named: backup)
         }
     }
 
@@ -63,6 +61,7 @@ package enum StoreBackup {
         }
     }
 
+    /// Reads every table, and builds the indexes anew: damage anywhere ends it.
     private static func copy(_ source: String, to draft: String) throws {
         try StoreFile.read(source) { db in
             do {
@@ -70,13 +69,6 @@ package enum StoreBackup {
             } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
                 throw StoreOpenFault.damaged(source, error.message ?? "\(error.resultCode)")
             }
-        }
-    }
-
-    private static func check(_ draft: String, named path: String) throws {
-        try StoreFile.read(draft) { db in
-            let finding = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "no answer"
-            guard finding == "ok" else { throw StoreOpenFault.damaged(path, finding) }
         }
     }
 }

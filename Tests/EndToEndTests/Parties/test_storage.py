@@ -98,18 +98,39 @@ def test_a_full_disk_is_not_a_missing_permission(executable, small_disk, filler)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture
+def somebody(tmp_path) -> dict:
+    """How a program is run as a user who may not do everything."""
+    tmp_path.chmod(0o755)
+    if os.getuid() != 0:
+        return {}
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == 0 and parent != parent.parent:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    return {"user": pwd.getpwnam("nobody").pw_uid, "group": 65534, "extra_groups": []}
+
+
 @pytest.mark.parametrize("command", [["apps", "create", "a", "--init"], ["serve", "--listen", "127.0.0.1:9"]])
-def test_a_missing_permission_is_not_a_full_disk(executable, tmp_path, command):
-    other = {}
-    if os.getuid() == 0:
-        other = {"user": pwd.getpwnam("nobody").pw_uid, "group": 65534, "extra_groups": []}
-        for parent in tmp_path.parents:
-            if parent.stat().st_uid == 0 and parent != parent.parent:
-                parent.chmod(parent.stat().st_mode | 0o011)
+def test_a_missing_permission_is_not_a_full_disk(executable, tmp_path, somebody, command):
     data = tmp_path / "data"
     data.mkdir(0o555)
-    tmp_path.chmod(0o755)
-    done = run(executable, *command, "--data", data, **other)
+    done = run(executable, *command, "--data", data, **somebody)
     assert done.returncode == UNUSABLE, done
     assert "Permission denied" in done.stderr and "right to write" in done.stderr, done.stderr
     assert list(data.iterdir()) == []
+
+
+def test_a_directory_that_takes_no_log_is_said_to_lack_the_permission(executable, tmp_path, somebody):
+    """SQLite says no more than that it cannot open a file."""
+    data = tmp_path / "data"
+    assert run(executable, "apps", "create", "a", "--data", data, "--init").returncode == 0
+    for file in data.iterdir():
+        if file.name.endswith(("-wal", "-shm")):
+            file.unlink()
+        elif somebody:
+            os.chown(file, somebody["user"], somebody["group"])
+    data.chmod(0o555)
+    done = run(executable, "apps", "list", "--data", data, **somebody)
+    data.chmod(0o755)
+    assert done.returncode == UNUSABLE, done
+    assert "Permission denied" in done.stderr and "right to write" in done.stderr, done.stderr
