@@ -17,24 +17,17 @@ final class DirectoryLock: Sendable {
     /// Creates the directory when it is missing, for its owner only.
     init(directory: String) throws {
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
-            throw StoreOpenFault.notWritable(directory, String(cString: strerror(errno)))
+            throw StoreOpenFault(unusable: directory, cause: errno)
         }
         let path = directory + "/lock"
         descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw StoreOpenFault.notWritable(directory, String(cString: strerror(errno)))
+            throw StoreOpenFault(unusable: directory, cause: errno)
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             close(descriptor)
             throw StoreOpenFault.locked(directory)
         }
-    }
-
-    /// Makes an empty file that only its owner can read, when there is none; SQLite gives its log the same rights.
-    static func createForOwner(_ path: String) throws {
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw StoreOpenFault.notWritable(path, String(cString: strerror(errno))) }
-        close(file)
     }
 
     deinit { release() }

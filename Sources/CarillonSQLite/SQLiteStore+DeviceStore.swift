@@ -10,32 +10,37 @@ import GRDB
 
 extension SQLiteStore: DeviceStore {
     package func insertDevice(
-        _ proposed: DeviceID, app: AppID, registration: SecretHash?, isAnonymous: Bool, at now: Timestamp,
-        credential: @escaping @Sendable (DeviceID) -> SecretHash
+        _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> Device? {
-        try await group.run { db in
-            guard let serial = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [app.text])
+        let key = new.key.map { Int64(bitPattern: $0.value) }
+        return try await group.run { db -> Device? in
+            guard let serial = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [new.app.text])
             else { return nil }
-            if let registration, var device = try Self.device(registeredAs: registration, app: serial, in: db) {
+            if let key {
+                let opens = "SELECT count(*) FROM access_key WHERE id = ? AND revoked_at IS NULL"
+                guard try Int.fetchOne(db, sql: opens, arguments: [key]) == 1 else { return nil }
+            }
+            if let registration = new.registration, var device = try Self.device(registeredAs: registration, app: serial, in: db) {
                 device.credentialHash = credential(device.id)
                 try db.execute(
                     sql: "UPDATE device SET credential_hash = ? WHERE serial = ?",
                     arguments: [Data(device.credentialHash.bytes), device.serial.rawValue])
                 return device
             }
-            let hash = credential(proposed)
+            let hash = credential(new.proposed)
             try db.execute(
                 sql: """
-                    INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at)
-                    VALUES (?, ?, ?, ?, ?, ?)
+                    INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
-                    proposed.value.data, serial, Data(hash.bytes), now.milliseconds, isAnonymous, now.milliseconds,
+                    new.proposed.value.data, serial, Data(hash.bytes), now.milliseconds, new.isAnonymous,
+                    now.milliseconds, key,
                 ])
             let device = Device(
-                serial: DeviceSerial(db.lastInsertedRowID), id: proposed, app: AppSerial(serial), appID: app,
-                credentialHash: hash, createdAt: now, isAnonymous: isAnonymous, seenAt: now)
-            if let registration {
+                serial: DeviceSerial(db.lastInsertedRowID), id: new.proposed, app: AppSerial(serial), appID: new.app,
+                credentialHash: hash, createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
+            if let registration = new.registration {
                 try db.execute(
                     sql: "INSERT INTO registration (device, app, secret_hash) VALUES (?, ?, ?)",
                     arguments: [device.serial.rawValue, serial, Data(registration.bytes)])
@@ -103,6 +108,15 @@ extension SQLiteStore: DeviceStore {
                     """,
                 arguments: [seenBefore.milliseconds, orWithoutChannelBefore.milliseconds, limit]
             ).map(DeviceSerial.init)
+        }
+    }
+
+    package func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: Self.selectDevices + " WHERE device.access_key = ? LIMIT ?",
+                arguments: [Int64(bitPattern: key.value), limit]
+            ).map(Device.init)
         }
     }
 

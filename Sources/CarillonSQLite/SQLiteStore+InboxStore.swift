@@ -77,7 +77,7 @@ extension SQLiteStore: InboxStore {
     package func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
     ) async throws -> [Envelope]? {
-        try await reads.pages(of: bytes).run { db in
+        try await readPage(of: bytes) { db in
             let select = try db.cachedStatement(
                 sql: """
                     SELECT * FROM envelope

@@ -31,51 +31,74 @@ package final class SQLiteStore: Sendable {
         }
     }
 
+    /// Where it is kept; nil for one in memory.
+    package let directory: String?
     let settings: Settings
     let database: any DatabaseWriter
     let group: TransactionGroup
     let reads: ReadLanes
     let usage = InboxUsage()
     private let lock: DirectoryLock?
+    private let health: StoreHealth
 
     /// Opens the store of a data directory, and makes it when the directory is empty or missing.
     ///
+    /// - Parameter makesMissing: False: a directory without a store is refused, and stays as it is.
     /// - Throws: ``StoreOpenFault`` with words for the operator.
-    package convenience init(directory: String, settings: Settings = Settings()) throws {
+    package convenience init(
+        directory: String, makesMissing: Bool = true, settings: Settings = Settings()
+    ) throws {
+        let file = StoreFile(directory: directory)
+        guard makesMissing || file.isTaken else { throw StoreOpenFault.missing(directory) }
         let lock = try DirectoryLock(directory: directory)
-        let path = directory + "/carillon.sqlite"
         do {
-            try Self.inspect(path)
-            try DirectoryLock.createForOwner(path)
+            try file.prepare()
             var configuration = Self.configuration
             configuration.maximumReaderCount = ReadLanes.count
-            let pool = try DatabasePool(path: path, configuration: configuration)
-            try self.init(database: pool, lock: lock, settings: settings)
+            let pool = try DatabasePool(path: file.path, configuration: configuration)
+            try self.init(database: pool, lock: lock, file: file, settings: settings)
         } catch let error as DatabaseError {
-            throw StoreOpenFault(error, path: path)
+            throw StoreOpenFault(error, path: file.path, probing: directory)
         }
     }
 
     /// A store in memory, for tests.
     package convenience init(inMemory settings: Settings = Settings()) throws {
-        try self.init(database: DatabaseQueue(configuration: Self.configuration), lock: nil, settings: settings)
+        try self.init(
+            database: DatabaseQueue(configuration: Self.configuration), lock: nil, file: nil, settings: settings)
     }
 
-    private init(database: any DatabaseWriter, lock: DirectoryLock?, settings: Settings) throws {
+    private init(database: any DatabaseWriter, lock: DirectoryLock?, file: StoreFile?, settings: Settings) throws {
         self.settings = settings
         self.database = database
         self.lock = lock
-        group = TransactionGroup(writer: database) { [usage] in usage.forgetAll() }
+        directory = file?.directory
+        health = StoreHealth(path: file?.path)
+        group = TransactionGroup(writer: database, health: health) { [usage] in usage.forgetAll() }
         reads = ReadLanes(reader: database)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
+        database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
         try database.write(Schema.bringUpToDate)
     }
 
     /// Closes the file, and lets another process have the directory. Calls after this fail.
+    ///
+    /// Everything is in the database file alone then, and its log is empty.
+    ///
+    /// - Throws: ``StoreFault`` when it is closed, but what was committed is partly in the log still: nothing is lost
+    ///   as long as both stay together.
     package func close() throws {
+        let emptied = Result { try emptyLog() }
         try database.close()
         lock?.release()
+        do { try emptied.get() } catch { throw StoreFault(error) }
+    }
+
+    private func emptyLog() throws {
+        guard lock != nil else { return }
+        try health.check()
+        try database.barrierWriteWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
     }
 
     /// Whether every commit waits until the disk has it.
@@ -83,13 +106,32 @@ package final class SQLiteStore: Sendable {
         try await group.run { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? 0 >= 2 }
     }
 
-    /// Answers when the store can be read.
+    /// Answers when the store can be read, its file is where it was, and no damage was met since it was opened.
+    ///
+    /// - Throws: ``StoreFault``.
     package func checkHealth() async throws {
+        try health.check()
         _ = try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM token_key") }
     }
 
     func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        try await reads.lookUps.run(work)
+        try await noting { try await reads.lookUps.run(work) }
+    }
+
+    /// The same, of a page of envelopes of so many bytes at the most.
+    func readPage<Value: Sendable>(
+        of bytes: Int, _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
+        try await noting { try await reads.pages(of: bytes).run(work) }
+    }
+
+    private func noting<Value>(_ read: () async throws -> Value) async throws -> Value {
+        do {
+            return try await read()
+        } catch {
+            health.met(error)
+            throw error
+        }
     }
 
     /// Allows the file to grow by so many pages and no further, as a disk does that is nearly full.
@@ -100,25 +142,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Reads without creating or changing anything, so that a file that is not ours, newer or damaged stays as it is.
-    private static func inspect(_ path: String) throws {
-        var readOnly = Configuration()
-        readOnly.readonly = true
-        guard let queue = try? DatabaseQueue(path: path, configuration: readOnly) else { return }
-        defer { try? queue.close() }
-        let (application, version, tables) = try queue.read { db in
-            (
-                try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
-                try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
-                try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
-            )
-        }
-        if application == 0, version == 0, tables == 0 { return }
-        guard application == Schema.applicationID else { throw StoreOpenFault.foreign(path) }
-        guard version <= Schema.version else { throw StoreOpenFault.newer(path, found: version) }
-    }
-
-    private static var configuration: Configuration {
+    static var configuration: Configuration {
         var configuration = Configuration()
         configuration.label = "carillon"
         configuration.busyMode = .timeout(5)

@@ -24,8 +24,18 @@ enum Schema {
             try $0.execute(sql: AllowanceSchema.changes)
             try CallSchema.bringUpToDate($0)
             try $0.execute(sql: ServerSchema.tables)
+            try rememberKeysOfDevices(in: $0)
         },
     ]
+
+    /// Devices of earlier files belong to no key that is known.
+    private static func rememberKeysOfDevices(in db: Database) throws {
+        try db.execute(
+            sql: """
+                ALTER TABLE device ADD COLUMN access_key INTEGER;
+                CREATE INDEX device_of_key ON device (access_key) WHERE access_key IS NOT NULL;
+                """)
+    }
 
     private static func createInboxes(in db: Database) throws {
         try db.execute(

@@ -1,10 +1,26 @@
+package import CarillonCore
 import GRDB
 
-/// Why a data directory cannot be used, in words for the operator. Nothing in it was changed.
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Why a data directory, or a backup of one, cannot be used, in words for the operator. Nothing in it was changed.
 package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
     package enum Kind: Equatable, Sendable {
         case locked
         case notWritable
+        case full
+        /// There is no database, and none is to be made.
+        case missing
+        /// Something stands where the database is to go.
+        case taken
+        /// There is a file, without what was in it.
+        case empty
         case newer
         case foreign
         case damaged
@@ -21,10 +37,30 @@ package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
                 "The data directory \(path) is in use by another carillon process. Stop it, or reach it with --server.")
     }
 
-    static func notWritable(_ path: String, _ reason: String) -> StoreOpenFault {
+    static func missing(_ directory: String) -> StoreOpenFault {
+        StoreOpenFault(kind: .missing, description: "\(directory) holds no data of a Carillon server.")
+    }
+
+    static func taken(_ path: String) -> StoreOpenFault {
+        StoreOpenFault(kind: .taken, description: "\(path) is there already, and was left as it is. Move it away first.")
+    }
+
+    static func empty(_ path: String) -> StoreOpenFault {
         StoreOpenFault(
-            kind: .notWritable,
-            description: "The data directory \(path) cannot be written (\(reason)). Give this user write access to it.")
+            kind: .empty,
+            description: """
+                \(path) holds nothing, though a database was here: it was emptied, or copied from a running server \
+                without its -wal file. Restore a backup; to begin anew, remove it.
+                """)
+    }
+
+    static func withoutDatabase(_ path: String) -> StoreOpenFault {
+        StoreOpenFault(
+            kind: .empty,
+            description: """
+                \(path) is missing, but its log is here. Put it back beside the log, or restore a backup; to begin anew, \
+                remove the log.
+                """)
     }
 
     static func newer(_ path: String, found: Int) -> StoreOpenFault {
@@ -51,17 +87,59 @@ package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
         self.description = description
     }
 
-    init(_ error: DatabaseError, path: String) {
+    /// - Parameter cause: The operating system's `errno`.
+    package init(unusable path: String, cause: Int32) {
+        let reason = String(cString: strerror(cause))
+        switch cause {
+        case ENOSPC, EDQUOT:
+            self.init(kind: .full, description: "The disk of \(path) is full (\(reason)). Make room on it.")
+        case EACCES, EPERM:
+            self.init(
+                kind: .notWritable,
+                description: "\(path) cannot be written (\(reason)). Give this user the right to write there.")
+        case EROFS:
+            self.init(
+                kind: .notWritable,
+                description: "\(path) cannot be written (\(reason)). Mount its file system for writing.")
+        case ENOENT:
+            self.init(
+                kind: .notWritable,
+                description: "\(path) cannot be written (\(reason)). Make the directory that it is to be in.")
+        default:
+            self.init(kind: .notWritable, description: "\(path) cannot be written (\(reason)).")
+        }
+    }
+
+    /// - Parameter directory: Where SQLite could not write, if it could not: it does not say why, so this is tried.
+    init(_ error: DatabaseError, path: String, probing directory: String) {
         let reason = error.message ?? "SQLite error \(error.resultCode.rawValue)"
         switch error.resultCode {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT:
             self = .damaged(path, reason)
-        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
-            self = .notWritable(path, reason)
+        case .SQLITE_FULL:
+            self.init(unusable: path, cause: ENOSPC)
+        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_IOERR:
+            if let cause = WriteProbe.cause(against: path, in: directory) {
+                self.init(unusable: path, cause: cause)
+            } else {
+                self.init(kind: .other, description: "\(path) cannot be used: \(reason).")
+            }
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             self = .locked(path)
         default:
-            self.init(kind: .other, description: "\(path) cannot be opened: \(reason).")
+            self.init(kind: .other, description: "\(path) cannot be used: \(reason).")
         }
+    }
+
+    /// What a store met after it was opened.
+    package init(_ fault: StoreFault, directory: String) {
+        let kind: Kind =
+            switch fault.kind {
+            case .damaged: .damaged
+            case .full: .full
+            case .unavailable: .other
+            }
+        let advice = kind == .damaged ? " Restore a backup." : ""
+        self.init(kind: kind, description: "The data directory \(directory) cannot be used: \(fault.message).\(advice)")
     }
 }

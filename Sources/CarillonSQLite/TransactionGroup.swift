@@ -19,19 +19,30 @@ final class TransactionGroup: Sendable {
     }
 
     private let writer: any DatabaseWriter
+    private let health: StoreHealth
     private let queue = Mutex(Queue())
     private let onRollback: @Sendable () -> Void
     private static let groupLimit = 512
     private static let failuresInARow = 4
 
     /// - Parameter onRollback: Called after work that was run was taken back.
-    init(writer: any DatabaseWriter, onRollback: @escaping @Sendable () -> Void) {
+    init(writer: any DatabaseWriter, health: StoreHealth, onRollback: @escaping @Sendable () -> Void) {
         self.writer = writer
+        self.health = health
         self.onRollback = onRollback
     }
 
     /// Runs the work inside a group, and answers when the group is on disk.
     func run<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        do {
+            return try await inGroup(work)
+        } catch {
+            health.met(error)
+            throw error
+        }
+    }
+
+    private func inGroup<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let result = Mutex<Result<Value, any Error>?>(nil)
             enqueue(
@@ -134,6 +145,8 @@ extension StoreFault {
             self = fault
         case let error as DatabaseError where error.resultCode == .SQLITE_FULL:
             self.init(.full, "the disk is full: \(error.message ?? "SQLITE_FULL")")
+        case let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode):
+            self.init(.damaged, "the database is damaged: \(error.message ?? "SQLite \(error.resultCode.rawValue)")")
         case let error as DatabaseError:
             // Never the whole error: it can quote the values of a statement.
             self.init(.unavailable, "SQLite \(error.extendedResultCode.rawValue): \(error.message ?? "no message")")

@@ -12,7 +12,7 @@ struct CallSchemaTests {
 
     /// What version 2 had in the place of the tables of calls, and without what else version 3 added.
     private static let version2 = """
-        DROP TABLE server; DROP TABLE registration;
+        DROP TABLE server; DROP TABLE registration; DROP INDEX device_of_key; ALTER TABLE device DROP COLUMN access_key;
         DROP INDEX envelope_final; DROP INDEX idempotency_of_device; ALTER TABLE idempotency DROP COLUMN device;
         DROP INDEX device_anonymous; ALTER TABLE device DROP COLUMN seen_at; ALTER TABLE device DROP COLUMN is_anonymous;
         DROP TABLE outward_call; DROP TABLE call_lane; DROP TABLE disconnect_callback; DROP TABLE watch; DROP TABLE watch_usage;

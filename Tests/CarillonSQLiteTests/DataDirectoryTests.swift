@@ -31,6 +31,78 @@ struct DataDirectoryTests {
         try store.close()
     }
 
+    @Test func `after closing, the database file alone holds everything`() async throws {
+        let fixture = try await StoreFixture(.file)
+        _ = try await fixture.append(fixture.envelope(1))
+        _ = try await fixture.waiting()
+        try fixture.store.close()
+        let directory = try #require(fixture.store.directory)
+        let other = try TemporaryDirectory.make()
+        try FileManager.default.copyItem(atPath: directory + "/carillon.sqlite", toPath: other + "/carillon.sqlite")
+        let store = fixture.again(try SQLiteStore(directory: other))
+        #expect(try await store.waiting().map(\.position) == [1])
+        try store.store.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `a file that holds nothing is refused and left as it is`(isDatabase: Bool) throws {
+        let directory = try TemporaryDirectory.make()
+        let path = directory + "/carillon.sqlite"
+        try Data().write(to: URL(fileURLWithPath: path))
+        if isDatabase {
+            // What a copy of a young database is without its log.
+            let queue = try DatabaseQueue(path: path)
+            try queue.inDatabase { db in try db.execute(sql: "PRAGMA journal_mode = WAL") }
+            try queue.close()
+        }
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(before.isEmpty != isDatabase)
+        #expect(refusal(opening: directory)?.kind == .empty)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+    }
+
+    @Test func `a log without its database is refused and left as it is`() throws {
+        let directory = try TemporaryDirectory.make()
+        let log = directory + "/carillon.sqlite-wal"
+        try Data("log".utf8).write(to: URL(fileURLWithPath: log))
+        #expect(refusal(opening: directory)?.kind == .empty)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: log)) == Data("log".utf8))
+        #expect(!FileManager.default.fileExists(atPath: directory + "/carillon.sqlite"))
+    }
+
+    @Test func `a directory without a store stays as it is when none is to be made`() throws {
+        let directory = try TemporaryDirectory.make()
+        for place in [directory, directory + "/missing"] {
+            #expect {
+                try SQLiteStore(directory: place, makesMissing: false)
+            } throws: { error in
+                (error as? StoreOpenFault)?.kind == .missing
+            }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory) == [])
+    }
+
+    @Test func `a making that was broken off is begun again`() throws {
+        let directory = try TemporaryDirectory.make()
+        try Data("half".utf8).write(to: URL(fileURLWithPath: directory + "/carillon.sqlite.new"))
+        #expect(refusal(opening: directory) == nil)
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+        #expect(names.contains("carillon.sqlite"))
+        #expect(!names.contains { $0.contains("new") })
+    }
+
+    @Test(arguments: [
+        (ENOSPC, StoreOpenFault.Kind.full, "Make room"), (EDQUOT, .full, "Make room"),
+        (EACCES, .notWritable, "the right to write"), (EROFS, .notWritable, "for writing"),
+        (ENOENT, .notWritable, "Make the directory"), (ENOTDIR, .notWritable, "Not a directory"),
+    ])
+    func `each cause has words of its own`(cause: Int32, kind: StoreOpenFault.Kind, words: String) {
+        let fault = StoreOpenFault(unusable: "/data", cause: cause)
+        #expect(fault.kind == kind)
+        #expect(fault.description.contains("/data"))
+        #expect(fault.description.contains(words), "\(fault.description)")
+    }
+
     @Test func `every commit waits for the disk`() async throws {
         let store = try SQLiteStore(directory: TemporaryDirectory.make())
         #expect(try await store.syncsEveryCommit())

@@ -51,8 +51,7 @@ struct RowAllowanceTests {
         let fixture = try await StoreFixture(.memory, .init(outcomesPerDevice: 4))
         let other = try #require(
             try await fixture.store.insertDevice(
-                DeviceID(Bytes16(high: 2, low: 2)), app: try StoreFixture.appID, registration: nil,
-                isAnonymous: false, at: start
+                NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: try StoreFixture.appID), at: start
             ) { _ in SecretHash(of: [2]) })
         let channel = try await StoreFixture.open(9, of: other, in: fixture.store)
         let theirs = fixture.envelope(1, on: channel)
@@ -190,8 +189,8 @@ struct RowAllowanceTests {
         func device(_ number: UInt64, seenAt: Int64) async throws -> Device {
             try #require(
                 try await store.insertDevice(
-                    DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, registration: nil,
-                    isAnonymous: true, at: start.adding(seconds: seenAt)
+                    NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, isAnonymous: true),
+                    at: start.adding(seconds: seenAt)
                 ) { _ in SecretHash(of: [9, UInt8(number)]) })
         }
         let old = try await device(1, seenAt: 0)

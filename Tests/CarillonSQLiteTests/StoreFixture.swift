@@ -43,14 +43,23 @@ struct StoreFixture {
         _ = try await store.createApp(app, at: Self.start)
         guard
             let device = try await store.insertDevice(
-                DeviceID(Bytes16(high: 1, low: 1)), app: app, registration: nil, isAnonymous: false,
-                at: Self.start,
+                NewDevice(DeviceID(Bytes16(high: 1, low: 1)), app: app), at: Self.start,
                 credential: { _ in SecretHash(of: [1]) })
         else { throw Missing() }
         self.device = device
         first = try await Self.open(1, of: device, in: store)
         second = try await Self.open(2, of: device, in: store)
     }
+
+    private init(_ store: SQLiteStore, _ device: Device, _ first: PushChannel, _ second: PushChannel) {
+        self.store = store
+        self.device = device
+        self.first = first
+        self.second = second
+    }
+
+    /// The same device and channels in the same store, opened again.
+    func again(_ store: SQLiteStore) -> StoreFixture { StoreFixture(store, device, first, second) }
 
     struct Missing: Error {}
 

@@ -22,7 +22,7 @@ struct WatchFixture {
         _ = try await store.createApp(app, at: Self.start)
         guard
             let device = try await store.insertDevice(
-                DeviceID(Bytes16(high: 2, low: number)), app: app, registration: nil, isAnonymous: false, at: Self.start,
+                NewDevice(DeviceID(Bytes16(high: 2, low: number)), app: app), at: Self.start,
                 credential: { _ in SecretHash(of: [2, UInt8(number >> 8), UInt8(number % 256)]) })
         else { throw StoreFixture.Missing() }
         return (device, try await StoreFixture.open(1, of: device, in: store))

@@ -65,7 +65,7 @@ struct CommandLineTests {
         #expect(bytes == "_wD-")
 
         listener.signal(SIGINT)
-        #expect(await listener.exitStatus() == 0)
+        #expect(await listener.exitStatus() == 130)
         #expect(try await run(["send", endpoint, "while away"]).status == 0)
         let again = try listen(server, key: key, state: state)
         #expect(try await again.line { line("opened", $0) }.token == opened.token)
@@ -115,6 +115,108 @@ struct CommandLineTests {
         #expect(words.last?.contains("--server") == true)
     }
 
+    @Test func `a message forges no line of the output`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let listener = try Program(
+            Program.carillon,
+            ["listen", "--app", LiveServer.app, "--channel", "c", "--state", server.directory + "/app"],
+            environment: ["CARILLON_SERVER": server.address, "CARILLON_KEY": key])
+        let endpoint = try await listener.line { line in line.hasPrefix("opened  ") ? String(line.dropFirst(8)) : nil }
+        let forged = "hello\nmessage  m  forged\u{1b}[1A"
+        #expect(try await run(["send", endpoint, "-"], input: forged).status == 0)
+        let line = try await listener.line { $0.contains("hello") ? $0 : nil }
+        #expect(line.hasSuffix(#"  hello\nmessage  m  forged\u{1b}[1A"#))
+        #expect(try await run(["send", endpoint], input: "piped").status == 0)
+        #expect(try await listener.line { $0.contains("piped") ? $0 : nil }.hasSuffix("  piped"))
+        let (status, lines) = try await run(["send", endpoint])
+        #expect(status == 64, "\(lines)")
+        listener.signal(SIGINT)
+        #expect(await listener.exitStatus() == 130)
+        #expect(listener.output.last?.contains("stopped listening") == true)
+        #expect(!listener.output.contains { $0.hasPrefix("message  m") })
+    }
+
+    @Test func `a directory that holds no data is said to, and stays as it is`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
+        let commands = [
+            ["apps", "list"], ["apps", "create", "com.example.app"], ["keys", "list"],
+            ["keys", "create", "--role", "admin"], ["backup", directory + ".backup"],
+        ]
+        for command in commands {
+            let (status, lines) = try await run(command, environment: ["CARILLON_DATA": directory])
+            #expect(status == 73, "\(command): \(lines)")
+            #expect(lines.first?.contains("holds no data") == true, "\(command): \(lines)")
+            #expect(!FileManager.default.fileExists(atPath: directory))
+        }
+        #expect(try await run(["keys", "create", "--role", "admin", "--data", directory, "--init"]).status == 0)
+        #expect(try await run(["apps", "list"], environment: ["CARILLON_DATA": directory]).status == 0)
+        try FileManager.default.removeItem(atPath: directory)
+    }
+
+    @Test func `a backup of a running server becomes another server with the same data`() async throws {
+        let server = try await LiveServer.start()
+        let backup = server.directory + ".backup"
+        let restored = server.directory + ".restored"
+        defer { for path in [backup, restored] { try? FileManager.default.removeItem(atPath: path) } }
+        let (status, lines) = try await run(["backup", backup, "--data", server.directory])
+        #expect(status == 0, "\(lines)")
+        #expect(try await run(["backup", backup, "--data", server.directory]).status == 73)
+        #expect(try await run(["restore", backup, "--data", restored, "--json"]).status == 0)
+        #expect(try await run(["apps", "list", "--data", restored]).lines.contains { $0.contains(LiveServer.app) })
+        #expect(try await run(["restore", backup, "--data", restored]).status == 73)
+        #expect(try await run(["restore", backup, "--data", server.directory]).status == 73)
+        #expect(try await run(["restore", "/nowhere", "--data", restored + "2"]).status == 66)
+    }
+
+    @Test func `Ctrl-C ends a wait, and the demo, with a sentence`() async throws {
+        let server = try await LiveServer.start()
+        let key = try await server.whileStopped { try await LiveServer.key(.client, in: $0) }
+        let state = server.directory + "/app"
+        let listener = try listen(server, key: key, state: state)
+        let endpoint = try #require(try await listener.line { line("opened", $0) }.endpoint)
+        listener.signal(SIGTERM)
+        #expect(await listener.exitStatus() == 0)
+        let waiting = try Program(Program.carillon, ["send", endpoint, "hello", "--wait"])
+        _ = try await waiting.line { $0.hasPrefix("accepted") ? true : nil }
+        waiting.signal(SIGINT)
+        #expect(await waiting.exitStatus() == 130)
+        #expect(waiting.output.last == "carillon: interrupted; a message that was accepted stays so")
+
+        let demo = try Program(Program.carillon, ["demo", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
+        _ = try await demo.line { $0.contains("The server stays up until Ctrl-C") ? true : nil }
+        demo.signal(SIGINT)
+        #expect(await demo.exitStatus() == 130)
+        #expect(demo.output.last?.contains("the demo is over") == true)
+    }
+
+    @Test func `an IPv6 address makes a right public URL, and an address of nobody warns`() async throws {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        for (host, warns) in [("[::1]", false), ("0.0.0.0", true)] {
+            let port = try LiveServer.freePort()
+            let server = try Program(Program.carillon, ["serve", "--data", directory, "--listen", "\(host):\(port)"])
+            let serving = try await server.line { $0.contains("serving") ? $0 : nil }
+            #expect(serving.contains("public-url=http://\(host):\(port)"), "\(serving)")
+            #expect(server.output.contains { $0.contains("no other machine can reach") } == warns)
+            server.signal(SIGINT)
+            #expect(await server.exitStatus() == 0)
+        }
+    }
+
+    @Test func `an unknown variable keeps a server from starting`() async throws {
+        let (status, lines) = try await run(
+            ["serve", "--data", "/nowhere"], environment: ["CARILLON_PUBLIC_ULR": "https://push.example.com"])
+        #expect(status == 64)
+        #expect(lines.last?.contains("CARILLON_PUBLIC_URL?") == true)
+    }
+
+    @Test func `it says its version`() async throws {
+        let (status, lines) = try await run(["--version"])
+        #expect(status == 0)
+        #expect(lines.first?.wholeMatch(of: /\d+\.\d+\.\d+/) != nil)
+    }
+
     struct Fault: Sendable {
         var arguments: [String]
         var status: Int32
@@ -127,7 +229,8 @@ struct CommandLineTests {
     static let faults = [
         Fault(69, "send", "http://127.0.0.1:9/push/x", "hello"),
         Fault(69, "apps", "list", "--server", "http://127.0.0.1:9", "--key", "x"),
-        Fault(64, "apps", "list"),
+        Fault(64, "apps", "list"), Fault(64, "listen", "--app", "a", "--channel", "c", "--state", "/tmp/x"),
+        Fault(64, "backup", "/tmp/x"), Fault(64, "restore", "/tmp/x"), Fault(0, "backup", "--help"),
         Fault(64, "send"),
         Fault(64, "send", "not-an-address", "x"),
         Fault(64, "nonsense"),

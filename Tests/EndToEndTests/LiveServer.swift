@@ -25,7 +25,7 @@ final class LiveServer {
     /// Makes a data directory with one app, and serves it.
     static func start(environment: [String: String] = [:]) async throws -> LiveServer {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
-        _ = try await run(["apps", "create", app, "--data", directory])
+        _ = try await run(["apps", "create", app, "--data", directory, "--init"])
         let port = try freePort()
         let program = try launch(directory, port, environment)
         let server = LiveServer(directory: directory, port: port, program: program, environment: environment)

@@ -25,12 +25,16 @@ final class Program: Sendable {
             .path
     }
 
+    /// - Parameter input: What standard input has; nil is an empty one.
     init(
-        _ executable: String = Program.carillon, _ arguments: [String], environment: [String: String] = [:]
+        _ executable: String = Program.carillon, _ arguments: [String], environment: [String: String] = [:],
+        input: String? = nil
     ) throws {
-        let all = ProcessInfo.processInfo.environment.merging(environment) { _, new in new }
+        // A server refuses variables that it does not know, such as those of the tests.
+        let inherited = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("CARILLON_") }
+        let all = inherited.merging(environment) { _, new in new }
         let (pid, output) = try Self.launching.withLock { _ in
-            try Self.spawn(executable, arguments, all.map { "\($0)=\($1)" })
+            try Self.spawn(executable, arguments, all.map { "\($0)=\($1)" }, input)
         }
         self.pid = pid
         // Ends with the process: it reads until the output is closed, and then takes the status.
@@ -49,7 +53,7 @@ final class Program: Sendable {
     private static let launching = Mutex(())
 
     private static func spawn(
-        _ executable: String, _ arguments: [String], _ environment: [String]
+        _ executable: String, _ arguments: [String], _ environment: [String], _ input: String?
     ) throws -> (pid: pid_t, output: Int32) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw Ended(description: "no pipe") }
@@ -58,7 +62,10 @@ final class Program: Sendable {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        let inputFile = NSTemporaryDirectory() + "/input-\(UUID().uuidString)"
+        defer { unlink(inputFile) }
+        if let input { try Data(input.utf8).write(to: URL(fileURLWithPath: inputFile)) }
+        posix_spawn_file_actions_addopen(&actions, 0, input == nil ? "/dev/null" : inputFile, O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 2)
         let argv = ([executable] + arguments).map { strdup($0) } + [nil]
@@ -100,8 +107,10 @@ final class Program: Sendable {
 }
 
 /// Runs a program to its end, and gives what it printed.
-func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> (status: Int32, lines: [String]) {
-    let program = try Program(Program.carillon, arguments, environment: environment)
+func run(
+    _ arguments: [String], environment: [String: String] = [:], input: String? = nil
+) async throws -> (status: Int32, lines: [String]) {
+    let program = try Program(Program.carillon, arguments, environment: environment, input: input)
     let status = await program.exitStatus()
     return (status, program.output)
 }

@@ -31,19 +31,22 @@ struct DemoCommand: AsyncParsableCommand {
         var flags = ["listen": listen, "data": directory + "/server", "dev": "true"]
         flags["log"] = "warning"
         flags["shortest-ping-seconds"] = "1"
-        let options = try await ServeOptions(flags: flags, file: nil)
+        let options = try ServeOptions(flags: flags, file: nil, environment: [:])
         OpenFiles.raiseLimit()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
         let server = CarillonServer(settings: try options.settings(), logger: options.logger) { began.yield($0) }
         let story = DemoStory(server: running, directory: directory, staysUp: !once)
+        let interrupt = InterruptService()
         let configuration = ServiceGroupConfiguration(
             services: [
                 .init(service: server), .init(service: story, successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: interrupt, successTerminationBehavior: .gracefullyShutdownGroup),
             ],
-            gracefulShutdownSignals: [.sigterm, .sigint],
+            gracefulShutdownSignals: [.sigterm],
             logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
         do {
             try await ServiceGroup(configuration: configuration).run()
+            try interrupt.report(data == nil ? "the demo is over; its data is removed" : "the demo is over")
         } catch let error as any IOErrorDescribing {
             throw CommandFault(ExitStatus.unreachable, error.sentence(for: try options.settings()))
         } catch let error as PushError {

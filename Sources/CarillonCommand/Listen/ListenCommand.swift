@@ -11,7 +11,8 @@ struct ListenCommand: AsyncParsableCommand {
         commandName: "listen", abstract: "Be an app: open a channel, and print what arrives on it.",
         discussion: """
             The state directory keeps the device's identity and the channel's token: the same directory gives the same \
-            endpoint at the next start. Ctrl-C ends; the channel stays open, and messages wait for the next start.
+            endpoint at the next start. Ctrl-C ends; the channel stays open, and messages wait for the next start. Control \
+            characters in a message are printed as \\n, \\u{1b} and so on; with --json it is as it came.
 
             Events in JSON: opened (token, host, endpoint, subscription), message (id, body or bodyBase64), closed (token), \
             error (code), pingFailed (code), recovered, availability (network, service).
@@ -20,7 +21,8 @@ struct ListenCommand: AsyncParsableCommand {
             --encrypt-for` or any Web Push library; the subscription that is printed is what these need.
             """)
 
-    @Option(help: "The server's address, such as http://127.0.0.1:8080.") var server: String
+    @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+    var server: String?
     @Option(help: "A client key of the app, needed once, to register; CARILLON_KEY in the environment does as well.")
     var key: String?
     @Option(help: "The app.") var app: String
@@ -41,6 +43,9 @@ struct ListenCommand: AsyncParsableCommand {
     }
 
     private func listen() async throws {
+        guard let server = server ?? Environment["CARILLON_SERVER"] else {
+            throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
+        }
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
         var logger = Logger(label: "carillon.listen", factory: { StreamLogHandler.standardError(label: $0) })
@@ -50,15 +55,18 @@ struct ListenCommand: AsyncParsableCommand {
         let listener = Listener(
             client: client, channel: try client.channel(channel), printer: Printer(isJSON: json), closes: closes,
             isEncrypted: encrypted)
+        let interrupt = InterruptService()
         var group = ServiceGroupConfiguration(
             services: [
                 .init(service: client),
                 .init(service: listener, successTerminationBehavior: .gracefullyShutdownGroup),
+                .init(service: interrupt, successTerminationBehavior: .gracefullyShutdownGroup),
             ],
-            gracefulShutdownSignals: [.sigterm, .sigint],
+            gracefulShutdownSignals: [.sigterm],
             logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
         group.maximumGracefulShutdownDuration = .seconds(5)
         try await ServiceGroup(configuration: group).run()
+        try interrupt.report("stopped listening; the channel stays as it is, and messages wait")
     }
 }
 

@@ -73,7 +73,8 @@ struct Listener: Service {
             case .opened: reportOpen()
             case .message(let message): report(message)
             case .closed(let token):
-                return printer.print(["event": "closed", "token": .text(token)], otherwise: "closed  \(token)")
+                return printer.print(
+                    ["event": "closed", "token": .text(token)], otherwise: "closed  \(token.escapingControls)")
             case .pingFailed(let failure):
                 printer.print(
                     ["event": "pingFailed", "code": .number(Int64(failure.code))], otherwise: "ping failed  \(failure.code)")
@@ -102,7 +103,7 @@ struct Listener: Service {
                 "keys": .object(["p256dh": .text(subscription.keys.p256dh), "auth": .text(subscription.keys.auth)]),
             ])
         }
-        printer.print(values, otherwise: "opened  \(channel.subscription?.json ?? endpoint)")
+        printer.print(values, otherwise: "opened  \((channel.subscription?.json ?? endpoint).escapingControls)")
     }
 
     private func report(_ message: PushMessage) {
@@ -114,6 +115,8 @@ struct Listener: Service {
         }
         values["encoding"] = message.contentEncoding.map(OutputValue.text)
         printer.print(
-            values, otherwise: "message  \(message.id)  \(message.text ?? "\(message.body.count) bytes")")
+            values,
+            otherwise: "message  \(message.id.escapingControls)  "
+                + (message.text?.escapingControls ?? "\(message.body.count) bytes"))
     }
 }

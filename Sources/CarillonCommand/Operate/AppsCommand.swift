@@ -12,9 +12,10 @@ struct AppsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Create an app.")
         @Argument(help: "Its name, such as com.example.app.") var id: String
         @OptionGroup var options: OperatorOptions
+        @OptionGroup var new: NewStoreOption
 
         func run() async throws {
-            try await options.perform { core in
+            try await options.perform(makesMissing: new.makesMissing) { core in
                 show(AppBody(try await core.apps.create(try AppID.checked(id))))
             } onServer: { client in
                 show(try await client.call(.POST, "/v1/apps", CreateApp(id: id), as: AppBody.self))

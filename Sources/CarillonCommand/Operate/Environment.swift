@@ -2,5 +2,7 @@ import Foundation
 
 /// The process's environment.
 enum Environment {
-    static subscript(name: String) -> String? { ProcessInfo.processInfo.environment[name] }
+    static var all: [String: String] { ProcessInfo.processInfo.environment }
+
+    static subscript(name: String) -> String? { all[name] }
 }

@@ -16,9 +16,10 @@ struct KeysCommand: AsyncParsableCommand {
         @Option(help: "The app of a sender or client key.") var app: String?
         @Option(help: "What the key is for, in your words.") var name: String?
         @OptionGroup var options: OperatorOptions
+        @OptionGroup var new: NewStoreOption
 
         func run() async throws {
-            try await options.perform { core in
+            try await options.perform(makesMissing: new.makesMissing) { core in
                 let (key, secret) = try await core.keys.createKey(
                     role: try KeyRole.checked(role), app: try app.map(AppID.checked), name: name)
                 options.show(KeyBody(key, secret: secret.text), event: "created")
@@ -61,15 +62,25 @@ struct KeysCommand: AsyncParsableCommand {
     }
 
     struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Revoke a key; it stops working at once.")
+        static let configuration = CommandConfiguration(
+            abstract: "Revoke a key; it stops working at once.",
+            discussion: """
+                Devices that registered with a client key have credentials of their own, and stay; --delete-devices ends them \
+                too, with their channels and waiting messages, also when the key was revoked before.
+                """)
         @Argument(help: "The key's id.") var id: String
+        @Flag(help: "Delete the devices that registered with it as well.") var deleteDevices = false
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
             try await options.perform { core in
-                try await core.keys.revoke(try KeyID.checked(id))
+                let key = try KeyID.checked(id)
+                guard deleteDevices else { return try await core.keys.revoke(key) }
+                try await core.keys.ensureRevoked(key)
+                try await core.devices.deleteAll(registeredWith: key)
             } onServer: { client in
-                _ = try client.accepted(try await client.send(.DELETE, "/v1/keys/\(id)"))
+                let path = "/v1/keys/\(id)" + (deleteDevices ? "?devices=delete" : "")
+                _ = try client.accepted(try await client.send(.DELETE, path))
             }
             options.printer.print(["event": "revoked", "id": .text(id)], otherwise: "revoked key \(id)")
         }
@@ -87,7 +98,8 @@ extension OperatorOptions {
         values["revokedAt"] = key.revokedAt.map(OutputValue.text)
         values["secret"] = key.secret.map(OutputValue.text)
         let words = [
-            event, key.id, key.role, key.app, key.name.map { "\"\($0)\"" }, key.revokedAt.map { "revoked \($0)" },
+            event, key.id, key.role, key.app, key.name.map { "\"\($0.escapingControls)\"" },
+            key.revokedAt.map { "revoked \($0)" },
             key.secret,
         ]
         printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))

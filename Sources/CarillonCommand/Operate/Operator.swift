@@ -8,21 +8,38 @@ import NIOPosix
 
 /// Who does an operator's work: the data directory itself while no server runs, or a running server.
 struct OperatorOptions: ParsableArguments {
-    @Option(help: "The data directory, while no server uses it.")
+    @Option(help: "The data directory, while no server uses it; or CARILLON_DATA in the environment.")
     var data: String?
 
-    @Option(help: "The address of a running server, such as http://127.0.0.1:8080.")
+    @Option(help: "The address of a running server, such as http://127.0.0.1:8080; or CARILLON_SERVER.")
     var server: String?
 
-    @Option(help: "An admin key of that server; CARILLON_KEY in the environment does as well.")
+    @Option(help: "An admin key of that server; or CARILLON_KEY.")
     var key: String?
 
     @Flag(help: "Print one JSON object a line.")
     var json = false
 
-    func validate() throws {
-        guard (data == nil) != (server == nil) else {
-            throw ValidationError("Say either --data DIR, or --server URL with --key.")
+    enum Side: Equatable {
+        case directory(String)
+        case server(String)
+    }
+
+    func validate() throws { _ = try side(Environment.all) }
+
+    /// What was said on the command line goes before the environment.
+    func side(_ environment: [String: String]) throws -> Side {
+        let directory = environment["CARILLON_DATA"]
+        let address = environment["CARILLON_SERVER"]
+        switch (data, server, directory, address) {
+        case (.some, .some, _, _): throw ValidationError("Say either --data DIR, or --server URL with --key.")
+        case (.some(let path), nil, _, _): return .directory(path)
+        case (nil, .some(let url), _, _): return .server(url)
+        case (nil, nil, .some, .some):
+            throw ValidationError("CARILLON_DATA and CARILLON_SERVER are both set: say --data DIR or --server URL.")
+        case (nil, nil, .some(let path), nil): return .directory(path)
+        case (nil, nil, nil, .some(let url)): return .server(url)
+        case (nil, nil, nil, nil): throw ValidationError("Say either --data DIR, or --server URL with --key.")
         }
     }
 
@@ -30,19 +47,25 @@ struct OperatorOptions: ParsableArguments {
 
     /// Does the work on whichever side was named.
     func perform(
-        onStore: (Core) async throws -> Void, onServer: (APIClient) async throws -> Void
+        makesMissing: Bool = false, onStore: (Core) async throws -> Void, onServer: (APIClient) async throws -> Void
     ) async throws {
-        try await reportingFaults {
-            if let data {
-                let store = try SQLiteStore(directory: data)
+        try await reportingFaults(interrupted: "interrupted; look whether it was done") {
+            switch try side(Environment.all) {
+            case .directory(let path):
+                let store = try SQLiteStore(directory: path, makesMissing: makesMissing)
                 let core = try await Core(
                     store: store, audience: "", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
                     logger: Logger(label: "carillon"))
                 try await onStore(core)
                 try store.close()
-            } else {
-                try await onServer(APIClient(server: server ?? "", key: key ?? Environment["CARILLON_KEY"]))
+            case .server(let url):
+                try await onServer(APIClient(server: url, key: key ?? Environment["CARILLON_KEY"]))
             }
         }
     }
+}
+
+/// How a first app or key comes into a directory that holds nothing yet.
+struct NewStoreOption: ParsableArguments {
+    @Flag(name: .customLong("init"), help: "Make the data directory when it holds no data yet.") var makesMissing = false
 }

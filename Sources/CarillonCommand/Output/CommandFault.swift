@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import Foundation
@@ -44,12 +45,20 @@ struct CommandFault: Error {
             case 408, 429, 500...: ExitStatus.tryAgain
             default: ExitStatus.refused
             }
-        self.init(code, "\(problem.code): \(problem.detail)")
+        self.init(code, "\(problem.code): \(problem.detail)".escapingControls)
     }
 }
 
 /// Runs a command's work, and turns its faults into a sentence on standard error and an exit code.
-func reportingFaults(_ work: () async throws -> Void) async throws {
+///
+/// - Parameters:
+///   - sentence: What is said when Ctrl-C ends the command; nil: the work sees to that.
+///   - cleanUp: Removes what Ctrl-C would leave half done.
+func reportingFaults(
+    interrupted sentence: String? = nil, cleanUp: @escaping @Sendable () -> Void = {}, _ work: () async throws -> Void
+) async throws {
+    let interruption = sentence.map { Interruption($0, cleanUp: cleanUp) }
+    defer { interruption?.end() }
     do {
         try await work()
     } catch let fault as CommandFault {
@@ -61,6 +70,9 @@ func reportingFaults(_ work: () async throws -> Void) async throws {
         throw fault.code
     } catch let fault as StoreOpenFault {
         StandardError.print("carillon: \(fault.description)")
+        throw ExitStatus.dataDirectory
+    } catch let fault as StoreFault {
+        StandardError.print("carillon: the data directory cannot be used: \(fault.message)")
         throw ExitStatus.dataDirectory
     }
 }

@@ -6,6 +6,26 @@ extension String {
             String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
     }
 
+    /// The same on one line, with everything in it: what could forge a line or turn the reading direction is written as
+    /// in Swift source, and a backslash twice.
+    var escapingControls: String {
+        var text = ""
+        for scalar in unicodeScalars {
+            switch scalar {
+            case "\\": text += #"\\"#
+            case "\n": text += #"\n"#
+            case "\r": text += #"\r"#
+            case "\t": text += #"\t"#
+            case "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}"..."\u{202e}", "\u{2066}"..."\u{2069}":
+                text += "\\u{\(String(scalar.value, radix: 16))}"
+            case _ where scalar.properties.generalCategory == .control:
+                text += "\\u{\(String(scalar.value, radix: 16))}"
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text
+    }
+
     /// The same, with its lines.
     var forTerminal: String {
         split(separator: "\n", omittingEmptySubsequences: false).map { String($0).withoutControls }

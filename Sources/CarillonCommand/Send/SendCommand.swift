@@ -10,17 +10,19 @@ struct SendCommand: AsyncParsableCommand {
         discussion: """
             The text is sent as it is, and the server could read it, unless it is encrypted with the subscription that \
             `carillon listen --encrypted`, an app or a browser gave. The endpoint may be left out then: it is in the file.
+
+            Without a text, or with - for it, the message is what standard input has.
             """)
 
     @Argument(help: "The endpoint that the app was given.") var endpoint: String?
-    @Argument(help: "The message's text.") var text: String?
+    @Argument(help: "The message's text; - is standard input.") var text: String?
     @Option(
         name: .customLong("encrypt-for"),
         help: "Encrypt with the subscription in this file: {\"endpoint\": …, \"keys\": {\"p256dh\": …, \"auth\": …}}.")
     var subscriptionFile: String?
     @Option(help: "How to encrypt: aes128gcm (RFC 8291), or aesgcm, for receivers of its draft.")
     var encoding: Encoding = .aes128gcm
-    @Option(help: "Send the bytes of this file instead of a text.") var file: String?
+    @Option(help: "Send the bytes of this file instead of a text; - is standard input.") var file: String?
     @Option(help: "How many seconds the message may wait for the device; 0 is now or never.") var ttl: Int64 = 86_400
     @Option(help: "Replaces an earlier message of the same topic that still waits.") var topic: String?
     @Option(help: "very-low, low, normal or high.") var urgency: String?
@@ -33,9 +35,12 @@ struct SendCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object a line.") var json = false
 
     func validate() throws {
-        guard (message == nil) != (file == nil) else { throw ValidationError("Say either a TEXT or --file F.") }
         guard address?.contains("://") ?? (subscriptionFile != nil) else {
             throw ValidationError("The endpoint is a whole address, http://….")
+        }
+        guard message == nil || file == nil else { throw ValidationError("Say either a TEXT or --file F.") }
+        guard message != nil || file != nil || isatty(STDIN_FILENO) == 0 else {
+            throw ValidationError("Say a TEXT or --file F, or send something on standard input.")
         }
     }
 
@@ -48,8 +53,29 @@ struct SendCommand: AsyncParsableCommand {
     private var address: String? { isAddressLeftOut ? nil : endpoint }
     private var message: String? { isAddressLeftOut ? endpoint : text }
 
+    enum Content: Equatable {
+        case text(String)
+        case file(String)
+        /// - Parameter isNamed: Whether it was asked for by name; otherwise nothing there is a mistake.
+        case standardInput(isNamed: Bool)
+    }
+
+    var source: Content {
+        switch (message, file) {
+        case ("-", _), (_, "-"): .standardInput(isNamed: true)
+        case (.some(let text), _): .text(text)
+        case (nil, .some(let path)): .file(path)
+        case (nil, nil): .standardInput(isNamed: false)
+        }
+    }
+
     func run() async throws {
-        try await reportingFaults { try await send() }
+        try await reportingFaults(
+            interrupted: wait
+                ? "interrupted; a message that was accepted stays so" : "interrupted; the message may have been accepted"
+        ) {
+            try await send()
+        }
     }
 
     private func send() async throws {
@@ -116,8 +142,22 @@ struct SendCommand: AsyncParsableCommand {
     }
 
     private func content() throws -> [UInt8] {
-        if let file { return Array(try read(file)) }
-        return Array((message ?? "").utf8)
+        switch source {
+        case .text(let text): return Array(text.utf8)
+        case .file(let path): return Array(try read(path))
+        case .standardInput(let isNamed):
+            let content: Data
+            do {
+                content = try FileHandle.standardInput.readToEnd() ?? Data()
+            } catch {
+                throw CommandFault(ExitStatus.noInput, "standard input cannot be read")
+            }
+            guard isNamed || !content.isEmpty else {
+                throw CommandFault(
+                    .validationFailure, "there is no text, and standard input is empty; \"\" sends a message without a body")
+            }
+            return Array(content)
+        }
     }
 
     private func read(_ path: String) throws -> Data {

@@ -8,6 +8,6 @@ protocol IOErrorDescribing: Error {
 
 extension IOError: IOErrorDescribing {
     func sentence(for settings: ServerSettings) -> String {
-        "cannot listen on \(settings.host):\(settings.port): \(description). Is another server running there?"
+        "cannot listen on \(settings.listenAddress): \(description). Is another server running there?"
     }
 }

@@ -10,7 +10,12 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run a push server.",
         discussion: """
             Every option can also be set in the environment (CARILLON_PUBLIC_URL for --public-url) or in a JSON file \
-            ({"public-url": "…"}); an option given here goes before the environment, and that before the file.
+            ({"public-url": "…"}); an option given here goes before the environment, and that before the file. What means \
+            nothing there is refused.
+
+            These are set in the environment and in the file only (with what holds otherwise):
+
+            \(ServeSetting.all.map { "  \($0.name): \($0.meaning)" }.joined(separator: "\n"))
 
             SIGTERM and Ctrl-C stop the server: it says goodbye to every socket, writes down what was accepted, and \
             exits with 0.
@@ -41,17 +46,22 @@ struct ServeCommand: AsyncParsableCommand {
         help: "Web pages that may send and receive from a browser: origins with commas between, or * for all.")
     var allowedOrigins: String?
     @Option(help: "trace, debug, info, notice, warning or error. (default: info)") var log: String?
-    @Option(help: "A JSON file with these options.") var config: String?
+    @Option(help: "A JSON file with these options; CARILLON_CONFIG in the environment does as well.") var config: String?
 
     func run() async throws {
         try await reportingFaults {
-            let options = try await ServeOptions(flags: flags, file: config)
+            let options = try ServeOptions(flags: flags, file: config)
             let logger = options.logger
             let settings = try options.settings(openFiles: OpenFiles.raiseLimit())
+            if settings.lacksPublicURL {
+                logger.warning(
+                    "endpoints begin with an address that no other machine can reach; say with public-url what they do",
+                    metadata: ["public-url": "\(settings.listenURL)"])
+            }
             let server = CarillonServer(settings: settings, logger: logger) { running in
                 logger.info(
                     "serving",
-                    metadata: ["listen": "\(settings.host):\(running.port)", "public-url": "\(running.addresses.base)"])
+                    metadata: ["listen": "\(settings.listenAddress)", "public-url": "\(running.addresses.base)"])
             }
             var group = ServiceGroupConfiguration(
                 services: [.init(service: server, successTerminationBehavior: .gracefullyShutdownGroup)],

@@ -11,42 +11,21 @@ struct ServeOptions {
     private let values: [String: String]
     let logger: Logger
 
-    private static let names = [
-        "listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log", "max-sockets",
-        "max-connections", "hello-seconds", "keep-alive-seconds", "keep-alive-answer-seconds", "window-envelopes",
-        "window-bytes", "inbox-envelopes", "inbox-bytes", "outcome-seconds", "stop-seconds", "allow-private-addresses",
-        "outward-ca", "shortest-ping-seconds", "answer-seconds", "max-calls", "calls-per-second", "stall-seconds",
-        "outcomes-per-device", "idempotency-keys-per-device", "channel-rate", "device-rate", "app-rate",
-        "registration-rate", "address-rate", "client-address-header", "anonymous-idle-seconds",
-        "anonymous-unused-seconds",
-        "allowed-origins", "head-seconds", "body-seconds", "idle-seconds",
-    ]
-
-    init(flags: [String: String], file: String?) async throws {
-        let flagValues = Dictionary(
-            uniqueKeysWithValues: flags.map { name, value in
-                (AbsoluteConfigKey([name]), ConfigValue(.string(value), isSecret: false))
-            })
-        var providers: [any ConfigProvider] = [
-            InMemoryProvider(name: "flags", values: flagValues),
-            EnvironmentVariablesProvider().prefixKeys(with: "carillon"),
-        ]
-        if let file {
-            let place = InMemoryProvider(values: ["filePath": ConfigValue(.string(file), isSecret: false)])
-            do {
-                providers.append(try await FileProvider<JSONSnapshot>(config: ConfigReader(provider: place)))
-            } catch {
-                throw CommandFault(ExitStatus.noInput, "the file \(file) cannot be read as a JSON object: \(error)")
-            }
+    /// - Parameter environment: Variables as the process has them.
+    init(flags: [String: String], file: String?, environment: [String: String] = Environment.all) throws {
+        var sources = [("flags", flags), ("environment", try ServeSources.environment(environment))]
+        if let file = file ?? environment["CARILLON_CONFIG"] { sources.append(("file", try ServeSources.file(file))) }
+        let providers = sources.map { name, values in
+            InMemoryProvider(
+                name: name,
+                values: Dictionary(
+                    uniqueKeysWithValues: values.map { name, value in
+                        (AbsoluteConfigKey([name]), ConfigValue(.string(value), isSecret: false))
+                    }))
         }
         let reader = ConfigReader(providers: providers)
         var values: [String: String] = [:]
-        for name in Self.names {
-            let key = ConfigKey([name])
-            values[name] =
-                reader.string(forKey: key) ?? reader.int(forKey: key).map(String.init)
-                ?? reader.bool(forKey: key).map(String.init)
-        }
+        for name in ServeSetting.names { values[name] = reader.string(forKey: ConfigKey([name])) }
         self.values = values
         guard let level = Logger.Level(rawValue: values["log"] ?? (values["dev"] == "true" ? "debug" : "info")) else {
             throw CommandFault(.validationFailure, "--log must be trace, debug, info, notice, warning or error")

@@ -28,9 +28,11 @@ package struct DeviceRegistrar: Sendable {
     /// another credential in place of the one that it never saw. Only the hash of that secret is kept, and no key of the
     /// app does instead of it.
     ///
-    /// - Parameter address: Where the device is, whose allowance it takes; nil takes none.
+    /// - Parameters:
+    ///   - key: The key that allowed it.
+    ///   - address: Where the device is, whose allowance it takes; nil takes none.
     package func register(
-        app: AppID, registration: String? = nil, from address: NetworkAddress? = nil
+        app: AppID, registration: String? = nil, with key: KeyID? = nil, from address: NetworkAddress? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try allowances.takeDevice(from: address)
         let registration = try registration.map(Self.hash(ofRegistration:))
@@ -38,9 +40,12 @@ package struct DeviceRegistrar: Sendable {
         let proposed = DeviceID.random(using: &generator)
         let secret = random.bytes(DeviceCredential.secretByteCount)
         let device = try await devices.insertDevice(
-            proposed, app: app, registration: registration, isAnonymous: false, at: time.now()
+            NewDevice(proposed, app: app, registration: registration, key: key), at: time.now()
         ) { DeviceCredential(device: $0, secret: secret).hash }
-        guard let device else { throw unknownApp(app) }
+        guard let device else {
+            guard key == nil else { throw Refusal(.credentialInvalid, "The key was revoked.") }
+            throw unknownApp(app)
+        }
         return (device, DeviceCredential(device: device.id, secret: secret))
     }
 
@@ -59,7 +64,7 @@ package struct DeviceRegistrar: Sendable {
         try allowances.takeDevice(from: address)
         var random = random
         let device = try await devices.insertDevice(
-            .random(using: &random), app: app, registration: nil, isAnonymous: true, at: time.now()
+            NewDevice(.random(using: &random), app: app, isAnonymous: true), at: time.now()
         ) { _ in userAgent.hash }
         guard let device else { throw unknownApp(app) }
         return device
@@ -146,6 +151,20 @@ package struct DeviceRegistrar: Sendable {
         }
         directory.forget(removed.channels)
         sessions.end(removed.devices, because: .deviceGone)
+    }
+
+    /// Removes all devices that registered with a key, and ends their sessions. The key must be revoked: what registers
+    /// with it meanwhile would stay otherwise.
+    package func deleteAll(registeredWith key: KeyID) async throws {
+        while true {
+            let some = try await devices.devices(registeredWith: key, limit: 100)
+            if some.isEmpty { return }
+            for device in some {
+                guard let removed = try await devices.deleteDevice(device.serial, at: time.now()) else { continue }
+                directory.forget(removed.channels)
+                sessions.end(removed.devices, because: .deviceGone)
+            }
+        }
     }
 
     private func unknownApp(_ app: AppID) -> Refusal {

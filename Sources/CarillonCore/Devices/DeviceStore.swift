@@ -2,10 +2,9 @@ package import CarillonWire
 
 package protocol DeviceStore: Sendable {
     /// Stores a device under a proposed id; or gives one that the same registration led to before another credential.
-    /// Answers nil when the app does not exist.
+    /// Answers nil when the app does not exist, or the key that the device registers with does not open anything any more.
     func insertDevice(
-        _ proposed: DeviceID, app: AppID, registration: SecretHash?, isAnonymous: Bool, at now: Timestamp,
-        credential: @escaping @Sendable (DeviceID) -> SecretHash
+        _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> Device?
     func device(_ id: DeviceID) async throws -> Device?
     func device(withCredential hash: SecretHash) async throws -> Device?
@@ -16,6 +15,28 @@ package protocol DeviceStore: Sendable {
     /// Anonymous devices that were not seen since a moment, or have no channel and were not seen since another.
     func idleDevices(seenBefore: Timestamp, orWithoutChannelBefore: Timestamp, limit: Int) async throws
         -> [DeviceSerial]
+    /// Some of the devices that registered with a key.
+    func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]
     /// Removes the device with its channels and inbox; nil when there is none. Waiting messages end as ``Outcome/gone``.
     func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices?
+}
+
+/// A device that asks to be stored.
+package struct NewDevice: Sendable {
+    package var proposed: DeviceID
+    package var app: AppID
+    /// By what the device is known when it registers once more.
+    package var registration: SecretHash?
+    package var key: KeyID?
+    package var isAnonymous: Bool
+
+    package init(
+        _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false
+    ) {
+        self.proposed = proposed
+        self.app = app
+        self.registration = registration
+        self.key = key
+        self.isAnonymous = isAnonymous
+    }
 }

@@ -45,6 +45,8 @@ package struct StoreFault: Error, Equatable, Sendable {
     package enum Kind: Equatable, Sendable {
         /// The disk, or the space allotted, is full.
         case full
+        /// What was kept cannot be read; another try will not help.
+        case damaged
         /// Anything else.
         case unavailable
     }

@@ -37,6 +37,12 @@ package struct KeyAuthority: Sendable {
         guard try await keys.revokeKey(id, at: time.now()) else { throw unknown(id) }
     }
 
+    /// Revokes the key when it is not revoked yet.
+    package func ensureRevoked(_ id: KeyID) async throws {
+        if try await keys.revokeKey(id, at: time.now()) { return }
+        guard try await keys.key(id) != nil else { throw unknown(id) }
+    }
+
     package func rotate(_ id: KeyID, overlapSeconds: Int) async throws -> (key: AccessKey, secret: KeySecret) {
         guard let key = try await keys.key(id), key.revokedAt == nil else { throw unknown(id) }
         let secret = KeySecret(role: key.role, id: id, random: random)

@@ -46,6 +46,16 @@ package struct ServerSettings: Sendable {
     /// How long a stop may take in all.
     package var stopSeconds: Int
 
+    /// `host:port`, as an address is written: IPv6 in brackets.
+    package var listenAddress: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// What addresses begin with when no public URL is set.
+    package var listenURL: String { "http://\(listenAddress)" }
+
+    /// Whether nobody but this machine, if anybody, could use the addresses that the server gives out: it listens
+    /// everywhere, and was not told under which name it is reached.
+    package var lacksPublicURL: Bool { publicURL == nil && ["0.0.0.0", "::", "[::]", "*"].contains(host) }
+
     package init(host: String = "127.0.0.1", port: Int = 8080, dataDirectory: String) {
         self.host = host
         self.port = port

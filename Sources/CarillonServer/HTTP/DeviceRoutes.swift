@@ -33,7 +33,8 @@ struct DeviceRoutes: Sendable {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
         let (device, credential) = try await core.devices.register(
-            app: app, registration: body?.registration, from: clientAddress.of(context.connection, request.headers))
+            app: app, registration: body?.registration, with: key.id,
+            from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
             json: RegisteredDevice(

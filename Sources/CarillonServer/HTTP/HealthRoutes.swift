@@ -15,7 +15,13 @@ struct HealthRoutes: Sendable {
             guard readiness.isReady else {
                 throw Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 5)
             }
-            try await store.checkHealth()
+            do {
+                try await store.checkHealth()
+            } catch let fault as StoreFault {
+                throw Refusal(
+                    fault.kind == .full ? .storageFull : .storageUnavailable,
+                    "The store cannot be used: \(fault.message).", retryAfterSeconds: 5)
+            }
             return Response(status: .ok, json: ["status": "ready"])
         }
     }

@@ -60,7 +60,16 @@ struct OperatorRoutes: Sendable {
 
     @Sendable private func revokeKey(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        try await core.keys.revoke(try KeyID.checked(try context.parameters.require("key")))
+        let key = try KeyID.checked(try context.parameters.require("key"))
+        switch request.uri.queryParameters["devices"] {
+        case nil:
+            try await core.keys.revoke(key)
+        case "delete":
+            try await core.keys.ensureRevoked(key)
+            try await core.devices.deleteAll(registeredWith: key)
+        case .some:
+            throw Refusal(.parameterInvalid, "devices can be \"delete\", or be left out.")
+        }
         return Response(status: .noContent)
     }
 

@@ -32,11 +32,35 @@ package struct CarillonServer: Service {
         self.onRunning = onRunning
     }
 
-    /// - Throws: ``StoreOpenFault`` when the data directory cannot be used.
+    /// - Throws: ``StoreOpenFault`` when the data directory cannot be used, at first or any more.
     package func run() async throws {
         let store = try SQLiteStore(directory: settings.dataDirectory, settings: settings.store)
+        do {
+            try await serve(store)
+            try await close(store)
+        } catch let fault as StoreFault {
+            throw StoreOpenFault(fault, directory: settings.dataDirectory)
+        }
+        logger.info("stopped")
+    }
+
+    /// - Throws: ``StoreFault`` when the store became useless while it was open.
+    private func close(_ store: SQLiteStore) async throws {
+        var uselessness: StoreFault?
+        do { try await store.checkHealth() } catch let fault as StoreFault { uselessness = fault }
+        do {
+            try store.close()
+        } catch let fault as StoreFault where uselessness == nil {
+            logger.warning(
+                "the log of the database could not be emptied: keep the -wal file beside it",
+                metadata: ["reason": "\(fault.message)"])
+        }
+        if let uselessness { throw uselessness }
+    }
+
+    private func serve(_ store: SQLiteStore) async throws {
         let group = MultiThreadedEventLoopGroup.singleton
-        let addresses = Addresses(base: settings.publicURL ?? "http://\(settings.host):\(settings.port)")
+        let addresses = Addresses(base: settings.publicURL ?? settings.listenURL)
         let core = try await Core(
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
             watchSettings: settings.outward.watches, callLimits: settings.outward.pace,
@@ -88,8 +112,6 @@ package struct CarillonServer: Service {
         try await ServiceGroup(configuration: configuration).run()
         await sockets.population.awaitEmpty(atMost: .seconds(settings.stopSeconds))
         await core.inbox.writer.flush()
-        try store.close()
-        logger.info("stopped")
     }
 
     /// The app of devices that never registered; it is made when it is missing.

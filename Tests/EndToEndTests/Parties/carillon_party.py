@@ -4,6 +4,7 @@ Nothing here is the project's own code: HTTP is `requests`, WebSocket is `websoc
 """
 
 import base64
+import itertools
 import json
 import os
 import signal
@@ -21,12 +22,26 @@ from websockets.sync.client import connect as connect_websocket
 
 PATIENCE = 10  # seconds that any single awaited event may take on a busy machine
 APP = "com.example.app"
+# What a server is started with: it refuses variables that it does not know.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CARILLON_")}
+
+
+_ports = itertools.count(os.getpid() * 997)
 
 
 def free_port() -> int:
-    with sockets.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody has, and that no other process of parties is about to take.
+
+    It lies below those that the system gives to whoever connects: a server keeps its port while it is stopped.
+    """
+    while True:
+        port = 10_000 + next(_ports) % 22_000
+        with sockets.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def encode64(data: bytes) -> str:
@@ -104,12 +119,13 @@ class Server:
             capture_output=True,
             text=True,
             timeout=PATIENCE * 3,
+            env=ENVIRONMENT,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def prepare(self):
-        self.command("apps", "create", APP)
+        self.command("apps", "create", APP, "--init")
         self.admin_key = json.loads(self.command("keys", "create", "--role", "admin"))["secret"]
         self.sender_key = json.loads(self.command("keys", "create", "--role", "sender", "--app", APP))["secret"]
         self.client_key = json.loads(self.command("keys", "create", "--role", "client", "--app", APP))["secret"]
@@ -130,7 +146,7 @@ class Server:
                 ],
                 stdout=log,
                 stderr=log,
-                env=os.environ | self.settings,
+                env=ENVIRONMENT | self.settings,
             )
         await_value(self.is_ready, bool, "ready", PATIENCE * 3)
 

@@ -5,6 +5,8 @@ server; a test that restarts, kills or configures a server makes its own with `m
 """
 
 import os
+import random
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,64 @@ import pytest
 from apns_party import Simulator
 from carillon_party import Server
 from push_party import Person
+
+
+def pytest_addoption(parser):
+    parser.addoption("--seed", type=int, default=random.randrange(1 << 30), help="repeats the random tests of another run")
+
+
+def pytest_report_header(config):
+    return f"seed: {config.getoption('seed')}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """Where CI is set, a test that was skipped has failed: what it needs is installed there."""
+    report = (yield).get_result()
+    if report.skipped and os.environ.get("CI"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, where nothing may be: {report.longrepr}"
+
+
+@pytest.fixture
+def seed(request) -> int:
+    """What random tests begin with; it is shown with a test that fails."""
+    seed = request.config.getoption("seed")
+    print(f"--seed {seed}")
+    return seed
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of its own; where it may not be mounted, the test says so."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.decode().strip()}")
+    yield directory
+    subprocess.run(["umount", "-l", directory], check=True)
+
+
+@pytest.fixture
+def filler(small_disk):
+    """Takes what is left of the disk, and gives it back."""
+
+    class Filler:
+        path = small_disk / "filler"
+
+        def fill(self):
+            with self.path.open("wb") as file:
+                try:
+                    while True:
+                        os.write(file.fileno(), bytes(4096))
+                except OSError:
+                    pass
+
+        def empty(self):
+            self.path.unlink()
+
+    return Filler()
 
 
 @pytest.fixture(scope="session")

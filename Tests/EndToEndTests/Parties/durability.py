@@ -197,7 +197,7 @@ async def main(kills, executable, seed):
     random.seed(seed)
     directory = tempfile.mkdtemp(prefix="carillon-durability-")
     server = Server(executable, directory)
-    server.command("apps", "create", APP)
+    server.command("apps", "create", APP, "--init")
     key = server.command("keys", "create", "--role", "client", "--app", APP)["secret"]
     ledger = Ledger()
     counters = {"accepted": 0, "refused": 0, "cancelled": 0}
@@ -241,5 +241,5 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    executable = os.path.abspath(os.environ["CARILLON_EXECUTABLE"])
+    executable = os.path.abspath(os.environ.pop("CARILLON_EXECUTABLE"))
     sys.exit(asyncio.run(main(options.kills, executable, options.seed)))

@@ -267,8 +267,8 @@ def test_a_connection_that_breaks_off_inside_a_frame_is_forgotten(server, bystan
             raw.http.send((b"\x81\xfe\x10\x00abcd" + b"x" * 100)[:cut])
 
 
-def test_random_bytes_end_their_own_connection_only(server, bystander):
-    source = random.Random(20300)
+def test_random_bytes_end_their_own_connection_only(server, bystander, seed):
+    source = random.Random(seed)
     for _ in range(40):
         with RawWebSocket(server) as raw:
             if source.random() < 0.5:

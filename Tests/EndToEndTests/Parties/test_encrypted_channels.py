@@ -58,7 +58,7 @@ class Listener:
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(PATIENCE) == 0
+        assert self.process.wait(PATIENCE) == 130
         return self.process.stderr.read()
 
 

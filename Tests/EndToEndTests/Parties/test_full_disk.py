@@ -1,43 +1,6 @@
 """A full disk under the real executable: a file system of a few megabytes that is filled from outside."""
 
-import os
-import subprocess
-
-import pytest
 from carillon_party import Server, assert_problem, await_value
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of its own; where it may not be mounted, the test says so."""
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", directory], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.decode().strip()}")
-    yield directory
-    subprocess.run(["umount", "-l", directory], check=True)
-
-
-@pytest.fixture
-def filler(small_disk):
-    """Takes what is left of the disk, and gives it back."""
-
-    class Filler:
-        path = small_disk / "filler"
-
-        def fill(self):
-            with self.path.open("wb") as file:
-                try:
-                    while True:
-                        os.write(file.fileno(), bytes(4096))
-                except OSError:
-                    pass
-
-        def empty(self):
-            self.path.unlink()
-
-    return Filler()
 
 
 def test_a_full_disk_accepts_nothing_loses_nothing_and_recovers_by_itself(executable, small_disk, filler):

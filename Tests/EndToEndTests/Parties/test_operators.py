@@ -370,3 +370,27 @@ def test_a_malformed_revocation_is_refused_and_the_channel_lives(server, device,
 def test_revoking_again_is_404(server, device, channel):
     revoke(device, channel)
     assert_problem(server.admin("POST", f"/v1/devices/{device.id}/channels/{channel.id}/revoke", {}), 404)
+
+
+def test_revoking_a_client_key_leaves_its_devices_or_ends_them_as_said(server):
+    app, key = make_app(server, "com.example.revoked")
+    other = make_key(server, "client", app)["secret"]
+    id = key.split("_")[2]
+    devices = [server.register_device(app, key) for _ in range(3)]
+    kept = server.register_device(app, other)
+    sockets = [device.connect() for device in devices]
+    for socket in sockets:
+        socket.caught_up()
+    assert_problem(server.admin("DELETE", f"/v1/keys/{id}?devices=x"), 400, "parameter_invalid")
+    assert server.admin("DELETE", f"/v1/keys/{id}").status_code == 204
+    assert_problem(server.request("POST", "/v1/devices", key=key, json={"app": app}), 401)
+    for socket in sockets:
+        assert socket.before_pong() == []
+    assert_problem(server.admin("DELETE", f"/v1/keys/{id}"), 404)
+
+    assert server.admin("DELETE", f"/v1/keys/{id}?devices=delete").status_code == 204
+    for socket, device in zip(sockets, devices):
+        assert socket.close_code() > 1000
+        assert_problem(device.request("GET", "/v1/device"), 401)
+    assert kept.request("GET", "/v1/device").status_code == 200
+    assert_problem(server.admin("DELETE", "/v1/keys/0011223344556677?devices=delete"), 404)

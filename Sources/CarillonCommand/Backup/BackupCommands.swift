@@ -1,0 +1,70 @@
+import ArgumentParser
+import CarillonSQLite
+import Foundation
+
+struct BackupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "backup", abstract: "Write everything that a server keeps to one file.",
+        discussion: """
+            The server may be running, and goes on. The file is as all was at one moment, with everything that was answered \
+            before. It holds the keys of all channel tokens: keep it as secret as the data directory. `carillon restore` \
+            makes a data directory of it.
+            """)
+
+    @Argument(help: "The file to write; it must not be there yet.", completion: .file()) var to: String
+    @OptionGroup var directory: DataDirectory
+    @Flag(help: "Print one JSON object a line.") var json = false
+
+    func run() async throws {
+        let draft = to + ".partial"
+        try await reportingFaults(interrupted: "interrupted; there is no backup", cleanUp: { unlink(draft) }) {
+            let path = try directory.path
+            try await StoreBackup.make(of: path, at: to)
+            let size = try FileManager.default.attributesOfItem(atPath: to)[.size] as? Int64 ?? 0
+            Printer(isJSON: json).print(
+                ["event": "backedUp", "path": .text(to), "bytes": .number(size)],
+                otherwise: "backed up  \(path)  to \(to)  \(size.grouped) bytes")
+        }
+    }
+}
+
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore", abstract: "Make a data directory of a backup.",
+        discussion: """
+            The directory must hold no data yet: move away what is there. What happened after the backup is forgotten: see \
+            the page about backups for what that means to devices and senders.
+            """)
+
+    @Argument(help: "The file that `carillon backup` wrote.", completion: .file()) var from: String
+    @OptionGroup var directory: DataDirectory
+    @Flag(help: "Print one JSON object a line.") var json = false
+
+    func run() async throws {
+        try await reportingFaults(interrupted: "interrupted; nothing was restored") {
+            let path = try directory.path
+            do {
+                try await StoreBackup.restore(from, to: path)
+            } catch let fault as StoreOpenFault where fault.kind == .missing {
+                throw CommandFault(ExitStatus.noInput, fault.description)
+            }
+            Printer(isJSON: json).print(
+                ["event": "restored", "data": .text(path)],
+                otherwise: "restored  \(from)  to \(path)")
+        }
+    }
+}
+
+/// Where a server keeps everything.
+struct DataDirectory: ParsableArguments {
+    @Option(help: "The server's data directory; CARILLON_DATA in the environment does as well.") var data: String?
+
+    var path: String {
+        get throws {
+            guard let path = data ?? Environment["CARILLON_DATA"] else {
+                throw CommandFault(.validationFailure, "say with --data DIR (or CARILLON_DATA) which directory is meant")
+            }
+            return path
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/// What can be said to `serve`, but not as a flag: in the environment, or in the file of `--config`.
+struct ServeSetting {
+    let name: String
+    let meaning: String
+
+    private init(_ name: String, _ meaning: String) {
+        self.name = name
+        self.meaning = meaning
+    }
+
+    static let all = [
+        ServeSetting("max-sockets", "sockets at a time (200000)"),
+        ServeSetting("max-connections", "other HTTP connections at a time (20000)"),
+        ServeSetting("head-seconds", "time for the head of a request (10)"),
+        ServeSetting("body-seconds", "time for its body (30)"),
+        ServeSetting("idle-seconds", "how long a connection may wait for its next request (75)"),
+        ServeSetting("stall-seconds", "how long a peer may read less than 4 KiB of what waits for it (30)"),
+        ServeSetting("hello-seconds", "time for a socket's first frame (5)"),
+        ServeSetting("keep-alive-seconds", "silence on a socket before a ping (60)"),
+        ServeSetting("keep-alive-answer-seconds", "time for the answer to it (10)"),
+        ServeSetting("window-envelopes", "messages that a connection may hold unanswered (64)"),
+        ServeSetting("window-bytes", "their bytes (262144)"),
+        ServeSetting("inbox-envelopes", "messages that may wait for one device (10000)"),
+        ServeSetting("inbox-bytes", "their bytes (33554432)"),
+        ServeSetting("outcome-seconds", "how long outcomes are kept (604800)"),
+        ServeSetting("outcomes-per-device", "outcomes that are kept of one device (10000)"),
+        ServeSetting("idempotency-keys-per-device", "idempotency keys that are kept of one device (10000)"),
+        ServeSetting("anonymous-idle-seconds", "when an anonymous device that never connects is removed (2592000)"),
+        ServeSetting("anonymous-unused-seconds", "the same of one that has no channel (86400)"),
+        ServeSetting("channel-rate", "messages to one channel: PER_SECOND:AT_ONCE, or off (1000:20000)"),
+        ServeSetting("device-rate", "messages to one device (2000:40000)"),
+        ServeSetting("app-rate", "messages to one app (100000:1000000)"),
+        ServeSetting("registration-rate", "channels that one device opens (20:2000)"),
+        ServeSetting("address-rate", "devices and channels that come from one address (100:20000)"),
+        ServeSetting("client-address-header", "the field in which a proxy writes whom it forwards for (none)"),
+        ServeSetting("stop-seconds", "how long a stop may take (20)"),
+        ServeSetting("shortest-ping-seconds", "the shortest interval of a watch (15)"),
+        ServeSetting("answer-seconds", "time for a back end's answer (10, at most 15)"),
+        ServeSetting("max-calls", "calls to back ends under way (64)"),
+        ServeSetting("calls-per-second", "calls to back ends begun in a second (500)"),
+    ]
+
+    /// The settings that have a flag of their own name.
+    static let flags = [
+        "listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log", "allow-private-addresses",
+        "outward-ca", "allowed-origins",
+    ]
+
+    static let names = flags + all.map(\.name)
+
+    /// The name that the text was meant to be, by the fewest letters to change.
+    static func nearest(to text: String) -> String {
+        names.min { distance($0, text) < distance($1, text) } ?? ""
+    }
+
+    /// Letters to insert, remove or replace (Levenshtein).
+    private static func distance(_ one: String, _ other: String) -> Int {
+        let other = Array(other)
+        var row = Array(0...other.count)
+        for (index, letter) in one.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for column in other.indices {
+                let replaced = diagonal + (letter == other[column] ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(replaced, row[column] + 1, row[column + 1] + 1)
+            }
+        }
+        return row[other.count]
+    }
+}

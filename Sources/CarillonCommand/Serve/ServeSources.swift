@@ -1,0 +1,73 @@
+import ArgumentParser
+import Foundation
+
+/// The environment and the file that `serve` reads, as names and texts; a name that means nothing is refused.
+enum ServeSources {
+    /// Variables of other commands, which `serve` has no use for.
+    private static let others: Set<String> = [
+        "CARILLON_CONFIG", "CARILLON_SERVER", "CARILLON_KEY", "CARILLON_APNS_PASSPHRASE",
+    ]
+
+    static func environment(_ variables: [String: String]) throws -> [String: String] {
+        var values: [String: String] = [:]
+        for (variable, value) in variables.sorted(by: { $0.key < $1.key }) where variable.hasPrefix("CARILLON_") {
+            if others.contains(variable) || isOfOrchestrator(variable) { continue }
+            let name = variable.dropFirst("CARILLON_".count).lowercased().replacing("_", with: "-")
+            guard ServeSetting.names.contains(name), Self.variable(of: name) == variable else {
+                throw CommandFault(
+                    .validationFailure,
+                    "the environment variable \(variable) is unknown; did you mean \(Self.variable(of: ServeSetting.nearest(to: name)))?"
+                )
+            }
+            values[name] = value
+        }
+        return values
+    }
+
+    static func file(_ path: String) throws -> [String: String] {
+        let values: [String: Value]
+        do {
+            values = try JSONDecoder().decode(
+                [String: Value].self, from: try Data(contentsOf: URL(fileURLWithPath: path)))
+        } catch let error as DecodingError {
+            if case .typeMismatch(_, let context) = error, let name = context.codingPath.last?.stringValue {
+                throw CommandFault(
+                    ExitStatus.noInput, "the file \(path): \(name) must be a text, a whole number, true or false")
+            }
+            throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read as a JSON object")
+        } catch {
+            throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read")
+        }
+        for name in values.keys.sorted() where !ServeSetting.names.contains(name) {
+            throw CommandFault(
+                .validationFailure,
+                "the file \(path): \"\(name)\" is unknown; did you mean \"\(ServeSetting.nearest(to: name))\"?")
+        }
+        return values.mapValues(\.text)
+    }
+
+    private static func variable(of name: String) -> String {
+        "CARILLON_" + name.uppercased().replacing("-", with: "_")
+    }
+
+    /// What Kubernetes and Docker tell of a service that is called carillon.
+    private static func isOfOrchestrator(_ variable: String) -> Bool {
+        variable.wholeMatch(of: /CARILLON_(SERVICE_(HOST|PORT(_.+)?)|PORT(_[0-9]+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?|NAME)/)
+            != nil
+    }
+
+    private struct Value: Decodable {
+        let text: String
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let flag = try? container.decode(Bool.self) {
+                text = String(flag)
+            } else if let number = try? container.decode(Int.self) {
+                text = String(number)
+            } else {
+                text = try container.decode(String.self)
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Dispatch
+import GRDB
+
+/// Copies of a store: one file each, as it was at one moment.
+package enum StoreBackup {
+    /// Writes a backup of a data directory, while a server uses it or while none does.
+    ///
+    /// It holds everything whose commit was answered before, and nothing of what is deleted. The file appears whole,
+    /// for its owner only. What a server commits meanwhile stays in its log until this is done.
+    ///
+    /// - Throws: ``StoreOpenFault``; nothing is left at the path then.
+    package static func make(of directory: String, at path: String) async throws {
+        try await onThread { try makeNow(of: directory, at: path) }
+    }
+
+    private static func makeNow(of directory: String, at path: String) throws {
+        let file = StoreFile(directory: directory)
+        guard StoreFile.exists(file.path) else {
+            throw file.isTaken ? StoreOpenFault.withoutDatabase(file.path) : StoreOpenFault.missing(directory)
+        }
+        guard !StoreFile.exists(path) else { throw StoreOpenFault.taken(path) }
+        try StoreFile.inspect(file.path)
+        try StoreFile.make(path, draft: path + ".partial") { draft in
+            try copy(file.path, to: draft)
+        }
+    }
+
+    /// Makes a data directory of a backup. The backup stays as it is.
+    ///
+    /// - Throws: ``StoreOpenFault``, also when the directory holds a store or is in use.
+    package static func restore(_ backup: String, to directory: String) async throws {
+        try await onThread { try restoreNow(backup, to: directory) }
+    }
+
+    private static func restoreNow(_ backup: String, to directory: String) throws {
+        guard StoreFile.exists(backup) else {
+            throw StoreOpenFault(kind: .missing, description: "The file \(backup) is not there.")
+        }
+        try StoreFile.inspect(backup)
+        if let size = StoreFile.size(of: backup + "-wal"), size > 0 {
+            throw StoreOpenFault(
+                kind: .other,
+                description: """
+                    \(backup) is no backup but a database with a log beside it, which a server may be using. Make a \
+                    backup of its directory.
+                    """)
+        }
+        let file = StoreFile(directory: directory)
+        let lock = try DirectoryLock(directory: directory)
+        defer { lock.release() }
+        guard !file.isTaken else { throw StoreOpenFault.taken(file.path) }
+        try file.make { draft in
+            try copy(backup, to: draft)
+        }
+    }
+
+    /// It blocks for as long as the disk takes.
+    private static func onThread(_ work: @escaping @Sendable () throws -> Void) async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(with: Result { try work() }) }
+        }
+    }
+
+    /// Reads every table, and builds the indexes anew: damage anywhere ends it.
+    private static func copy(_ source: String, to draft: String) throws {
+        try StoreFile.read(source) { db in
+            do {
+                try db.execute(sql: "VACUUM INTO ?", arguments: [draft])
+            } catch let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode) {
+                throw StoreOpenFault.damaged(source, error.message ?? "\(error.resultCode)")
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Foundation
+import GRDB
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct BackupTests {
+    private func fault(_ work: () async throws -> Void) async -> StoreOpenFault.Kind? {
+        do {
+            try await work()
+            return nil
+        } catch {
+            return (error as? StoreOpenFault)?.kind
+        }
+    }
+
+    /// The positions that wait in a data directory.
+    private func waiting(in directory: String, for device: Device) async throws -> [Int64] {
+        let store = try SQLiteStore(directory: directory, makesMissing: false)
+        let envelopes = try await store.waiting(
+            device: device.serial, after: 0, limit: 10_000, bytes: 1 << 30, at: StoreFixture.start)
+        try store.close()
+        return (envelopes ?? []).map(\.position)
+    }
+
+    private func files(in directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+    }
+
+    @Test func `a backup of a store in use is restored as it was`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let directory = try #require(fixture.store.directory)
+        for position in 1...5 { _ = try await fixture.append(fixture.envelope(Int64(position))) }
+        let place = try TemporaryDirectory.make()
+        try await StoreBackup.make(of: directory, at: place + "/backup")
+        #expect(try files(in: place) == ["backup"])
+        let mode = try FileManager.default.attributesOfItem(atPath: place + "/backup")[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        _ = try await fixture.append(fixture.envelope(6))
+        try fixture.store.close()
+
+        let before = try Data(contentsOf: URL(fileURLWithPath: place + "/backup"))
+        try await StoreBackup.restore(place + "/backup", to: place + "/restored")
+        #expect(try await waiting(in: place + "/restored", for: fixture.device) == [1, 2, 3, 4, 5])
+        #expect(try await waiting(in: directory, for: fixture.device) == [1, 2, 3, 4, 5, 6])
+        #expect(try Data(contentsOf: URL(fileURLWithPath: place + "/backup")) == before)
+        #expect(try files(in: place) == ["backup", "restored"])
+        #expect(try !files(in: place + "/restored").contains { $0.contains("new") })
+    }
+
+    @Test func `a backup beside writes is of one moment, and has all that was answered before`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let directory = try #require(fixture.store.directory)
+        let place = try TemporaryDirectory.make()
+        let answered = Counter()
+        try await withThrowingTaskGroup { group in
+            group.addTask {
+                var position: Int64 = 0
+                while !Task.isCancelled {
+                    position += 1
+                    _ = try await fixture.append(fixture.envelope(position, bytes: 3000))
+                    answered.set(position)
+                }
+            }
+            await answered.reaches(50)
+            for number in 1...5 {
+                let floor = answered.value
+                let backup = place + "/\(number)"
+                try await StoreBackup.make(of: directory, at: backup)
+                try await StoreBackup.restore(backup, to: backup + ".data")
+                let positions = try await waiting(in: backup + ".data", for: fixture.device)
+                #expect(positions.count >= floor)
+                #expect(positions == Array(1...Int64(positions.count)))
+                await answered.reaches(answered.value + 20)
+            }
+            group.cancelAll()
+        }
+        try fixture.store.close()
+    }
+
+    @Test func `nothing is written over, and nothing is made of nothing`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let directory = try #require(fixture.store.directory)
+        let place = try TemporaryDirectory.make()
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: place + "/there"))
+        #expect(await fault { try await StoreBackup.make(of: directory, at: place + "/there") } == .taken)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: place + "/there")) == Data("mine".utf8))
+        #expect(await fault { try await StoreBackup.make(of: place, at: place + "/new") } == .missing)
+        #expect(await fault { try await StoreBackup.make(of: directory, at: place + "/no/way") } == .notWritable)
+        #expect(try files(in: place) == ["there"])
+
+        try await StoreBackup.make(of: directory, at: place + "/backup")
+        #expect(await fault { try await StoreBackup.restore(place + "/backup", to: directory) } == .locked)
+        try fixture.store.close()
+        #expect(await fault { try await StoreBackup.restore(place + "/backup", to: directory) } == .taken)
+        #expect(await fault { try await StoreBackup.restore(place + "/there", to: place + "/data") } == .damaged)
+        #expect(await fault { try await StoreBackup.restore(place + "/missing", to: place + "/data") } == .missing)
+        #expect(try files(in: place) == ["backup", "there"])
+    }
+
+    @Test func `a database that is in use elsewhere is no backup`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let directory = try #require(fixture.store.directory)
+        let place = try TemporaryDirectory.make()
+        let database = directory + "/carillon.sqlite"
+        #expect(await fault { try await StoreBackup.restore(database, to: place + "/data") } == .other)
+        try fixture.store.close()
+        try await StoreBackup.restore(database, to: place + "/data")
+        #expect(try await waiting(in: place + "/data", for: fixture.device) == [])
+    }
+
+    @Test func `a damaged store gives no backup, and a damaged backup no store`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let directory = try #require(fixture.store.directory)
+        for position in 1...50 { _ = try await fixture.append(fixture.envelope(Int64(position), bytes: 3000)) }
+        let place = try TemporaryDirectory.make()
+        try await StoreBackup.make(of: directory, at: place + "/backup")
+        try fixture.store.close()
+        try Damage.overwrite("envelope", in: directory + "/carillon.sqlite")
+        #expect(await fault { try await StoreBackup.make(of: directory, at: place + "/another") } == .damaged)
+        try Damage.overwrite("envelope", in: place + "/backup")
+        #expect(await fault { try await StoreBackup.restore(place + "/backup", to: place + "/data") } == .damaged)
+        #expect(try files(in: place) == ["backup", "data"])
+        #expect(try files(in: place + "/data") == ["lock"])
+    }
+
+    @Test func `what an earlier attempt left is no obstacle`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let directory = try #require(fixture.store.directory)
+        let place = try TemporaryDirectory.make()
+        try Data("half".utf8).write(to: URL(fileURLWithPath: place + "/backup.partial"))
+        try await StoreBackup.make(of: directory, at: place + "/backup")
+        #expect(try files(in: place) == ["backup"])
+        try fixture.store.close()
+    }
+}
+
+/// A number that grows, and can be awaited.
+private final class Counter: Sendable {
+    private struct State {
+        var value: Int64 = 0
+        var waiters: [(Int64, CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    var value: Int64 { state.withLock { $0.value } }
+
+    func set(_ value: Int64) {
+        let due = state.withLock { state in
+            state.value = value
+            let due = state.waiters.filter { $0.0 <= value }
+            state.waiters.removeAll { $0.0 <= value }
+            return due
+        }
+        for (_, continuation) in due { continuation.resume() }
+    }
+
+    func reaches(_ value: Int64) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.value >= value { return true }
+                state.waiters.append((value, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+import CarillonServer
+import Testing
+
+struct ServerSettingsTests {
+    @Test(arguments: [
+        ("127.0.0.1", "http://127.0.0.1:8080", false), ("::1", "http://[::1]:8080", false),
+        ("push.example.com", "http://push.example.com:8080", false), ("0.0.0.0", "http://0.0.0.0:8080", true),
+        ("::", "http://[::]:8080", true),
+    ])
+    func `without a public URL addresses begin with where it listens`(host: String, url: String, lacks: Bool) {
+        var settings = ServerSettings(host: host, port: 8080, dataDirectory: "")
+        #expect(settings.listenURL == url)
+        #expect(settings.lacksPublicURL == lacks)
+        settings.publicURL = "https://push.example.com"
+        #expect(!settings.lacksPublicURL)
+    }
+}
