@@ -20,7 +20,9 @@ extension SQLiteStore: DeviceStore {
                 let opens = "SELECT count(*) FROM access_key WHERE id = ? AND revoked_at IS NULL"
                 guard try Int.fetchOne(db, sql: opens, arguments: [key]) == 1 else { return nil }
             }
-            if let registration = new.registration, var device = try Self.device(registeredAs: registration, app: serial, in: db) {
+            if let registration = new.registration,
+                var device = try Self.device(registeredAs: registration, app: serial, in: db)
+            {
                 device.credentialHash = credential(device.id)
                 try db.execute(
                     sql: "UPDATE device SET credential_hash = ? WHERE serial = ?",

@@ -2,7 +2,6 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import Foundation
-import GRDB
 import Testing
 
 @Suite(.timeLimit(.minutes(1)))
@@ -18,21 +17,6 @@ struct ServerIdentityTests {
             #expect(try await store.serverID { Self.second } == Self.first)
             try store.close()
         }
-    }
-
-    @Test func `a store of version 2 is given an id, and keeps what it had`() async throws {
-        let directory = try TemporaryDirectory.make()
-        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
-        try fixture.store.close()
-        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
-        try await queue.write { db in
-            try db.execute(sql: "DROP TABLE server; DROP TABLE registration; PRAGMA user_version = 2")
-        }
-        try queue.close()
-        let store = try SQLiteStore(directory: directory)
-        #expect(try await store.serverID { Self.first } == Self.first)
-        #expect(try await store.device(fixture.device.id)?.serial == fixture.device.serial)
-        try store.close()
     }
 
     @Test func `no secret of a registration is in the store`() async throws {

@@ -100,7 +100,12 @@ struct SendCommand: AsyncParsableCommand {
                 "ttl": .number(Int64(granted) ?? 0),
             ],
             otherwise: "accepted  \(standing)  ttl \(granted)  \(location)")
-        if wait { try await awaitOutcome(of: id, at: location, client) }
+        guard wait else { return }
+        switch standing {
+        case "waiting", "offered": try await awaitOutcome(of: id, at: location, client)
+        // What the answer says is all there is to know: nothing need be kept of the message.
+        default: try conclude(id, outcome: standing, code: nil)
+        }
     }
 
     private func subscription() throws -> PushSubscription? {
@@ -173,16 +178,16 @@ struct SendCommand: AsyncParsableCommand {
         while Date() < limit {
             let answer = try client.accepted(try await client.send(.GET, location))
             let message = try JSONDecoder().decode(MessageBody.self, from: answer.body)
-            if let outcome = message.outcome {
-                var values: [String: OutputValue] = ["event": "final", "id": .text(id), "outcome": .text(outcome)]
-                values["code"] = message.code.map { .number(Int64($0)) }
-                Printer(isJSON: json).print(
-                    values, otherwise: "final  \(outcome)\(message.code.map { "  code \($0)" } ?? "")")
-                if outcome != "acknowledged" { throw ExitStatus.otherOutcome }
-                return
-            }
+            if let outcome = message.outcome { return try conclude(id, outcome: outcome, code: message.code) }
             try await Task.sleep(for: .milliseconds(200))
         }
         throw CommandFault(ExitStatus.tryAgain, "the outcome did not come")
+    }
+
+    private func conclude(_ id: String, outcome: String, code: Int?) throws {
+        var values: [String: OutputValue] = ["event": "final", "id": .text(id), "outcome": .text(outcome)]
+        values["code"] = code.map { .number(Int64($0)) }
+        Printer(isJSON: json).print(values, otherwise: "final  \(outcome)\(code.map { "  code \($0)" } ?? "")")
+        if outcome != "acknowledged" { throw ExitStatus.otherOutcome }
     }
 }

@@ -72,7 +72,10 @@ struct GracefulShutdownTests {
 
     @Test func `a service goes on to iterate while one before it takes its time to end`() async throws {
         let server = try await ScriptedServer.start()
-        let client = try base.makeClient(server)
+        let client = try PushClient(
+            configuration: .init(
+                server: server.address, app: "com.example.app", clientKey: "k",
+                storageDirectory: base.directory.path), graceOfOutsiders: .seconds(600))
         let channel = try client.channel("presence")
         let (seen, see) = AsyncStream.makeStream(of: String.self)
         let (told, wasTold) = AsyncStream.makeStream(of: Void.self)

@@ -69,10 +69,22 @@ final class ScriptedServer: Sendable {
                     try channel.pipeline.syncOperations.addHandler(http.value)
                 }
             }
-        let listener = try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+        let listener = try await bind(bootstrap, port)
         return ScriptedServer(
             listener: listener, isSecure: tls != nil, id: id, sockets: sockets, registrations: registrations,
             connections: connections)
+    }
+
+    /// A port that was let go can be lent to somebody else for a moment.
+    private static func bind(_ bootstrap: ServerBootstrap, _ port: Int) async throws -> any NIOCore.Channel {
+        for _ in 0..<500 where port != 0 {
+            do {
+                return try await bootstrap.bind(host: "127.0.0.1", port: port).get()
+            } catch let error as IOError where error.errnoCode == EADDRINUSE {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        return try await bootstrap.bind(host: "127.0.0.1", port: port).get()
     }
 
     private init(
