@@ -243,7 +243,8 @@ struct WatchTests {
                 _ = try await server.watch(channel, ping: "http://hangs\(number).example:\(hangs.port)")
             }
             _ = await hangs.received(3)
-            #expect(hangs.mostUnderWay == 1)
+            // That a call was given up may be known here before it is known there.
+            #expect(hangs.mostUnderWay <= 2)
         }
     }
 

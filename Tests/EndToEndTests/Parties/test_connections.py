@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from carillon_party import PATIENCE, Server, await_value, free_port
+from carillon_party import ENVIRONMENT, PATIENCE, Server, await_value, free_port
 
 HOST = "Host: 127.0.0.1\r\n"
 
@@ -259,7 +259,7 @@ def test_more_connections_than_the_system_has_files_for_are_refused_when_the_ser
         arguments = ["serve", "--data", server.data, "--listen", f"127.0.0.1:{free_port()}"]
         process = subprocess.Popen(
             [executable, *arguments],
-            env=os.environ | settings,
+            env=ENVIRONMENT | settings,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -286,6 +286,7 @@ def test_a_list_that_names_no_origins_is_refused_when_the_server_starts(executab
     listen = f"127.0.0.1:{free_port()}"
     done = subprocess.run(
         [executable, "serve", "--data", tmp_path / "data", "--listen", listen, "--allowed-origins", origins],
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
