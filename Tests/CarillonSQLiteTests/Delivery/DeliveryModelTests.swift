@@ -35,6 +35,8 @@ private struct DeliveryModel {
         var expiresAt: Timestamp
         /// Its sender was told that it will not be given any more.
         var isOver = false
+        /// The same, by a message that was acknowledged before it was on disk: a kill may take that back.
+        var mayBeOver = false
         /// The device acknowledged it, and that is on disk.
         var isAcknowledged = false
         /// The same, perhaps not on disk yet.
@@ -140,7 +142,10 @@ private struct DeliveryModel {
         order.append(receipt.id)
         if receipt.standing == .final(.dropped) { sent[receipt.id]?.isOver = true }
         guard let topic else { return }
-        for (id, other) in sent where other.topic == topic && id.position < receipt.id.position { sent[id]?.isOver = true }
+        let isCertain = receipt.standing == .waiting
+        for (id, other) in sent where other.topic == topic && id.position < receipt.id.position {
+            if isCertain { sent[id]?.isOver = true } else { sent[id]?.mayBeOver = true }
+        }
     }
 
     private mutating func cancel() async throws {
@@ -243,7 +248,7 @@ private struct DeliveryModel {
                     faults.append("\(id.position) ended as \(outcome as Any)")
                 }
                 if outcome == .expired, sent.expiresAt > clock.now { faults.append("\(id.position) expired early") }
-                if outcome == .replaced || outcome == .cancelled, !sent.isOver {
+                if outcome == .replaced || outcome == .cancelled, !sent.isOver, !sent.mayBeOver {
                     faults.append("\(id.position) is \(outcome as Any), and nobody did it")
                 }
             case .final(.dropped):
