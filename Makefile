@@ -20,17 +20,16 @@ test: setup-tests
 	swift test --skip-build --skip PartiesTests --skip CarillonAPNsTests
 	swift test --skip-build --no-parallel --filter CarillonAPNsTests
 
-## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, tests, docs, the
-## sanitizer, and what is not in the tests: the executable as it is installed, and the benchmarks.
+## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, the sanitizer
+## over the rooms without sockets, the executable as it is installed, and all tests.
 check: lint setup-tests
 	swift build --build-tests --explicit-target-dependency-import-check error
 	Scripts/package-versions
-	$(MAKE) test
 	$(MAKE) docs
 	$(MAKE) thread-sanitizer-core
 	$(MAKE) release
 	Scripts/bare-root $(RELEASE)
-	swift build --package-path Benchmarks
+	$(MAKE) test
 
 ## The executable to install: it needs no toolchain where it runs.
 release: setup
