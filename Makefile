@@ -21,14 +21,12 @@ test: setup-tests
 	swift test --skip-build --no-parallel --filter CarillonAPNsTests
 
 ## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, the sanitizer
-## over the rooms without sockets, the executable as it is installed, and all tests.
+## over the rooms without sockets, and all tests.
 check: lint setup-tests
 	swift build --build-tests --explicit-target-dependency-import-check error
 	Scripts/package-versions
 	$(MAKE) docs
 	$(MAKE) thread-sanitizer-core
-	$(MAKE) release
-	Scripts/bare-root $(RELEASE)
 	$(MAKE) test
 
 ## The executable to install: it needs no toolchain where it runs.

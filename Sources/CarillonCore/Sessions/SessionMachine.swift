@@ -200,7 +200,7 @@ package struct SessionMachine: Sendable {
         var open = Open(
             owner: identity.owner, isCarillon: isCarillon, window: EnvelopeWindow(limits: settings.window),
             isOutputPaused: isOutputPaused)
-        if isOutputPaused { open.window.outputPaused() }
+        if isOutputPaused, open.device != nil { open.window.outputPaused() }
         let extensions =
             isCarillon
             ? ServerFrame.Hello.Carillon(
@@ -224,6 +224,7 @@ package struct SessionMachine: Sendable {
             case .registered(let asWritten, let endpoint, let device):
                 if open.device == nil {
                     open.owner = .device(device)
+                    if open.isOutputPaused { open.window.outputPaused() }
                     actions.append(.join(device))
                     actions += Self.load(open.window.began(), device)
                 }
@@ -300,7 +301,8 @@ package struct SessionMachine: Sendable {
         guard case .open(var open) = state else { return }
         state = .closed
         open.isOutputPaused = true
-        open.window.outputPaused()
+        // A client without a device has nothing to load yet; its window begins with its first channel.
+        if open.device != nil { open.window.outputPaused() }
         state = .open(open)
     }
 
@@ -308,8 +310,9 @@ package struct SessionMachine: Sendable {
         isOutputPaused = false
         return withOpen { open in
             open.isOutputPaused = false
-            let load = open.device.map { Self.load(open.window.outputResumed(at: now), $0) } ?? []
-            return load + Self.performNext(in: &open)
+            var actions: [Action] = []
+            if let device = open.device { actions = Self.load(open.window.outputResumed(at: now), device) }
+            return actions + Self.performNext(in: &open)
         }
     }
 

@@ -232,6 +232,19 @@ struct SessionMachineTests {
         #expect(machine.outputResumed(at: Sample.now) == [.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)])
     }
 
+    @Test func `a pause before the first channel of a client without registration is over when it reads again`() {
+        var machine = SessionMachine(settings: settings)
+        let userAgent = UserAgentID(random: Sample.random)
+        _ = machine.received(.hello(.init()))
+        _ = machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text))
+        machine.outputPaused()
+        #expect(machine.outputResumed(at: Sample.now).isEmpty)
+        let register = ClientFrame.Register(channelID: Sample.channelID.description)
+        _ = machine.received(.register(register))
+        let actions = machine.answered(.registered(asWritten: register.channelID, endpoint: "e", device: Sample.device))
+        #expect(actions.contains(.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)))
+    }
+
     @Test func `a peer that reads too little is ended, by a code of its own`() {
         var machine = open()
         #expect(closeCode(machine.outputStalled()) == .outputStalled)
