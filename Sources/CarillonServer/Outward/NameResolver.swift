@@ -145,21 +145,12 @@ package struct NameLookUp: Sendable {
 }
 
 extension NetworkAddress {
+    /// Read from its text: the members of the C structures belong to different modules in different builds.
     fileprivate init?(_ pointer: UnsafeMutablePointer<sockaddr>?, length: socklen_t) {
         guard let pointer else { return nil }
-        switch Int32(pointer.pointee.sa_family) {
-        case AF_INET:
-            let bytes = pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
-                withUnsafeBytes(of: address.pointee.sin_addr) { Array($0) }
-            }
-            self.init(bytes: bytes)
-        case AF_INET6:
-            let bytes = pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
-                withUnsafeBytes(of: address.pointee.sin6_addr) { Array($0) }
-            }
-            self.init(bytes: bytes)
-        default:
-            return nil
-        }
+        var text = [CChar](repeating: 0, count: 1025)
+        guard getnameinfo(pointer, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST) == 0 else { return nil }
+        let bytes = text.prefix { $0 != 0 && $0 != CChar(UInt8(ascii: "%")) }.map { UInt8(bitPattern: $0) }
+        self.init(String(decoding: bytes, as: UTF8.self))
     }
 }
