@@ -12,7 +12,7 @@ struct CarillonSetup: Sendable {
     func register(_ count: Int, data name: String) async throws -> [Device] {
         let data = scratch.file(name)
         let log = scratch.file("\(name)-command.log")
-        _ = try await ServerProcess.output(executable, ["apps", "create", Self.app, "--data", data], log: log)
+        _ = try await ServerProcess.output(executable, ["apps", "create", Self.app, "--data", data, "--init"], log: log)
         let printed = try await ServerProcess.output(
             executable, ["keys", "create", "--role", "client", "--app", Self.app, "--data", data, "--json"], log: log)
         guard let key = ByteBuffer(string: printed).text(after: "\"secret\":\"") else {
@@ -41,13 +41,21 @@ struct CarillonSetup: Sendable {
         let port = try freePort()
         var arguments = [
             "serve", "--data", scratch.file(name), "--listen", "127.0.0.1:\(port)", "--public-url",
-            "http://127.0.0.1:\(port)", "--log", "warning",
+            "http://127.0.0.1:\(port)", "--log", "warning", "--config", try configuration(),
         ]
         if isAnonymous { arguments.append("--anonymous-devices") }
         let process = try ServerProcess.start(executable, arguments, log: scratch.file("\(name)-serve.log"))
         return CarillonUnderTest(
             process: process, address: try SocketAddress(ipAddress: "127.0.0.1", port: port), devices: devices,
             isAnonymous: isAnonymous)
+    }
+
+    /// Rates are counted as always, and never reached: the load comes from one address, and part of it goes to one channel.
+    private func configuration() throws -> String {
+        let file = scratch.file("carillon.json")
+        let rates = ["channel", "device", "app", "registration", "address"].map { "\"\($0)-rate\": \"1000000:10000000\"" }
+        try Data("{\(rates.joined(separator: ", "))}".utf8).write(to: URL(fileURLWithPath: file))
+        return file
     }
 
     func waitUntilReady(_ server: CarillonUnderTest) async throws {

@@ -5,7 +5,7 @@ enum Patience {
     /// Until it answers with 200.
     static func ask(_ request: ByteBuffer, _ server: some PushServer) async throws {
         let start = ContinuousClock.now
-        while ContinuousClock.now - start < .seconds(60) {
+        while ContinuousClock.now - start < .seconds(60), !server.process.hasEnded {
             if let answer = try? await HTTPConnection.exchange(request, server.address), answer.status == 200 { return }
             try await Task.sleep(for: .milliseconds(1))
         }

@@ -60,6 +60,12 @@ final class ServerProcess: Sendable {
         String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
     }
 
+    /// Whether it ended by itself; its status is still there to be read.
+    var hasEnded: Bool {
+        var info = siginfo_t()
+        return waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
+    }
+
     /// Sends a signal, and waits for the end, which is forced after a while.
     func stop(_ signal: Int32 = SIGTERM) async {
         kill(pid, signal)
