@@ -20,12 +20,16 @@ test: setup-tests
 	swift test --skip-build --skip PartiesTests --skip CarillonAPNsTests
 	swift test --skip-build --no-parallel --filter CarillonAPNsTests
 
-## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, the sanitizer
-## over the rooms without sockets, and all tests.
+## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, the release
+## executable in a bare root, the benchmarks' build, the sanitizer over the rooms without sockets, and all tests.
 check: lint setup-tests
 	swift build --build-tests --explicit-target-dependency-import-check error
 	Scripts/package-versions
 	$(MAKE) docs
+	$(MAKE) release
+	Scripts/bare-root $(RELEASE)
+	@# In the same place, where most of it is built already.
+	swift build --package-path Benchmarks --scratch-path .build
 	$(MAKE) thread-sanitizer-core
 	$(MAKE) test
 
@@ -66,18 +70,17 @@ lint:
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples
 
 # All rooms and their tests but the executable, with locks that the sanitizer can see; it makes everything some ten times
-# slower, so that tests run by turns, and those that count tens of thousands are left to `make test`. `make check` runs the
-# rooms without sockets; here the others follow.
-SANITIZED := CARILLON_SANITIZED=1 swift
+# slower, so that tests run by turns, and those that count tens of thousands are left to `make test`. `make check` builds and
+# runs the rooms without sockets; `make thread-sanitizer` the others after them.
 SANITIZE := --sanitize=thread --scratch-path .build/thread-sanitizer
 thread-sanitizer-core: setup
-	$(SANITIZED) build --build-tests $(SANITIZE)
-	$(SANITIZED) test --skip-build $(SANITIZE) --no-parallel \
-		--filter 'CarillonWireTests|CarillonCoreTests|CarillonSQLiteTests' \
+	CARILLON_SANITIZED=core swift build --build-tests $(SANITIZE)
+	CARILLON_SANITIZED=core swift test --skip-build $(SANITIZE) --no-parallel \
 		--skip 'DeliveryModelTests|BackupTests|CallRoundsTests'
 
 thread-sanitizer: thread-sanitizer-core
-	$(SANITIZED) test --skip-build $(SANITIZE) --no-parallel \
+	CARILLON_SANITIZED=all swift build --build-tests $(SANITIZE)
+	CARILLON_SANITIZED=all swift test --skip-build $(SANITIZE) --no-parallel \
 		--skip 'CarillonWireTests|CarillonCoreTests|CarillonSQLiteTests|SimulatedSoakTests' \
 		--skip 'leaves after every few pushes|two readers of one asynchronous batch|tens of thousands of cancelled'
 
