@@ -1,0 +1,222 @@
+import CarillonCore
+import CarillonWire
+import Logging
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct InboxWriterTests {
+    private let store = ScriptedInboxStore()
+    private let sessions = LiveSessions()
+
+    private func writer(
+        limits: CommitQueue<InboxWriter.Waiter>.Limits = .init(), scheduler: Scheduler = Scheduler { _, _ in }
+    ) -> InboxWriter {
+        InboxWriter(
+            store: store, sessions: sessions, scheduler: scheduler,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, limits: limits)
+    }
+
+    private func append(_ position: Int64) -> InboxOperation { .append(Sample.envelope(position), AppendRules()) }
+
+    @Test func `what comes while a commit is under way forms the next, in order`() async throws {
+        let writer = writer()
+        let commit = store.hold()
+        async let first = writer.write(append(1))
+        await commit.begun()
+        let answered = Answers()
+        for position in Int64(2)...20 {
+            #expect(writer.enqueue(append(position), urgency: .now) { answered.add(position, $0) })
+        }
+        #expect(answered.positions.isEmpty)
+        commit.end()
+        #expect(try await first == .stored(replaced: nil))
+        await writer.flush()
+        #expect(store.commits.map(\.count) == [1, 19])
+        #expect(store.commits[1] == (Int64(2)...20).map(append))
+        #expect(answered.positions == Array(2...20))
+    }
+
+    @Test func `when a commit fails, each of its group hears so, and the next is tried`() async throws {
+        let writer = writer()
+        store.answer = { _ in throw StoreFault(.full, "no space") }
+        await #expect(throws: StoreFault(.full, "no space")) { try await writer.write(append(1)) }
+        store.answer = nil
+        #expect(try await writer.write(append(2)) == .stored(replaced: nil))
+    }
+
+    @Test func `an error that is no fault of the store is one`() async throws {
+        struct Strange: Error {}
+        store.answer = { _ in throw Strange() }
+        await #expect { try await writer().write(append(1)) } throws: { ($0 as? StoreFault)?.kind == .unavailable }
+    }
+
+    @Test func `one change that cannot be stored fails alone`() async throws {
+        let writer = writer()
+        let commit = store.hold()
+        async let first = writer.write(append(1))
+        await commit.begun()
+        store.answer = { operations in
+            operations.map { $0 == append(3) ? .failed(StoreFault(.damaged, "bad row")) : .stored(replaced: nil) }
+        }
+        let answered = Answers()
+        for position in Int64(2)...4 {
+            _ = writer.enqueue(append(position), urgency: .now) { answered.add(position, $0) }
+        }
+        commit.end()
+        _ = try await first
+        await writer.flush()
+        #expect(answered.failed == [3])
+        #expect(answered.positions == [2, 3, 4])
+    }
+
+    @Test func `beyond its bound it refuses, without a word to the waiter`() async throws {
+        let writer = writer(limits: .init(entries: 4))
+        let commit = store.hold()
+        async let first = writer.write(append(1))
+        await commit.begun()
+        let answered = Answers()
+        let taken = (Int64(2)...9).filter { position in
+            writer.enqueue(append(position), urgency: .now) { answered.add(position, $0) }
+        }
+        #expect(taken == [2, 3, 4, 5])
+        await #expect { try await writer.write(append(10)) } throws: { ($0 as? StoreFault)?.kind == .unavailable }
+        commit.end()
+        _ = try await first
+        await writer.flush()
+        #expect(answered.positions == taken)
+        #expect(try await writer.write(append(10)) == .stored(replaced: nil))
+    }
+
+    @Test func `a flush waits for what was queued before it, also for what nobody waits for`() async {
+        let writer = writer()
+        // Without a timer only the flush makes it due.
+        writer.settled(Sample.id(1), device: Sample.device, Settlement(.acknowledged, at: Sample.now))
+        #expect(store.commits.isEmpty)
+        await writer.flush()
+        #expect(store.commits.map(\.count) == [1])
+        await writer.flush()
+        #expect(store.commits.count == 1)
+    }
+
+    @Test func `a flush ends when the commit failed`() async {
+        let writer = writer()
+        store.answer = { _ in throw StoreFault(.unavailable, "gone") }
+        _ = writer.enqueue(append(1), urgency: .leisurely)
+        await writer.flush()
+        #expect(store.commits.count == 1)
+    }
+
+    @Test func `an acknowledgement that overtakes the write answers its sender at once`() async {
+        let writer = writer()
+        let answered = Answers()
+        let settlement = Settlement(.acknowledged, at: Sample.now)
+        _ = writer.enqueue(append(1), urgency: .offered) { answered.add(1, $0) }
+        writer.settled(Sample.id(1), device: Sample.device, settlement)
+        #expect(answered.settled == [1])
+        await writer.flush()
+        #expect(store.commits == [[.record(Sample.envelope(1), AppendRules(), settlement)]])
+        #expect(answered.positions == [1])
+    }
+
+    @Test func `who replaces is answered when what was replaced cannot be given any more`() async throws {
+        let writer = writer()
+        let session = HeldWithdrawal()
+        sessions.join(session, device: Sample.device)
+        store.answer = { $0.map { _ in .stored(replaced: Sample.id(1)) } }
+        let answered = Answers()
+        _ = writer.enqueue(append(2), urgency: .now) { answered.add(2, $0) }
+        await writer.flush()
+        #expect(session.asked == [.envelope(1)])
+        #expect(answered.positions.isEmpty)
+        session.finish()
+        #expect(answered.positions == [2])
+    }
+}
+
+/// What waiters were told, in order.
+private final class Answers: Sendable {
+    private let told = Mutex<[(Int64, InboxWriter.Written)]>([])
+
+    func add(_ position: Int64, _ written: InboxWriter.Written) { told.withLock { $0.append((position, written)) } }
+
+    var positions: [Int64] { told.withLock { $0.map(\.0) } }
+    var failed: [Int64] { told.withLock { $0.compactMap { if case .failed = $0.1 { $0.0 } else { nil } } } }
+    var settled: [Int64] { told.withLock { $0.compactMap { if case .settled = $0.1 { $0.0 } else { nil } } } }
+}
+
+/// Stores everything, unless it is told to answer otherwise, or to hold a commit.
+private final class ScriptedInboxStore: InboxStore {
+    /// One commit that does not end before the test says so.
+    struct Hold: Sendable {
+        fileprivate let beginning = AsyncStream<Void>.makeStream()
+        fileprivate let ending = AsyncStream<Void>.makeStream()
+
+        func begun() async { for await _ in beginning.stream { return } }
+        func end() { ending.continuation.finish() }
+    }
+
+    typealias Answer = @Sendable ([InboxOperation]) throws -> [InboxResult]
+
+    private struct State {
+        var commits: [[InboxOperation]] = []
+        var hold: Hold?
+        var answer: Answer?
+    }
+
+    private let state = Mutex(State())
+
+    var commits: [[InboxOperation]] { state.withLock { $0.commits } }
+    var answer: Answer? {
+        get { state.withLock { $0.answer } }
+        set { state.withLock { $0.answer = newValue } }
+    }
+
+    func hold() -> Hold {
+        let hold = Hold()
+        state.withLock { $0.hold = hold }
+        return hold
+    }
+
+    func commit(_ operations: [InboxOperation]) async throws -> [InboxResult] {
+        let (hold, answer) = state.withLock { state in
+            state.commits.append(operations)
+            defer { state.hold = nil }
+            return (state.hold, state.answer)
+        }
+        if let hold {
+            hold.beginning.continuation.yield()
+            for await _ in hold.ending.stream {}
+        }
+        return try answer?(operations) ?? operations.map { _ in .stored(replaced: nil) }
+    }
+
+    struct NotAsked: Error {}
+
+    func lastPosition() async throws -> Int64 { 0 }
+    func waiting(
+        device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
+    ) async throws -> [Envelope]? { throw NotAsked() }
+    func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int { throw NotAsked() }
+    func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? { throw NotAsked() }
+    func sweep(at now: Timestamp, limit: Int) async throws -> Swept { throw NotAsked() }
+}
+
+/// A session that has withdrawn when the test says so.
+private final class HeldWithdrawal: LiveSession {
+    private let waiting = Mutex<[(EnvelopeWindow.Withdrawal, @Sendable () -> Void)]>([])
+
+    var asked: [EnvelopeWindow.Withdrawal] { waiting.withLock { $0.map(\.0) } }
+
+    func finish() { for (_, done) in waiting.withLock({ $0 }) { done() } }
+
+    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
+        waiting.withLock { $0.append((withdrawal, done)) }
+    }
+
+    func offer(_ envelope: Envelope) {}
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
+    func storedMore() {}
+    func settled(_ ids: [MessageID]) {}
+    func end(because reason: SessionEnd) {}
+}

@@ -1,0 +1,101 @@
+import CarillonCore
+import GRDB
+import Synchronization
+import Testing
+
+@testable import CarillonSQLite
+
+@Suite(.timeLimit(.minutes(1)))
+struct TransactionGroupTests {
+    private let database: DatabaseQueue
+    private let rollbacks = Counted()
+    private let commits: Commits
+    private let group: TransactionGroup
+
+    init() throws {
+        let rollbacks = rollbacks
+        commits = Commits()
+        database = try DatabaseQueue()
+        group = TransactionGroup(writer: database, health: StoreHealth(path: nil)) { rollbacks.increment() }
+        try database.write {
+            try $0.execute(sql: "CREATE TABLE t (n INTEGER UNIQUE)")
+            try $0.execute(sql: "CREATE TABLE child (n INTEGER REFERENCES t (n) DEFERRABLE INITIALLY DEFERRED)")
+        }
+        database.add(transactionObserver: commits)
+    }
+
+    private func rows() async throws -> [Int] {
+        try await database.read { try Int.fetchAll($0, sql: "SELECT n FROM t ORDER BY n") }
+    }
+
+    /// Runs all of them in one group, behind a work that is held until all are there.
+    private func inOneGroup(
+        _ works: [@Sendable (Database) throws -> Void]
+    ) async throws -> [Result<Void, any Error>] {
+        let gate = Gate()
+        let group = group
+        async let first: Void = group.run { _ in gate.pass() }
+        await gate.reached()
+        let results = await together(works.map { work in { try await group.run(work) } }) { gate.open() }
+        try await first
+        return results
+    }
+
+    private func insert(_ number: Int) -> @Sendable (Database) throws -> Void {
+        { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [number]) }
+    }
+
+    @Test func `work that fails is undone alone, and keeps its own error`() async throws {
+        let bad: @Sendable (Database) throws -> Void = { db in
+            try db.execute(sql: "INSERT INTO t VALUES (100)")
+            throw StoreFault(.full, "its own")
+        }
+        let results = try await inOneGroup([insert(1), bad, insert(2)])
+        #expect(results.map { (try? $0.get()) != nil } == [true, false, true])
+        #expect(throws: StoreFault(.full, "its own")) { try results[1].get() }
+        #expect(try await rows() == [1, 2])
+        #expect(rollbacks.count > 0)
+    }
+
+    @Test func `when the commit fails, each is tried alone, and only the culprit fails`() async throws {
+        // The reference dangles, which is seen when all are committed.
+        let culprit: @Sendable (Database) throws -> Void = { try $0.execute(sql: "INSERT INTO child VALUES (7)") }
+        let results = try await inOneGroup((1...6).map(insert) + [culprit] + (8...10).map(insert))
+        #expect(results.indices.filter { (try? results[$0].get()) == nil } == [6])
+        #expect(try await rows() == Array(1...6) + Array(8...10))
+    }
+
+    @Test func `when nothing can be committed, the rest is not tried`() async throws {
+        let tried = Counted()
+        let culprit: @Sendable (Database) throws -> Void = {
+            tried.increment()
+            try $0.execute(sql: "INSERT INTO child VALUES (7)")
+        }
+        let results = try await inOneGroup(Array(repeating: culprit, count: 100))
+        #expect(results.allSatisfy { (try? $0.get()) == nil })
+        // Each with all, and then a few alone.
+        #expect(tried.count == 100 + 4)
+    }
+
+    @Test func `many share few commits`() async throws {
+        let before = commits.count
+        _ = try await inOneGroup((1...200).map(insert))
+        #expect(try await rows().count == 200)
+        #expect(commits.count - before == 2)
+    }
+}
+
+final class Counted: Sendable {
+    private let value = Mutex(0)
+    var count: Int { value.withLock { $0 } }
+    func increment() { value.withLock { $0 += 1 } }
+}
+
+private final class Commits: TransactionObserver, Sendable {
+    private let counted = Counted()
+    var count: Int { counted.count }
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidCommit(_ db: Database) { counted.increment() }
+    func databaseDidRollback(_ db: Database) {}
+}
