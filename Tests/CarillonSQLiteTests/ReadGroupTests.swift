@@ -58,8 +58,9 @@ struct ReadGroupTests {
         let group = ReadGroup(reader: database, lanes: 2)
         let gates = [Gate(), Gate()]
         async let first: Void = group.run { _ in gates[0].pass() }
+        await gates[0].reached()
         async let second: Void = group.run { _ in gates[1].pass() }
-        for gate in gates { await gate.reached() }
+        await gates[1].reached()
         let third = Counted()
         let increments: [@Sendable () async throws -> Void] = [{ try await group.run { _ in third.increment() } }]
         _ = await together(increments) {

@@ -1,29 +1,16 @@
 import Dispatch
 
 /// Begins all of them, in order, and says so when each has come as far as it could without waiting.
+@MainActor
 func together<Value: Sendable>(
     _ works: [@Sendable () async throws -> Value], begun: @escaping @Sendable () -> Void
 ) async -> [Result<Value, any Error>] {
-    await withTaskGroup(of: (Int, Result<Value, any Error>)?.self) { tasks in
-        // One actor runs what it was given in order.
-        for (index, work) in works.enumerated() {
-            tasks.addTask { await result(of: work, at: index) }
-        }
-        tasks.addTask { @MainActor in
-            begun()
-            return nil
-        }
-        var results: [Int: Result<Value, any Error>] = [:]
-        for await case let (index, result)? in tasks { results[index] = result }
-        return works.indices.compactMap { results[$0] }
-    }
-}
-
-@MainActor
-private func result<Value: Sendable>(
-    of work: @Sendable () async throws -> Value, at index: Int
-) async -> (Int, Result<Value, any Error>) {
-    do { return (index, .success(try await work())) } catch { return (index, .failure(error)) }
+    // One actor runs what it was given in order.
+    let tasks = works.map { work in Task { try await work() } }
+    await Task { begun() }.value
+    var results: [Result<Value, any Error>] = []
+    for task in tasks { results.append(await task.result) }
+    return results
 }
 
 /// Holds up a thread of the database until the test opens it.
