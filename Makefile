@@ -47,7 +47,7 @@ bench: setup-bench
 ## Hundreds of SIGKILLs under load; CI does a short run of the same.
 test-durability: setup-tests
 	swift build --product carillon
-	CARILLON_EXECUTABLE=$(CURDIR)/$(BUILD)/carillon $(PYTHON) Tests/EndToEndTests/Parties/durability.py --kills 300
+	CARILLON_EXECUTABLE=$(CURDIR)/$(BUILD)/carillon $(PYTHON) -B Tests/EndToEndTests/Parties/durability --kills 300
 
 ## A million pushes to a simulator that misbehaves at random, each accounted for; CI does twenty thousand.
 test-soak: setup

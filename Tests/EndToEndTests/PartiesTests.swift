@@ -16,7 +16,7 @@ struct PartiesTests {
     }
 
     @Test func `nothing accepted is lost, and nothing final comes back, over 25 kills`() async throws {
-        try await Parties.expectSuccess(["durability.py", "--kills", "25"])
+        try await Parties.expectSuccess(["durability/__main__.py", "--kills", "25"])
     }
 
     @Test func `no party was left out`() throws {
