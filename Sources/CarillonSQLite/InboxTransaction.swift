@@ -353,6 +353,18 @@ struct InboxTransaction {
         return Swept(expired: expired, isDone: rows.count < limit && keys.count < limit)
     }
 
+    /// No connection outlives the process that it was given by: what it was given of TTL 0 and did not answer for is lost.
+    func dropVolatile() throws {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT position, device, accepted_at, expires_at, coalesce(length(body), 0) AS length FROM envelope
+                WHERE due_at <= (unixepoch() + \(Envelope.volatileGraceSeconds)) * 1000
+                    AND outcome IS NULL AND accepted_at = expires_at
+                """)
+        for row in rows { try expire(row) }
+    }
+
     private func sweep(device: DeviceSerial, at now: Timestamp) throws {
         let select = try db.cachedStatement(
             sql: """

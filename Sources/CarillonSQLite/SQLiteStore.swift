@@ -80,6 +80,8 @@ package final class SQLiteStore: Sendable {
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
         try database.write(Schema.bringUpToDate)
+        // What is damaged there is met again by the first sweep.
+        try? database.write { try InboxTransaction($0, usage: usage, settings: settings).dropVolatile() }
     }
 
     /// Closes the file, and lets another process have the directory. Calls after this fail.

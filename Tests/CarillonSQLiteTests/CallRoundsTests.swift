@@ -398,10 +398,10 @@ struct CallRoundsTests {
         let rounds = world.makeRounds()
         var called: [Int: Set<String>] = [:]
         let start = world.clock.now
-        for second in 0..<70 {
+        for second in 0..<140 {
             world.clock.now = start.adding(seconds: Int64(second) + 1)
             for call in try await rounds.due() {
-                called[second / 35, default: []].insert(call.address.peer)
+                called[second / 70, default: []].insert(call.address.peer)
                 try? await rounds.ended(call, .answered(status: 200))
             }
         }

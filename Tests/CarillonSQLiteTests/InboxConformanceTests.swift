@@ -89,6 +89,25 @@ struct InboxConformanceTests {
         #expect(try await fixture.outcome(1, at: after) == .expired)
     }
 
+    @Test func `what was given of TTL 0 and not answered for is dropped when the store is opened again`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
+        let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 100))
+        _ = try await fixture.append(fixture.envelope(1, ttl: 0), claim: claim)
+        _ = try await fixture.append(fixture.envelope(2))
+        #expect(try await fixture.outcome(1) == nil)
+        try fixture.store.close()
+        let store = try SQLiteStore(directory: directory)
+        let again = fixture.again(store)
+        #expect(try await again.outcome(1) == .dropped)
+        guard case .duplicate(_, _, _, .dropped) = try await again.append(again.envelope(3, ttl: 0), claim: claim) else {
+            Issue.record("a repetition hears something else")
+            return
+        }
+        #expect(try await again.waiting().map(\.position) == [2])
+        try store.close()
+    }
+
     @Test(arguments: StoreKind.allCases)
     func `outcomes are forgotten after their time, in steps`(kind: StoreKind) async throws {
         let fixture = try await StoreFixture(kind, .init(outcomeRetentionSeconds: 100))

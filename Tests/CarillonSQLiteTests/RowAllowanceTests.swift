@@ -209,4 +209,82 @@ struct RowAllowanceTests {
         #expect(try await idle(50, 50) == [bare.serial, used.serial])
         #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
     }
+
+    // MARK: Keys
+
+    private func claim(_ number: Int64, validFor seconds: Int64 = 100) -> IdempotencyClaim {
+        let key = (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+        return IdempotencyClaim(keyHash: key, fingerprint: key, validUntil: start.adding(seconds: seconds))
+    }
+
+    private func remembers(_ number: Int64, _ fixture: StoreFixture, at now: Timestamp) async throws -> Bool {
+        let again = fixture.envelope(900 + number, at: now)
+        if case .duplicate = try await fixture.append(again, claim: claim(number, validFor: 1000)) { return true }
+        return false
+    }
+
+    @Test func `of keys that are too many the oldest are forgotten`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(idempotencyKeysPerDevice: 16))
+        for number in Int64(1)...20 {
+            _ = try await fixture.append(fixture.envelope(number), claim: claim(number, validFor: 100 + number))
+        }
+        for number in Int64(10)...20 { #expect(try await remembers(number, fixture, at: start)) }
+        #expect(try await !remembers(1, fixture, at: start))
+    }
+
+    @Test func `the key of a message that was refused counts for nothing`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(inboxEnvelopes: 8, idempotencyKeysPerDevice: 16))
+        for number in Int64(1)...8 {
+            _ = try await fixture.append(fixture.envelope(number), claim: claim(number))
+        }
+        for number in Int64(100)...200 {
+            #expect(try await fixture.append(fixture.envelope(number), claim: claim(number)) == .full)
+        }
+        _ = try await fixture.store.commit([acknowledge(8, fixture)])
+        #expect(try await fixture.append(fixture.envelope(201), claim: claim(201)) == .stored(replaced: nil))
+        for number in Int64(1)...8 { #expect(try await remembers(number, fixture, at: start)) }
+    }
+
+    @Test func `keys that are past keeping make room`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(idempotencyKeysPerDevice: 16))
+        for number in Int64(1)...16 {
+            _ = try await fixture.append(fixture.envelope(number), claim: claim(number, validFor: 10))
+        }
+        let later = start.adding(seconds: 11)
+        while try await !fixture.store.sweep(at: later, limit: 100).isDone {}
+        for number in Int64(101)...116 {
+            _ = try await fixture.append(fixture.envelope(number, at: later), claim: claim(number))
+        }
+        for number in Int64(101)...116 { #expect(try await remembers(number, fixture, at: later)) }
+    }
+
+    // MARK: What is counted again
+
+    @Test func `what waits counts the same when it is counted anew`() async throws {
+        let room = 10 * (Envelope.overhead + 10)
+        let fixture = try await StoreFixture(.memory, .init(inboxBytes: room))
+        for position in Int64(1)...10 {
+            #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
+        }
+        #expect(try await fixture.append(fixture.envelope(11)) == .full)
+        fixture.store.usage.forgetAll()
+        #expect(try await fixture.append(fixture.envelope(11)) == .full)
+    }
+
+    @Test func `what ended with a channel makes room for outcomes that are counted anew`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(outcomesPerDevice: 16))
+        for position in Int64(1)...10 {
+            _ = try await fixture.append(fixture.envelope(position, on: fixture.second))
+        }
+        for position in Int64(11)...16 {
+            _ = try await fixture.append(fixture.envelope(position))
+            _ = try await fixture.store.commit([acknowledge(position, fixture)])
+        }
+        _ = try await fixture.store.closeChannel(fixture.second.id, device: fixture.device.serial, at: start)
+        for position in Int64(17)...20 {
+            _ = try await fixture.append(fixture.envelope(position))
+            _ = try await fixture.store.commit([acknowledge(position, fixture)])
+            #expect(try await rows("SELECT count(*) FROM envelope WHERE outcome IS NOT NULL", in: fixture) <= 16)
+        }
+    }
 }

@@ -32,7 +32,7 @@ struct StallClock {
     /// Answers true when a period ended without enough having been taken; else the next one begins, if anything waits.
     mutating func isStalled(_ progress: OutputProgress, at second: Int, periodSeconds: Int) -> Bool {
         guard let period, period.end <= second else { return false }
-        if progress.waiting > 0, progress.sent - period.sentBefore < period.due { return true }
+        if progress.sent - period.sentBefore < period.due { return true }
         self.period = nil
         started(progress, at: second, periodSeconds: periodSeconds)
         return false

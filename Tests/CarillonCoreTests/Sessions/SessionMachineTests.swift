@@ -245,6 +245,20 @@ struct SessionMachineTests {
         #expect(actions.contains(.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)))
     }
 
+    @Test func `what is registered while the peer does not read is loaded when it reads again`() {
+        var machine = SessionMachine(settings: settings)
+        let userAgent = UserAgentID(random: Sample.random)
+        _ = machine.received(.hello(.init()))
+        _ = machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text))
+        let register = ClientFrame.Register(channelID: Sample.channelID.description)
+        _ = machine.received(.register(register))
+        machine.outputPaused()
+        let actions = machine.answered(.registered(asWritten: register.channelID, endpoint: "e", device: Sample.device))
+        #expect(actions.contains(.join(Sample.device)))
+        #expect(!actions.contains { if case .load = $0 { true } else { false } })
+        #expect(machine.outputResumed(at: Sample.now) == [.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)])
+    }
+
     @Test func `a peer that reads too little is ended, by a code of its own`() {
         var machine = open()
         #expect(closeCode(machine.outputStalled()) == .outputStalled)

@@ -34,6 +34,14 @@ struct InboxStreamTests {
                 PublishRequest(body: body, coding: ContentCoding(.identity), ttl: ttl, topic: topic), to: channel)
         }
 
+        func envelope(ttl: Int64) -> Envelope {
+            let now = core.time.now()
+            return Envelope(
+                id: core.inbox.nextID(), device: device.serial, app: device.app, channel: channel.serial,
+                channelID: channel.id, kind: .message(.init(body: [1], coding: nil)), acceptedAt: now,
+                expiresAt: now.adding(seconds: ttl))
+        }
+
         func stream(_ limits: EnvelopeWindow.Limits = .init()) -> (InboxStream, AsyncStream<InboxStream.Item>.Iterator) {
             let stream = InboxStream(device: device.serial, core: core, window: limits)
             stream.begin()
@@ -72,6 +80,11 @@ struct InboxStreamTests {
         stream.finish()
         #expect(try await world.core.inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
         #expect(try await world.send(ttl: 0).standing == .final(.dropped))
+        // One that is offered while it ends.
+        let wasGiven = await withCheckedContinuation { continuation in
+            stream.offerVolatile(world.envelope(ttl: 0)) { continuation.resume(returning: $0) }
+        }
+        #expect(!wasGiven)
     }
 
     @Test func `what expired, or was replaced, in the stream's buffer is not wanted any more`() async throws {

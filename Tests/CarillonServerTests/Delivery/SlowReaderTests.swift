@@ -124,6 +124,33 @@ struct SlowReaderTests {
         }
     }
 
+    @Test func `a peer for which much waits is judged by what it reads, not by pings that wait behind it`() async throws {
+        try await run(.socket) {
+            $0.keepAliveSeconds = 1
+            $0.keepAliveAnswerSeconds = 1
+            $0.stallSeconds = 3
+            $0.window = EnvelopeWindow.Limits(envelopes: 1000, bytes: 16 << 20)
+        } _: { world in
+            let last = try #require(try await world.send(100, bytes: 8000).last)
+            // Time for a ping and its answer, twice.
+            for _ in 0..<14 {
+                #expect(await !world.peer.read(32_768).isEmpty)
+                try await Task.sleep(for: .milliseconds(500))
+            }
+            _ = try await world.peer.read(until: last.description)
+        }
+    }
+
+    @Test func `envelopes that expire in a full window make room, without anything else happening`() async throws {
+        try await run(.socket) {
+            $0.window = EnvelopeWindow.Limits(envelopes: 4, bytes: 1 << 20)
+        } _: { world in
+            _ = try await world.send(4, bytes: 10, ttl: 1)
+            let last = try await world.send(1, bytes: 10)[0]
+            _ = try await world.peer.read(until: last.description)
+        }
+    }
+
     @Test func `a peer that sends and does not read is not read from for ever`() async throws {
         try await run(.socket) {
             $0.stallSeconds = 2

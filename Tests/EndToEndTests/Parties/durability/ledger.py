@@ -1,0 +1,329 @@
+"""What the senders were told, what the devices saw and said, and what follows from it for each message.
+
+Times are those of the system's clock, which is the server's as well: a message expires to the millisecond.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+# The record of an acknowledgement that overtook its message's write follows within 40 ms; a kill before that loses it.
+# A busy machine may take longer: what was asked of the disk so long afterwards, and answered, proves that it followed.
+RECORD_SECONDS = 0.1
+# The server's times are whole milliseconds.
+TICK = 0.001
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """One message, by the tag that its body repeats: a kill may keep its identifier from the sender."""
+
+    # The first 16 characters of the body, and its key if it has one.
+    tag: str
+    device: object
+    ttl: int
+    topic: str | None
+    has_key: bool
+    body: bytes
+    sent_at: float
+    id: str | None = None
+    was_seen: bool = False
+    # What the first answer said of it, and when it had come.
+    answer: str | None = None
+    answered_at: float | None = None
+    # By then it was accepted, if it ever was.
+    accepted_by: float = float("inf")
+    # Since when it is known to wait in the store.
+    stored_at: float | None = None
+    # The outcomes that somebody may have caused since it was last known to wait.
+    ends: set = field(default_factory=set)
+    outcome: str | None = None
+    # Since when it is known to wait no more; `is_soft` when a kill at the wrong moment may still undo that.
+    final_at: float | None = None
+    is_soft: bool = False
+    may_be_unknown: bool = False
+
+    @property
+    def is_volatile(self):
+        return self.ttl == 0
+
+    @property
+    def expired_by(self):
+        return self.accepted_by + self.ttl
+
+    def may_expire_by(self, moment):
+        return moment >= self.sent_at + self.ttl - TICK
+
+    def possible_outcomes(self, now):
+        if self.outcome is not None:
+            return {self.outcome}
+        outcomes = set(self.ends)
+        if self.is_volatile:
+            outcomes.add("dropped")
+        elif self.may_expire_by(now if self.final_at is None else self.final_at):
+            outcomes.add("expired")
+        return outcomes
+
+    def must_wait(self, began, ended):
+        """Whether it waited all that time, whatever became of what had no answer."""
+        is_stored = self.stored_at is not None and self.stored_at < began
+        return is_stored and self.final_at is None and not self.ends and not self.may_expire_by(ended)
+
+    def __str__(self):
+        parts = [f"message {self.id or self.tag}: TTL {self.ttl}, answered {self.answer}"]
+        parts += [f"topic {self.topic}"] if self.topic else []
+        parts += ["with a key"] if self.has_key else []
+        parts += [f"ended {self.outcome or ' or '.join(self.ends)}"] if self.outcome or self.ends else []
+        return ", ".join(parts)
+
+
+class Ledger:
+    """Finds violations in what it is told, and counts what happened."""
+
+    def __init__(self):
+        self.messages = {}
+        self.answered = []
+        self.counts = Counter()
+        self.violations = []
+        # Of each topic of a device the messages that may wait, in the order in which they were sent.
+        self.topics = {}
+        # Messages that were acknowledged before they were written, with those whose place they took.
+        self.overtaken = []
+        # Messages of TTL 0 that were given to a connection of this server process.
+        self.offered = []
+        # Messages that have no answer yet.
+        self.under_way = set()
+        # When the last request began whose answer had to wait for the disk.
+        self.synced_at = 0.0
+
+    def violation(self, text, message=None):
+        text = text if message is None else f"{text}: {message}"
+        if text not in self.violations:
+            self.violations.append(text)
+
+    def settle(self, message, at, outcome=None):
+        """The message waits no more."""
+        if message.final_at is None or message.is_soft:
+            message.final_at, message.is_soft = at, False
+        if outcome is not None:
+            message.outcome = outcome
+
+    # Senders
+
+    def sending(self, message):
+        """Before each request, also when one is repeated that had no answer."""
+        if message.tag not in self.messages:
+            self.messages[message.tag] = message
+            if not message.is_volatile:
+                message.device.open[message.tag] = message
+            if message.topic:
+                self.topics.setdefault((message.device.id, message.topic), []).append(message)
+        if message.answered_at is None:
+            self.under_way.add(message)
+            for earlier in self.earlier(message):
+                earlier.ends.add("replaced")
+
+    def earlier(self, message):
+        chain = self.topics.get((message.device.id, message.topic), [])
+        return chain[: chain.index(message)] if message in chain else []
+
+    def later(self, message):
+        chain = self.topics.get((message.device.id, message.topic), [])
+        return chain[chain.index(message) + 1 :] if message in chain else []
+
+    def accepted(self, message, id, ttl, outcome, began, now):
+        """A 201, to the first request or a repeated one."""
+        if message.id not in (None, id):
+            self.violation(f"an answer names {id}", message)
+        if ttl != message.ttl:
+            self.violation(f"an answer says TTL {ttl}", message)
+        message.id = id
+        is_first = message.answered_at is None
+        if is_first:
+            self.counts["accepted"] += 1
+            self.under_way.discard(message)
+            self.answered.append(message)
+            message.answer, message.answered_at, message.accepted_by = outcome, now, now
+        if message.is_volatile:
+            self.accepted_volatile(message, outcome, is_first)
+        elif outcome == "waiting":
+            self.heard(message, None, began, now)
+            message.stored_at = message.stored_at or now
+            self.synced_at = max(self.synced_at, began)
+        else:
+            self.heard(message, outcome, began, now)
+        if is_first:
+            self.took_place(message, outcome != "waiting" and not message.has_key, now)
+
+    def accepted_volatile(self, message, outcome, is_first):
+        if is_first and outcome == "offered":
+            self.counts["offered"] += 1
+            self.offered.append(message)
+        elif is_first and outcome == "dropped":
+            self.counts["dropped"] += 1
+        if message.device.never_connects and outcome != "dropped":
+            self.violation(f"TTL 0 to a device without a connection is answered {outcome}", message)
+        if outcome == "dropped" and message.was_seen and not message.has_key:
+            self.violation("dropped, and it came", message)
+        if outcome not in {"offered"} | message.possible_outcomes(0):
+            self.violation(f"TTL 0 is answered {outcome}", message)
+
+    def took_place(self, message, did_overtake, now):
+        """Those before it in its topic are final with its answer, but for what a kill may undo."""
+        earlier = [other for other in self.earlier(message) if other.final_at is None or other.is_soft]
+        if did_overtake:
+            self.counts["acknowledged before it was written"] += 1
+            self.overtaken.append((message, earlier))
+        for other in earlier:
+            if other.final_at is None:
+                self.counts["replaced"] += other.stored_at is not None
+                other.final_at, other.is_soft = now, did_overtake
+            elif not did_overtake:
+                self.settle(other, now)
+
+    def refused(self, message, status):
+        """Nothing is stored of it."""
+        self.counts["refused"] += 1
+        if status != 429:
+            self.violation(f"sending is answered {status}", message)
+        self.under_way.discard(message)
+        self.close(message, message.sent_at)
+
+    def trying(self, message, outcome):
+        """Before somebody asks for this end, which a kill may keep from happening."""
+        if message.final_at is None or message.is_soft:
+            message.ends.add(outcome)
+
+    def took_back(self, message, status, began, now):
+        """What DELETE answered."""
+        self.synced_at = max(self.synced_at, began)
+        if status == 204:
+            self.counts["cancelled"] += 1
+            if "cancelled" not in message.possible_outcomes(now):
+                self.violation("DELETE is answered 204", message)
+            self.settle(message, now, "cancelled")
+        elif status == 409:
+            if not message.possible_outcomes(now) - {"cancelled"}:
+                self.violation("DELETE is answered 409, and nothing ended it", message)
+            self.settle(message, now)
+        else:
+            self.unknown(message, status)
+
+    def unknown(self, message, status):
+        is_without_row = message.answer == "dropped" and not message.has_key
+        if status != 404 or not (message.may_be_unknown or is_without_row):
+            self.violation(f"the message's address is answered {status}", message)
+
+    def heard(self, message, outcome, began, now):
+        """The server says that it waits (no outcome), or what became of it."""
+        if outcome is None:
+            is_over = message.final_at is not None and message.final_at < began
+            # What was given of TTL 0 is waited for a while.
+            is_late = message.answer == "dropped" if message.is_volatile else message.expired_by < began
+            if is_over or is_late:
+                self.violation("said to wait", message)
+            return
+        if outcome not in message.possible_outcomes(now):
+            self.violation(f"said to be {outcome}", message)
+        self.settle(message, now, outcome)
+
+    # Devices
+
+    def arrived(self, device, version, body, began):
+        """Something came over a connection or a poll that was begun then. Answers with the message, if it is one."""
+        message = self.messages.get(body[:16].decode("latin-1"))
+        if message is None or message.device is not device or message.body != body:
+            self.violation(f"{version} came to {device.name} and is not what was sent")
+            return None
+        if message.id not in (None, version):
+            self.violation(f"{version} came, which is another", message)
+        if message.final_at is not None and message.final_at < began:
+            self.violation("came after it was final", message)
+        elif message.expired_by < began:
+            self.violation("came after its TTL", message)
+        elif message.answer == "dropped":
+            self.violation("came after it was dropped", message)
+        message.id = message.id or version
+        message.was_seen = True
+        return message
+
+    def results_stored(self, messages, began, now):
+        """The server answered 204 to what a device said of these."""
+        self.synced_at = max(self.synced_at, began)
+        for message in messages:
+            self.counts["results over HTTP"] += message.final_at is None
+            self.settle(message, now)
+
+    def was_complete(self, device, present, began, ended):
+        """All that waited came, while there was load."""
+        for message in list(device.open.values()):
+            if message.tag not in present and message.must_wait(began, ended):
+                self.lost(message, ended)
+
+    def lost(self, message, now):
+        self.violation("lost", message)
+        self.settle(message, now)
+
+    # Kills
+
+    def killed(self, at):
+        """Everything has ended that was under way."""
+        for message, earlier in self.overtaken:
+            if message.answered_at + RECORD_SECONDS > self.synced_at:
+                message.may_be_unknown = True
+                for other in earlier:
+                    if other.is_soft:
+                        self.counts["replacements that a kill may undo"] += 1
+                        other.final_at = None
+            for other in earlier:
+                other.is_soft = False
+        self.overtaken.clear()
+        for message in self.offered:
+            message.may_be_unknown = True
+        self.offered.clear()
+        for message in self.under_way:
+            if not message.has_key:
+                message.accepted_by = at
+        self.counts["cut off by a kill"] += len(self.under_way)
+        self.under_way.clear()
+
+    def audited(self, device, present, began, ended):
+        """All that waits, while nothing was under way: what is not among it is over, and what is waits for certain."""
+        absent = [message for tag, message in device.open.items() if tag not in present]
+        for message in absent:
+            if not self.is_excused(message, present, ended):
+                self.lost(message, ended)
+        for message in absent:
+            # A message with a key that had no answer is going to be sent again.
+            if message.answered_at is not None or not message.has_key or message.was_seen:
+                if message.expired_by < began and message.possible_outcomes(ended) == {"expired"}:
+                    self.counts["expired"] += 1
+                self.close(message, ended)
+        for message in present.values():
+            message.stored_at = message.stored_at or began
+            if message.final_at is None:
+                message.ends.clear()
+        self.counts["waited after a kill"] += len(present)
+        waiting = Counter(message.topic for message in present.values() if message.topic)
+        for topic, count in waiting.items():
+            if count > 1:
+                self.violation(f"{count} messages of topic {topic} wait for {device.name}")
+
+    def is_excused(self, message, present, now):
+        """Whether it may be gone."""
+        if message.final_at is not None or message.stored_at is None:
+            return True
+        outcomes = message.possible_outcomes(now)
+        if outcomes != {"replaced"}:
+            return bool(outcomes)
+        # One that took its place must be there, or have left for a reason of its own.
+        return any(
+            later.tag in present or later.final_at is not None or later.possible_outcomes(now) - {"replaced"}
+            for later in self.later(message))
+
+    def close(self, message, at):
+        """It will never come again."""
+        self.settle(message, at)
+        message.device.open.pop(message.tag, None)
+        chain = self.topics.get((message.device.id, message.topic), [])
+        if message in chain:
+            chain.remove(message)

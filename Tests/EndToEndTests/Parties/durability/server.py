@@ -1,0 +1,122 @@
+"""The server as a process that is killed and started again, and one HTTP connection to it."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from websockets.exceptions import WebSocketException
+
+APP = "com.example.durability"
+# How a connection ends when the server is killed.
+GONE = (OSError, EOFError, WebSocketException)
+START_SECONDS = 60
+ANSWER_SECONDS = 60
+SETTINGS = {
+    "CARILLON_CHANNEL_RATE": "off",
+    "CARILLON_DEVICE_RATE": "off",
+    "CARILLON_APP_RATE": "off",
+    # The oldest messages of a long run are asked for as well.
+    "CARILLON_OUTCOMES_PER_DEVICE": "1000000",
+}
+
+
+def free_port():
+    """A port below those that the system gives to whoever connects: a server keeps its own while it is down."""
+    port = 10_000 + os.getpid() * 997 % 22_000
+    while True:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                port += 1
+
+
+class Server:
+    def __init__(self, executable, directory):
+        self.executable = executable
+        self.directory = directory
+        self.port = free_port()
+        self.process = None
+        self.is_killed = False
+
+    def command(self, *arguments):
+        done = subprocess.run(
+            [self.executable, *arguments, "--data", self.directory, "--json"],
+            check=True, capture_output=True, text=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    async def start(self):
+        address = f"127.0.0.1:{self.port}"
+        self.process = await asyncio.create_subprocess_exec(
+            self.executable, "serve", "--data", self.directory, "--listen", address,
+            "--public-url", f"http://{address}", "--log", "error", env=os.environ | SETTINGS)
+        deadline = time.monotonic() + START_SECONDS
+        while not await self.is_ready():
+            if self.process.returncode is not None:
+                raise SystemExit(f"the server ended with {self.process.returncode} instead of starting")
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the server is not ready after {START_SECONDS} seconds")
+            await asyncio.sleep(0.02)
+        self.is_killed = False
+
+    async def is_ready(self):
+        try:
+            with self.connect() as http:
+                status, _, _ = await http.request("GET", "/health/ready")
+                return status == 200
+        except GONE:
+            return False
+
+    def connect(self):
+        return Connection(self.port)
+
+    async def kill(self):
+        self.is_killed = True
+        # One that ended by itself was noticed by everybody who was connected.
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGKILL)
+        await self.process.wait()
+
+    async def end(self):
+        if self.process is not None and self.process.returncode is None:
+            await self.kill()
+
+
+class Connection:
+    """One HTTP connection, kept alive."""
+
+    def __init__(self, port):
+        self.port = port
+        self.reader = self.writer = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """The next request makes a new one."""
+        if self.writer is not None:
+            self.writer.close()
+        self.reader = self.writer = None
+
+    async def request(self, method, path, headers=(), body=b"", secret=None):
+        async with asyncio.timeout(ANSWER_SECONDS):
+            if self.writer is None:
+                self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+            lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers]
+            if secret is not None:
+                lines.append(f"Authorization: Bearer {secret}")
+            self.writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
+            status = int(head.split(" ", 2)[1])
+            fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+            fields = {name.lower(): value for name, value in fields.items()}
+            return status, fields, await self.reader.readexactly(int(fields.get("content-length", 0)))
