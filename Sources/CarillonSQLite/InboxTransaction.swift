@@ -359,7 +359,7 @@ struct InboxTransaction {
             db,
             sql: """
                 SELECT position, device, accepted_at, expires_at, coalesce(length(body), 0) AS length FROM envelope
-                WHERE due_at <= (unixepoch() + \(Envelope.volatileGraceSeconds)) * 1000
+                WHERE due_at <= (unixepoch() + 2 * \(Envelope.volatileGraceSeconds)) * 1000
                     AND outcome IS NULL AND accepted_at = expires_at
                 """)
         for row in rows { try expire(row) }
