@@ -15,7 +15,7 @@ enum Sample {
         kind: Envelope.Kind? = nil
     ) -> Envelope {
         Envelope(
-            id: id(position), device: device, app: AppSerial(1), channel: ChannelSerial(1), channelID: channelID,
+            id: id(position), device: device, app: AppSerial(1), origin: .channel(ChannelSerial(1), channelID),
             kind: kind ?? .message(.init(body: Array(repeating: 7, count: bytes), coding: ContentCoding(.identity))),
             acceptedAt: now, expiresAt: now.adding(seconds: ttl))
     }

@@ -1,73 +1,60 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Foundation
 import GRDB
 import Testing
+
+@testable import CarillonSQLite
 
 /// Files of earlier versions, as they were left.
 @Suite(.timeLimit(.minutes(1)))
 struct CallSchemaTests {
     private let start = StoreFixture.start
 
-    /// What version 2 had in the place of the tables of calls, and without what else version 3 added.
-    private static let version2 = """
-        DROP TABLE server; DROP TABLE registration; DROP INDEX device_of_key; ALTER TABLE device DROP COLUMN access_key;
-        DROP INDEX envelope_final; DROP INDEX idempotency_of_device; ALTER TABLE idempotency DROP COLUMN device;
-        DROP INDEX device_anonymous; ALTER TABLE device DROP COLUMN seen_at; ALTER TABLE device DROP COLUMN is_anonymous;
-        DROP TABLE outward_call; DROP TABLE call_lane; DROP TABLE disconnect_callback; DROP TABLE watch; DROP TABLE watch_usage;
-        CREATE TABLE peer (
-            serial INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, due_at INTEGER NOT NULL,
-            leased_until INTEGER NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0
-        ) STRICT;
-        CREATE INDEX peer_due ON peer (due_at);
-        CREATE TABLE watch (
-            serial INTEGER PRIMARY KEY AUTOINCREMENT, channel INTEGER NOT NULL UNIQUE REFERENCES channel ON DELETE CASCADE,
-            revision INTEGER NOT NULL DEFAULT 1, ping_address TEXT, ping_interval INTEGER,
-            ping_peer INTEGER REFERENCES peer, due_at INTEGER, disconnect_address TEXT, callback_id TEXT NOT NULL,
-            secret BLOB NOT NULL, token BLOB NOT NULL, told INTEGER, failures INTEGER NOT NULL DEFAULT 0, last_at INTEGER,
-            last_code INTEGER, last_detail TEXT, created_at INTEGER NOT NULL,
-            CHECK ((ping_address IS NULL) = (due_at IS NULL)), CHECK ((ping_address IS NULL) = (ping_peer IS NULL)),
-            CHECK ((ping_address IS NULL) = (ping_interval IS NULL))
-        ) STRICT;
-        CREATE INDEX watch_due ON watch (ping_peer, due_at);
-        CREATE TABLE disconnect_callback (
-            serial INTEGER PRIMARY KEY AUTOINCREMENT, channel INTEGER NOT NULL, address TEXT NOT NULL,
-            peer INTEGER NOT NULL REFERENCES peer, webhook_id TEXT NOT NULL UNIQUE, secret BLOB NOT NULL,
-            token BLOB NOT NULL, reason TEXT NOT NULL, ended_at INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
-            due_at INTEGER NOT NULL
-        ) STRICT;
-        CREATE INDEX disconnect_callback_due ON disconnect_callback (peer, due_at);
-        PRAGMA user_version = 2;
-        """
-
-    private func write(_ directory: String, _ sql: String) throws {
-        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
-        try queue.writeWithoutTransaction { db in try db.execute(sql: sql) }
-        try queue.close()
+    private static func hex(_ value: Bytes16) -> String {
+        value.bytes.map { String(format: "%02x", $0) }.joined()
     }
 
     @Test func `a file of version 2 keeps its watches, its callbacks, and when they are due`() async throws {
         let directory = try TemporaryDirectory.make()
-        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
-        _ = try await fixture.append(fixture.envelope(1))
-        try fixture.store.close()
+        // The numbers that these have in the file, too.
+        let fixture = try await StoreFixture(.memory)
         let (now, due) = (start.milliseconds, start.adding(seconds: 30).milliseconds)
-        try write(
-            directory,
-            Self.version2 + """
-                INSERT INTO peer VALUES (1, '[0:0:0:0:0:0:0:1]:443', \(due), \(due), 7), (2, 'two.example:80', \(now), 0, 0);
-                INSERT INTO watch VALUES
-                    (3, \(fixture.first.serial.rawValue), 5, 'https://[::1]/ping', 60, 1, \(due), 'http://two.example/gone',
-                        'msg_3', x'01', x'02', 601, 4, \(now), 601, 'no', \(now)),
-                    (5, \(fixture.second.serial.rawValue), 1, NULL, NULL, NULL, NULL, 'http://two.example/b', 'msg_5', x'03',
-                        x'04', NULL, 0, NULL, NULL, NULL, \(now));
-                UPDATE sqlite_sequence SET seq = 99 WHERE name = 'watch';
-                INSERT INTO disconnect_callback VALUES
-                    (8, 1001, 'http://two.example/c', 2, 'msg_8', x'05', x'06', 'revoked', \(now), 2, \(now)),
-                    (9, 1002, 'http://two.example/d', 2, 'msg_9', x'07', x'08', 'unregistered', \(now), 0, \(now + 1));
-                UPDATE sqlite_sequence SET seq = 77 WHERE name = 'disconnect_callback';
-                """)
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { db in
+            try Schema.bring(db, to: 2)
+            try db.execute(
+                sql: """
+                    INSERT INTO app VALUES (1, 'com.example.app', \(now));
+                    INSERT INTO device VALUES (1, x'\(Self.hex(fixture.device.id.value))', 1, x'01', \(now));
+                    """)
+            for channel in [fixture.first, fixture.second] {
+                try db.execute(
+                    sql: "INSERT INTO channel VALUES (?, 1, x'\(Self.hex(channel.id.value))', NULL, NULL, \(now))",
+                    arguments: [channel.serial.rawValue])
+            }
+            try db.execute(
+                sql: """
+                    INSERT INTO envelope (position, secret, device, app, channel, channel_id, kind, body, accepted_at,
+                        expires_at, due_at)
+                    VALUES (1, zeroblob(16), 1, 1, 1, zeroblob(16), 0, x'01', \(now), \(now + 60_000), \(now + 60_000))
+                    """)
+            try db.execute(
+                sql: """
+                    INSERT INTO peer VALUES (1, '[0:0:0:0:0:0:0:1]:443', \(due), \(due), 7), (2, 'two.example:80', \(now), 0, 0);
+                    INSERT INTO watch VALUES
+                        (3, \(fixture.first.serial.rawValue), 5, 'https://[::1]/ping', 60, 1, \(due), 'http://two.example/gone',
+                            'msg_3', x'01', x'02', 601, 4, \(now), 601, 'no', \(now)),
+                        (5, \(fixture.second.serial.rawValue), 1, NULL, NULL, NULL, NULL, 'http://two.example/b', 'msg_5', x'03',
+                            x'04', NULL, 0, NULL, NULL, NULL, \(now));
+                    UPDATE sqlite_sequence SET seq = 99 WHERE name = 'watch';
+                    INSERT INTO disconnect_callback VALUES
+                        (8, 1001, 'http://two.example/c', 2, 'msg_8', x'05', x'06', 'revoked', \(now), 2, \(now)),
+                        (9, 1002, 'http://two.example/d', 2, 'msg_9', x'07', x'08', 'unregistered', \(now), 0, \(now + 1));
+                    UPDATE sqlite_sequence SET seq = 77 WHERE name = 'disconnect_callback';
+                    """)
+        }
+        try queue.close()
         let store = try SQLiteStore(directory: directory)
         let watch = try #require(try await store.watch(of: fixture.first.serial))
         #expect(

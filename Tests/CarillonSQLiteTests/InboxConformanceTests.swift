@@ -157,7 +157,7 @@ struct InboxConformanceTests {
 
     @Test(arguments: StoreKind.allCases)
     func `a full inbox refuses, and takes again when there is room`(kind: StoreKind) async throws {
-        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 2))
+        let fixture = try await StoreFixture(kind, .init(envelopes: 2))
         #expect(try await fixture.append(fixture.envelope(1, ttl: 10)) == .stored(replaced: nil))
         #expect(try await fixture.append(fixture.envelope(2)) == .stored(replaced: nil))
         #expect(try await fixture.append(fixture.envelope(3)) == .full)
@@ -173,7 +173,7 @@ struct InboxConformanceTests {
 
     @Test(arguments: StoreKind.allCases)
     func `a replacement finds room in a full inbox, as it makes it no longer`(kind: StoreKind) async throws {
-        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 2))
+        let fixture = try await StoreFixture(kind, .init(envelopes: 2))
         _ = try await fixture.append(fixture.envelope(1), topic: "t")
         _ = try await fixture.append(fixture.envelope(2))
         #expect(try await fixture.append(fixture.envelope(3), topic: "t") == .stored(replaced: fixture.envelope(1).id))
@@ -183,7 +183,7 @@ struct InboxConformanceTests {
 
     @Test(arguments: StoreKind.allCases)
     func `bytes fill an inbox too`(kind: StoreKind) async throws {
-        let fixture = try await StoreFixture(kind, .init(inboxBytes: 3000))
+        let fixture = try await StoreFixture(kind, .init(bytes: 3000))
         #expect(try await fixture.append(fixture.envelope(1, bytes: 2000)) == .stored(replaced: nil))
         #expect(try await fixture.append(fixture.envelope(2, bytes: 2000)) == .full)
         #expect(try await fixture.append(fixture.envelope(3, bytes: 100)) == .stored(replaced: nil))
@@ -207,7 +207,7 @@ struct InboxConformanceTests {
 
     @Test(arguments: StoreKind.allCases)
     func `a refused message leaves its idempotency key free`(kind: StoreKind) async throws {
-        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 1))
+        let fixture = try await StoreFixture(kind, .init(envelopes: 1))
         _ = try await fixture.append(fixture.envelope(1))
         let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
         #expect(try await fixture.append(fixture.envelope(2), claim: claim) == .full)
@@ -225,12 +225,12 @@ struct InboxConformanceTests {
         #expect(
             try await fixture.store.closeChannel(fixture.first.id, device: fixture.device.serial, at: start)
                 == fixture.first.serial)
-        #expect(try await fixture.append(fixture.envelope(3)) == .channelGone)
+        #expect(try await fixture.append(fixture.envelope(3)) == .originGone)
         #expect(try await fixture.outcome(1) == .gone)
         #expect(try await fixture.waiting().map(\.position) == [2])
         let again = try await StoreFixture.open(1, of: fixture.device, in: fixture.store)
         #expect(again.serial != fixture.first.serial)
-        #expect(try await fixture.append(fixture.envelope(4)) == .channelGone)
+        #expect(try await fixture.append(fixture.envelope(4)) == .originGone)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -246,7 +246,7 @@ struct InboxConformanceTests {
         #expect(try await fixture.waiting(at: start.adding(seconds: 99_999_999)) == [event])
         event = fixture.envelope(3)
         event.kind = .channelClosed
-        #expect(try await fixture.append(event) == .channelGone)
+        #expect(try await fixture.append(event) == .originGone)
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -274,7 +274,7 @@ struct InboxConformanceTests {
         #expect(removed.devices == [fixture.device.serial])
         #expect(Set(removed.channels) == [fixture.first.serial, fixture.second.serial])
         #expect(try await fixture.outcome(1) == .gone)
-        #expect(try await fixture.append(fixture.envelope(2)) == .channelGone)
+        #expect(try await fixture.append(fixture.envelope(2)) == .originGone)
         #expect(try await fixture.store.deleteDevice(fixture.device.serial, at: start) == nil)
         #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start) != nil)
         #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start) == nil)
@@ -289,5 +289,118 @@ struct InboxConformanceTests {
             }
         }
         #expect(try await fixture.waiting(limit: 1000).map(\.position) == (1...300).map(Int64.init))
+    }
+
+    // MARK: Origins and shared bodies
+
+    @Test(arguments: StoreKind.allCases)
+    func `an envelope of the device itself ends with no channel`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        var envelope = fixture.envelope(1)
+        envelope.origin = .device(fixture.device.serial)
+        #expect(try await fixture.append(envelope) == .stored(replaced: nil))
+        for channel in [fixture.first, fixture.second] {
+            _ = try await fixture.store.closeChannel(channel.id, device: fixture.device.serial, at: start)
+        }
+        #expect(try await fixture.waiting() == [envelope])
+        _ = try await fixture.store.deleteDevice(fixture.device.serial, at: start)
+        #expect(try await fixture.outcome(1) == .gone)
+        var late = fixture.envelope(2)
+        late.origin = envelope.origin
+        #expect(try await fixture.append(late) == .originGone)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `one topic of two origins is two topics`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        var own = fixture.envelope(2)
+        own.origin = .device(fixture.device.serial)
+        _ = try await fixture.append(fixture.envelope(1), topic: "a")
+        #expect(try await fixture.append(own, topic: "a") == .stored(replaced: nil))
+        #expect(try await fixture.waiting().map(\.origin.kind) == [.channel, .device])
+    }
+
+    private func pointing(_ envelope: Envelope, to content: SharedContentID, _ body: [UInt8]) -> Envelope {
+        var envelope = envelope
+        envelope.kind = .message(.init(body: body, coding: ContentCoding(.identity), shared: content))
+        return envelope
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a body that many point to is given to each, counts for each, and goes with the last of them`(
+        kind: StoreKind
+    ) async throws {
+        let body = Array(repeating: UInt8(7), count: 1000)
+        let fixture = try await StoreFixture(kind, .init(bytes: 2 * (Envelope.overhead + 1000)))
+        let content = try await fixture.store.addContent(body)
+        let envelopes = [
+            pointing(fixture.envelope(1), to: content, body),
+            pointing(fixture.envelope(2, on: fixture.second), to: content, body),
+        ]
+        for envelope in envelopes { #expect(try await fixture.append(envelope) == .stored(replaced: nil)) }
+        #expect(try await fixture.waiting() == envelopes)
+        #expect(try await fixture.append(pointing(fixture.envelope(3), to: content, body)) == .full)
+        try await fixture.store.releaseContent(content)
+        _ = try await fixture.store.sweep(at: start, limit: 10)
+        #expect(try await fixture.waiting() == envelopes)
+        for envelope in envelopes {
+            let settle = InboxOperation.settle(
+                envelope.id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
+            #expect(try await fixture.store.commit([settle]) == [.settled])
+        }
+        _ = try await fixture.store.sweep(at: start, limit: 10)
+        let late = try await fixture.store.commit([
+            .append(pointing(fixture.envelope(4), to: content, body), AppendRules()),
+            .append(fixture.envelope(5), AppendRules()),
+        ])
+        guard case .failed = late[0] else {
+            Issue.record("a body that is gone can be pointed to")
+            return
+        }
+        #expect(late[1] == .stored(replaced: nil))
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a body that is not released stays without anyone who points to it`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        let content = try await fixture.store.addContent([1, 2, 3])
+        _ = try await fixture.store.sweep(at: start, limit: 10)
+        let envelope = pointing(fixture.envelope(1), to: content, [1, 2, 3])
+        #expect(try await fixture.append(envelope) == .stored(replaced: nil))
+        #expect(try await fixture.waiting() == [envelope])
+    }
+
+    // MARK: Batches
+
+    @Test(arguments: StoreKind.allCases)
+    func `what happens within one batch is written as what is left of it`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        let device = fixture.device.serial
+        let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 100))
+        let results = try await fixture.store.commit([
+            .append(fixture.envelope(1), AppendRules(topic: "a")),
+            .append(fixture.envelope(2), AppendRules(topic: "a", idempotency: claim)),
+            .append(fixture.envelope(3), AppendRules(idempotency: claim)),
+            .settle(fixture.envelope(2).id, device: device, Settlement(.acknowledged, at: start)),
+            .settle(fixture.envelope(2).id, device: device, Settlement(.failed, code: 301, at: start)),
+            .append(fixture.envelope(4, on: fixture.second), AppendRules()),
+            .end(DeviceOrigin(device, fixture.second.origin.key), because: .unregistered, at: start),
+            .append(fixture.envelope(5, on: fixture.second), AppendRules()),
+            .append(fixture.envelope(6), AppendRules()),
+        ])
+        #expect(
+            results == [
+                .stored(replaced: nil), .stored(replaced: fixture.envelope(1).id),
+                .duplicate(
+                    of: fixture.envelope(2).id, acceptedAt: start, expiresAt: start.adding(seconds: 60), outcome: nil),
+                .settled, .notWaiting, .stored(replaced: nil), .settled, .originGone, .stored(replaced: nil),
+            ])
+        #expect(try await fixture.waiting().map(\.position) == [6])
+        #expect(try await fixture.outcome(1) == .replaced)
+        #expect(
+            try await fixture.store.record(of: fixture.envelope(2).id, at: start)?.settlement
+                == Settlement(.acknowledged, code: 301, at: start))
+        #expect(try await fixture.outcome(4) == .gone)
+        #expect(try await fixture.store.channel(fixture.second.serial) == nil)
     }
 }

@@ -27,7 +27,7 @@ struct PoisonedCommitTests {
 
     @Test(arguments: Fault.allCases, StoreKind.allCases)
     func `of a group, only the change that cannot be stored fails`(fault: Fault, kind: StoreKind) async throws {
-        let fixture = try await StoreFixture(kind, .init(inboxEnvelopes: 100))
+        let fixture = try await StoreFixture(kind, .init(envelopes: 100))
         try await poison(5...5, fault, in: fixture.store)
         let operations = (Int64(1)...20).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
         let results = try await fixture.store.commit(operations)

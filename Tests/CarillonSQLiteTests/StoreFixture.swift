@@ -8,8 +8,9 @@ enum StoreKind: CaseIterable, Sendable {
     case memory
     case file
 
-    func open(_ settings: SQLiteStore.Settings = .init()) throws -> SQLiteStore {
-        switch self {
+    func open(_ limits: InboxLimits = .init(), callbacks: CallbackLimits = .init()) throws -> SQLiteStore {
+        let settings = StoreSettings(inbox: limits, callbacks: callbacks)
+        return switch self {
         case .memory: try SQLiteStore(inMemory: settings)
         case .file: try SQLiteStore(directory: TemporaryDirectory.make(), settings: settings)
         }
@@ -33,8 +34,8 @@ struct StoreFixture {
     let first: PushChannel
     let second: PushChannel
 
-    init(_ kind: StoreKind, _ settings: SQLiteStore.Settings = .init()) async throws {
-        try await self.init(kind.open(settings))
+    init(_ kind: StoreKind, _ limits: InboxLimits = .init()) async throws {
+        try await self.init(kind.open(limits))
     }
 
     init(_ store: SQLiteStore) async throws {
@@ -87,7 +88,7 @@ struct StoreFixture {
         let channel = channel ?? first
         return Envelope(
             id: MessageID(position: position, secret: Bytes16(high: 5, low: UInt64(bitPattern: position))),
-            device: channel.device, app: channel.app, channel: channel.serial, channelID: channel.id,
+            device: channel.device, app: channel.app, origin: channel.origin,
             kind: .message(.init(body: Array(repeating: 9, count: bytes), coding: ContentCoding(.aes128gcm))),
             acceptedAt: now, expiresAt: now.adding(seconds: ttl))
     }

@@ -25,7 +25,7 @@ struct StoreHealthTests {
         Use(page: "envelope") { _ = try await $0.waiting() },
         Use(page: "app") { _ = try await $0.store.apps() },
         Use(page: "access_key_of_app") { _ = try await $0.store.keys() },
-        Use(page: "envelope_due") { _ = try await $0.append($0.envelope(99)) },
+        Use(page: "due") { _ = try await $0.append($0.envelope(99)) },
         Use(page: "idempotency_end") { _ = try await $0.store.sweep(at: StoreFixture.start, limit: 10) },
     ]
 

@@ -167,9 +167,9 @@ struct WatchConformanceTests {
         _ = try await fixture.put(fixture.wish())
         let call = try #require(try await fixture.lease(at: start).first)
         let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
-        #expect(try await fixture.tell(fixture.news(1, .pingFailed(.noConnection)), .pinged(record)) != .channelGone)
+        #expect(try await fixture.tell(fixture.news(1, .pingFailed(.noConnection)), .pinged(record)) != .originGone)
         // The first answer of the store was lost: the second one is no second envelope.
-        #expect(try await fixture.tell(fixture.news(2, .pingFailed(.noConnection)), .pinged(record)) == .channelGone)
+        #expect(try await fixture.tell(fixture.news(2, .pingFailed(.noConnection)), .pinged(record)) == .originGone)
         #expect(try await fixture.base.waiting().map(\.position) == [1])
         #expect(try await !fixture.store.record(record))
     }
@@ -344,9 +344,7 @@ struct WatchConformanceTests {
     func `of the callbacks that wait for one peer, and for one app, the oldest are given up`(
         kind: StoreKind
     ) async throws {
-        var settings = SQLiteStore.Settings()
-        settings.callbacks = CallbackLimits(perApp: 6, perPeer: 3)
-        let fixture = try await WatchFixture(kind, settings)
+        let fixture = try await WatchFixture(kind, callbacks: CallbackLimits(perApp: 6, perPeer: 3))
         func end(_ number: Int, _ address: String) async throws {
             let channel = try await StoreFixture.open(UInt64(number), of: fixture.base.device, in: fixture.store)
             _ = try await fixture.put(fixture.wish(on: channel, ping: nil, gone: address, id: "msg_\(number)"))
@@ -481,9 +479,9 @@ struct WatchConformanceTests {
         let record = try fixture.record(call, told: .noConnection, due: start.adding(seconds: 60))
         _ = try await fixture.put(fixture.wish())
         let failed = fixture.news(1, .pingFailed(.noConnection))
-        #expect(try await fixture.tell(failed, .pinged(record)) == .channelGone)
-        #expect(try await fixture.tell(failed, .vouchedFor(fixture.base.first.serial)) == .channelGone)
-        #expect(try await fixture.tell(failed, nil) == .channelGone)
+        #expect(try await fixture.tell(failed, .pinged(record)) == .originGone)
+        #expect(try await fixture.tell(failed, .vouchedFor(fixture.base.first.serial)) == .originGone)
+        #expect(try await fixture.tell(failed, nil) == .originGone)
         #expect(try await fixture.base.waiting().isEmpty)
         #expect(try await fixture.lease(at: start).count == 1, "the lease has ended all the same")
     }
@@ -501,7 +499,7 @@ struct WatchConformanceTests {
         }
         #expect(try await fixture.base.waiting().count == 2)
         _ = try await fixture.store.closeChannel(fixture.base.first.id, device: fixture.base.device.serial, at: start)
-        #expect(try await fixture.base.waiting().map(\.channel) == [fixture.base.second.serial])
+        #expect(try await fixture.base.waiting().map(\.origin.key) == [.channel(fixture.base.second.serial)])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -511,9 +509,9 @@ struct WatchConformanceTests {
         let call = try #require(try await fixture.lease(at: start).first)
         let record = try fixture.record(call, told: .tokenLost, due: start.adding(seconds: 60))
         _ = try await fixture.tell(fixture.news(1, .pingFailed(.tokenLost)), .pinged(record))
-        let change = WatchChange.vouchedFor(fixture.base.first.serial)
-        #expect(try await fixture.tell(fixture.news(2, .recovered), change) != .channelGone)
-        #expect(try await fixture.tell(fixture.news(3, .recovered), change) == .channelGone)
+        let change = Effect.vouchedFor(fixture.base.first.serial)
+        #expect(try await fixture.tell(fixture.news(2, .recovered), change) != .originGone)
+        #expect(try await fixture.tell(fixture.news(3, .recovered), change) == .originGone)
         #expect(try await fixture.base.waiting().map(\.kind) == [.recovered])
     }
 

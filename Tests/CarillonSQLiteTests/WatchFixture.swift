@@ -10,8 +10,8 @@ struct WatchFixture {
     let base: StoreFixture
     var store: SQLiteStore { base.store }
 
-    init(_ kind: StoreKind, _ settings: SQLiteStore.Settings = .init()) async throws {
-        base = try await StoreFixture(kind, settings)
+    init(_ kind: StoreKind, _ limits: InboxLimits = .init(), callbacks: CallbackLimits = .init()) async throws {
+        base = try await StoreFixture(kind.open(limits, callbacks: callbacks))
     }
 
     init(_ store: SQLiteStore) async throws { base = try await StoreFixture(store) }
@@ -105,8 +105,8 @@ struct WatchFixture {
         return envelope
     }
 
-    func tell(_ envelope: Envelope, _ change: WatchChange?) async throws -> InboxResult {
-        try await store.commit([.append(envelope, AppendRules(topic: "watch:ping", watch: change))])[0]
+    func tell(_ envelope: Envelope, _ change: Effect?) async throws -> InboxResult {
+        try await store.commit([.append(envelope, AppendRules(topic: "watch:ping", effects: change.map { [$0] } ?? []))])[0]
     }
 }
 

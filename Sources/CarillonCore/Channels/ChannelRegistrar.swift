@@ -65,7 +65,7 @@ package struct ChannelRegistrar: Sendable {
             return false
         }
         directory.forget([serial])
-        await inbox.withdraw(.messages(of: serial), from: device)
+        await inbox.withdraw(.all(of: .channel(serial)), from: device)
         return true
     }
 
@@ -79,13 +79,13 @@ package struct ChannelRegistrar: Sendable {
         let now = time.now()
         let written = await inbox.append(to: device, rules: AppendRules(), isOffered: false) { envelopeID in
             Envelope(
-                id: envelopeID, device: device, app: channel.app, channel: channel.serial, channelID: id,
+                id: envelopeID, device: device, app: channel.app, origin: channel.origin,
                 kind: code.map { .channelError(code: $0) } ?? .channelClosed, acceptedAt: now, expiresAt: .never)
         }
         switch written {
         case .result(.stored), .settled:
             directory.forget([channel.serial])
-            await inbox.withdraw(.messages(of: channel.serial), from: device)
+            await inbox.withdraw(.all(of: channel.origin.key), from: device)
         case .result: throw notOpen(id)
         case .failed(let fault): throw fault
         }

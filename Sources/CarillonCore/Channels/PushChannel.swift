@@ -24,6 +24,8 @@ package struct PushChannel: Equatable, Sendable {
         self.vapidKey = vapidKey
         self.createdAt = createdAt
     }
+
+    package var origin: Origin { .channel(serial, id) }
 }
 
 /// The store's number for a channel; never used twice, so that a token of a closed channel stays dead even when the

@@ -61,14 +61,14 @@ package struct EnvelopeWindow: Sendable {
     package enum Withdrawal: Hashable, Sendable {
         /// The envelope at a position: it was cancelled or replaced, or expired.
         case envelope(Int64)
-        /// The messages of a channel that was closed, and news of its back end. What tells of the end stays.
-        case messages(of: ChannelSerial)
+        /// What ends with an origin that ended. What tells of the end stays.
+        case all(of: OriginKey)
     }
 
     private struct Slot {
         var id: MessageID
-        /// Nil for what tells of a channel's end.
-        var channel: ChannelSerial?
+        /// Nil for what stays when its origin ends.
+        var origin: OriginKey?
         var expiresAt: Timestamp
         var bytes: Int32
         /// TTL 0: the store does not know it.
@@ -169,7 +169,7 @@ package struct EnvelopeWindow: Sendable {
         return free { slot in
             switch withdrawal {
             case .envelope(let position): slot.id.position == position
-            case .messages(let channel): slot.channel == channel
+            case .all(let origin): slot.origin == origin
             }
         }
     }
@@ -177,7 +177,7 @@ package struct EnvelopeWindow: Sendable {
     private func isWithdrawn(_ envelope: Envelope) -> Bool {
         guard !withdrawn.isEmpty else { return false }
         return withdrawn.contains(.envelope(envelope.position))
-            || envelope.endsWithChannel && withdrawn.contains(.messages(of: envelope.channel))
+            || envelope.behaviour.endsWithOrigin && withdrawn.contains(.all(of: envelope.origin.key))
     }
 
     /// Whether an envelope that was given is still waited for.
@@ -204,7 +204,7 @@ package struct EnvelopeWindow: Sendable {
         bytes += envelope.byteCount
         slots.append(
             Slot(
-                id: envelope.id, channel: envelope.endsWithChannel ? envelope.channel : nil,
+                id: envelope.id, origin: envelope.behaviour.endsWithOrigin ? envelope.origin.key : nil,
                 expiresAt: isVolatile ? now.adding(seconds: Envelope.volatileGraceSeconds) : envelope.expiresAt,
                 bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
     }

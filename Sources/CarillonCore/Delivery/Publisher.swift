@@ -177,7 +177,7 @@ package struct Publisher: Sendable {
                 .inboxFull, "The device's inbox is full until it connects or messages expire.", retryAfterSeconds: 60)
         case .failed(let fault):
             throw fault
-        case .channelGone, .stored, .recorded, .settled, .notWaiting:
+        case .originGone, .stored, .recorded, .settled, .notWaiting:
             throw Self.channelGone
         }
     }
@@ -186,7 +186,7 @@ package struct Publisher: Sendable {
         _ request: PublishRequest, _ id: MessageID, _ channel: PushChannel, at now: Timestamp, expiresAt: Timestamp
     ) -> Envelope {
         Envelope(
-            id: id, device: channel.device, app: channel.app, channel: channel.serial, channelID: channel.id,
+            id: id, device: channel.device, app: channel.app, origin: channel.origin,
             kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now, expiresAt: expiresAt)
     }
 

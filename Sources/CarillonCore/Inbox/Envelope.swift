@@ -13,31 +13,32 @@ package struct Envelope: Equatable, Sendable {
     package struct Content: Equatable, Sendable {
         package var body: [UInt8]
         package var coding: ContentCoding?
+        /// Where the body is kept once for many inboxes; nil: it is the envelope's own.
+        package var shared: SharedContentID?
 
-        package init(body: [UInt8], coding: ContentCoding?) {
+        package init(body: [UInt8], coding: ContentCoding?, shared: SharedContentID? = nil) {
             self.body = body
             self.coding = coding
+            self.shared = shared
         }
     }
 
     package var id: MessageID
     package var device: DeviceSerial
     package var app: AppSerial
-    package var channel: ChannelSerial
-    package var channelID: ChannelID
+    package var origin: Origin
     package var kind: Kind
     package var acceptedAt: Timestamp
     package var expiresAt: Timestamp
 
     package init(
-        id: MessageID, device: DeviceSerial, app: AppSerial, channel: ChannelSerial, channelID: ChannelID, kind: Kind,
-        acceptedAt: Timestamp, expiresAt: Timestamp
+        id: MessageID, device: DeviceSerial, app: AppSerial, origin: Origin, kind: Kind, acceptedAt: Timestamp,
+        expiresAt: Timestamp
     ) {
         self.id = id
         self.device = device
         self.app = app
-        self.channel = channel
-        self.channelID = channelID
+        self.origin = origin
         self.kind = kind
         self.acceptedAt = acceptedAt
         self.expiresAt = expiresAt
@@ -45,23 +46,15 @@ package struct Envelope: Equatable, Sendable {
 
     package var position: Int64 { id.position }
 
-    /// What the envelope counts for in windows and in the limit of an inbox.
+    /// What the envelope counts for in windows and in the limit of an inbox. A shared body counts as an own one does: it
+    /// is given as often.
     package var byteCount: Int {
-        switch kind {
-        case .message(let content): Self.overhead + content.body.count
-        case .channelClosed, .channelError, .pingFailed, .recovered: Self.overhead
-        }
+        if case .message(let content) = kind { Self.overhead + content.body.count } else { Self.overhead }
     }
 
     package static let overhead = 128
 
-    /// Whether the end of the channel is the end of the envelope too. What tells of the end stays.
-    package var endsWithChannel: Bool {
-        switch kind {
-        case .message, .pingFailed, .recovered: true
-        case .channelClosed, .channelError: false
-        }
-    }
+    package var behaviour: EnvelopeKind.Behaviour { kind.number.behaviour }
 
     /// TTL 0: given to a connection or lost, never kept.
     package var isVolatile: Bool { expiresAt == acceptedAt }
@@ -70,4 +63,22 @@ package struct Envelope: Equatable, Sendable {
     package static let volatileGraceSeconds: Int64 = 60
 
     package func isExpired(at now: Timestamp) -> Bool { expiresAt <= now }
+}
+
+extension Envelope.Kind {
+    package var number: EnvelopeKind {
+        switch self {
+        case .message: .message
+        case .channelClosed: .channelClosed
+        case .channelError: .channelError
+        case .pingFailed: .pingFailed
+        case .recovered: .recovered
+        }
+    }
+}
+
+/// The store's number for a body that many inboxes point to.
+package struct SharedContentID: Hashable, Sendable {
+    package var rawValue: Int64
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
 }

@@ -12,6 +12,10 @@ package enum InboxOperation: Equatable, Sendable {
     case forget(MessageID)
     /// The same, of one that never came to the store: what is left of it is that it replaces.
     case replace(Envelope, AppendRules)
+    /// Ends a waiting envelope whose time is over.
+    case expire(MessageID, at: Timestamp)
+    /// Ends an origin in a device's inbox, and what waits of it.
+    case end(DeviceOrigin, because: DisconnectReason, at: Timestamp)
 }
 
 extension InboxOperation {
@@ -19,7 +23,7 @@ extension InboxOperation {
     var device: DeviceSerial? {
         switch self {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.device
-        case .settle, .forget: nil
+        case .settle, .forget, .expire, .end: nil
         }
     }
 
@@ -27,26 +31,26 @@ extension InboxOperation {
     package var byteCount: Int {
         switch self {
         case .append(let envelope, _): Envelope.overhead + envelope.byteCount
-        case .record, .settle, .forget, .replace: Envelope.overhead
+        case .record, .settle, .forget, .replace, .expire, .end: Envelope.overhead
         }
     }
 }
 
 package struct AppendRules: Equatable, Sendable {
-    /// Replaces the waiting message of the same topic on the same channel.
+    /// Replaces the waiting message of the same topic of the same origin.
     package var topic: String?
     package var idempotency: IdempotencyClaim?
-    /// What the envelope tells of, to be written down with it. When it does not count any more, nothing is appended.
-    package var watch: WatchChange?
+    /// What is written down with the envelope. When one of them does not count any more, nothing is appended.
+    package var effects: [Effect]
 
-    package init(topic: String? = nil, idempotency: IdempotencyClaim? = nil, watch: WatchChange? = nil) {
+    package init(topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = []) {
         self.topic = topic
         self.idempotency = idempotency
-        self.watch = watch
+        self.effects = effects
     }
 }
 
-/// The right to be the first of the requests that carry one `Idempotency-Key` to one channel.
+/// The right to be the first of the requests that carry one `Idempotency-Key` to one origin.
 package struct IdempotencyClaim: Equatable, Sendable {
     package var keyHash: [UInt8]
     /// The hash of all that the request asks for: another request must not use the same key.
@@ -69,7 +73,7 @@ package enum InboxResult: Equatable, Sendable {
     case duplicate(of: MessageID, acceptedAt: Timestamp, expiresAt: Timestamp, outcome: Outcome?)
     /// The `Idempotency-Key` was used before, by another request.
     case keyReused
-    case channelGone
+    case originGone
     /// The inbox has no room.
     case full
     case settled

@@ -3,7 +3,7 @@ package import CarillonWire
 extension ServerFrame {
     /// An envelope as it travels.
     package init(_ envelope: Envelope) {
-        let channelID = envelope.channelID.description
+        let channelID = ChannelID(envelope.origin.id).description
         let version = envelope.id.description
         switch envelope.kind {
         case .message(let content):

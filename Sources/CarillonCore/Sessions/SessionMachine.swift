@@ -387,11 +387,10 @@ package struct SessionMachine: Sendable {
         return actions.dropLast() + close(code, reason)
     }
 
-    /// Puts an envelope into a frame. A client that does not speak Carillon's extension is never sent a channel event;
-    /// such an envelope leaves its inbox as unsupported.
+    /// Puts an envelope into a frame. A client that does not speak Carillon's extension is sent what everyone knows;
+    /// any other envelope leaves its inbox as unsupported.
     private static func give(_ envelope: Envelope, _ device: DeviceSerial, in open: inout Open) -> [Action] {
-        if case .message = envelope.kind { return [.send(ServerFrame(envelope))] }
-        guard open.isCarillon else {
+        guard open.isCarillon || envelope.behaviour.isKnownToAll else {
             return [.settle(envelope.id, device, .unsupported, code: nil)] + load(open.window.settled(envelope.id), device)
         }
         return [.send(ServerFrame(envelope))]

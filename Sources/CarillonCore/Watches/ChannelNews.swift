@@ -12,12 +12,12 @@ package struct ChannelNews: Sendable {
 
     /// Writes the envelope and the change of the watch in one. Answers false when the change did not count any more, and
     /// nothing was told.
-    package func tell(_ news: PingMachine.News, on watch: Watch, with change: WatchChange) async throws -> Bool {
+    package func tell(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
         let now = time.now()
-        let rules = AppendRules(topic: Self.topic, watch: change)
+        let rules = AppendRules(topic: Self.topic, effects: [effect])
         let written = await inbox.append(to: watch.device, rules: rules, isOffered: false) { id in
             Envelope(
-                id: id, device: watch.device, app: watch.app, channel: watch.channel, channelID: watch.channelID,
+                id: id, device: watch.device, app: watch.app, origin: .channel(watch.channel, watch.channelID),
                 kind: news.envelopeKind, acceptedAt: now, expiresAt: .never)
         }
         switch written {

@@ -160,10 +160,3 @@ package struct PingRecord: Equatable, Sendable {
         self.dueAt = dueAt
     }
 }
-
-/// A change of a watch that is made in one with the envelope that tells of it.
-package enum WatchChange: Equatable, Sendable {
-    case pinged(PingRecord)
-    /// The back end spoke for itself: the channel believes again that it answers.
-    case vouchedFor(ChannelSerial)
-}

@@ -1,5 +1,4 @@
 package import CarillonCore
-package import CarillonSQLite
 
 /// All that an operator can set.
 package struct ServerSettings: Sendable {
@@ -30,7 +29,7 @@ package struct ServerSettings: Sendable {
     /// The pages of other origins that may use the server.
     package var allowedOrigins = AllowedOrigins.none
 
-    package var store: SQLiteStore.Settings
+    package var store: StoreSettings
     package var sweepSeconds: Int
 
     package var allowances: Allowances.Settings
@@ -66,7 +65,7 @@ package struct ServerSettings: Sendable {
         keepAliveAnswerSeconds = 10
         window = EnvelopeWindow.Limits()
         maximumConnections = 20_000
-        store = SQLiteStore.Settings()
+        store = StoreSettings()
         sweepSeconds = 1
         allowances = Allowances.Settings()
         clientAddress = ClientAddress()

@@ -1,12 +1,11 @@
 import CarillonCore
-import CarillonSQLite
 import CarillonWire
 import Hummingbird
 import Synchronization
 
 /// Whether the process lives, and whether it should be sent work.
 struct HealthRoutes: Sendable {
-    let store: SQLiteStore
+    let store: any ServerStore
     let readiness: Readiness
 
     func add(to routes: Routes) {

@@ -1,4 +1,4 @@
-import CarillonSQLite
+import CarillonCore
 import CarillonWire
 import HTTPTypes
 import Hummingbird
@@ -6,7 +6,7 @@ import Hummingbird
 extension Routes {
     /// Every address of the server.
     static func all(
-        core: Core, addresses: Addresses, store: SQLiteStore, settings: ServerSettings, readiness: Readiness,
+        core: Core, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
         sockets: Population
     ) -> Routes {
         let routes = Routes()

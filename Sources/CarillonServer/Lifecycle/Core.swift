@@ -1,5 +1,4 @@
 package import CarillonCore
-package import CarillonSQLite
 package import CarillonWire
 package import Logging
 package import NIOCore
@@ -28,7 +27,7 @@ package struct Core: Sendable {
     package let server: ServerID
 
     package init(
-        store: SQLiteStore, audience: String, scheduler: Scheduler, logger: Logger,
+        store: any Store, audience: String, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), callLimits: CallPace.Limits = .init(),
         allowances: Allowances.Settings = .init()
     ) async throws {

@@ -1,5 +1,4 @@
 import CarillonCore
-import CarillonSQLite
 import Logging
 import Metrics
 import ServiceLifecycle
@@ -8,7 +7,7 @@ import ServiceLifecycle
 ///
 /// Once a minute it looks for anonymous devices that nobody uses any more.
 struct Sweeper: Service {
-    let store: SQLiteStore
+    let store: any InboxStore
     let core: Core
     let settings: ServerSettings
     let logger: Logger

@@ -80,7 +80,7 @@ struct EnvelopeWindowTests {
     @Test func `the messages of a channel that was closed are not given, and what says so is`() {
         var window = EnvelopeWindow(limits: .init(envelopes: 4, bytes: 10_000))
         _ = window.began()
-        _ = window.withdrew(.messages(of: ChannelSerial(1)))
+        _ = window.withdrew(.all(of: .channel(ChannelSerial(1))))
         let closed = Sample.envelope(2, kind: .channelClosed)
         let news = Sample.envelope(3, kind: .pingFailed(.noConnection))
         let loaded = window.loaded([Sample.envelope(1), closed, news], isComplete: true, at: Sample.now)
@@ -90,8 +90,8 @@ struct EnvelopeWindowTests {
     @Test func `the messages of a channel that was closed take no room any more`() {
         var window = live()
         for position in 1...5 { _ = window.offered(Sample.envelope(Int64(position)), isVolatile: false, at: Sample.now) }
-        #expect(window.withdrew(.messages(of: ChannelSerial(2))) == nil)
-        #expect(window.withdrew(.messages(of: ChannelSerial(1)))?.after == 4)
+        #expect(window.withdrew(.all(of: .channel(ChannelSerial(2)))) == nil)
+        #expect(window.withdrew(.all(of: .channel(ChannelSerial(1))))?.after == 4)
         #expect(window.unacknowledgedCount == 0)
     }
 

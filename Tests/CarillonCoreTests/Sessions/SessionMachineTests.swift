@@ -157,7 +157,7 @@ struct SessionMachineTests {
         let event = Sample.envelope(1, kind: kind)
         var carillon = open()
         let frame = ServerFrame.channelEvent(
-            .init(channelID: event.channelID.description, version: event.id.description, event: written))
+            .init(channelID: Sample.channelID.description, version: event.id.description, event: written))
         #expect(carillon.offered(event, isVolatile: false, at: Sample.now) == [.send(frame)])
         var plain = open(isCarillon: false)
         #expect(

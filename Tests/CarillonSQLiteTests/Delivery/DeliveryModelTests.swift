@@ -59,7 +59,7 @@ private struct DeliveryModel {
 
     init(seed: UInt64) async throws {
         generator = SeededRandom(seed: seed)
-        fixture = try await StoreFixture(.memory, .init(inboxEnvelopes: 40))
+        fixture = try await StoreFixture(.memory, .init(envelopes: 40))
         world = try await DeliveryWorld(fixture, clock: clock, seed: seed)
     }
 

@@ -43,8 +43,8 @@ final class DeliveryWorld: Sendable {
             audience: "https://push.example.com", time: time)
     }
 
-    static func make(_ settings: SQLiteStore.Settings = .init()) async throws -> DeliveryWorld {
-        try await DeliveryWorld(try await StoreFixture(.memory, settings))
+    static func make(_ limits: InboxLimits = .init()) async throws -> DeliveryWorld {
+        try await DeliveryWorld(try await StoreFixture(.memory, limits))
     }
 
     func request(

@@ -11,7 +11,9 @@ import Testing
 struct PublisherTests {
     private func rows(_ world: DeliveryWorld) async throws -> Int {
         await world.writer.flush()
-        return try await world.fixture.store.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM envelope") ?? 0 }
+        return try await world.fixture.store.read {
+            try Int.fetchOne($0, sql: "SELECT (SELECT count(*) FROM envelope) + (SELECT count(*) FROM outcome)") ?? 0
+        }
     }
 
     private func join(_ world: DeliveryWorld, limits: EnvelopeWindow.Limits = .init()) async throws -> WindowedSession {

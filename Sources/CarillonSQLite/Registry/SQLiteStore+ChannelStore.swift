@@ -56,9 +56,10 @@ extension SQLiteStore: ChannelStore {
     ) async throws -> ChannelSerial? {
         try await group.run { [usage, settings] db in
             guard let channel = try Self.channel(id, device: device, in: db) else { return nil }
-            let inboxes = InboxTransaction(db, usage: usage, settings: settings)
-            guard try inboxes.close(channel.serial, of: device, because: .unregistered, at: now) else { return nil }
-            return channel.serial
+            let end = InboxOperation.end(
+                DeviceOrigin(device, channel.origin.key), because: .unregistered, at: now)
+            let results = try InboxTransaction(db, usage: usage, settings: settings).perform([end])
+            return results == [.settled] ? channel.serial : nil
         }
     }
 

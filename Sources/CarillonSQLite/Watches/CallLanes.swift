@@ -151,6 +151,12 @@ struct CallLanes {
             standing: PeerStanding(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), work: work)
     }
 
+    func isInForce(_ lease: CallLease) throws -> Bool {
+        let select = try db.cachedStatement(
+            sql: "SELECT 1 FROM outward_call WHERE serial = ? AND fence = ? AND held_until <> 0")
+        return try Int.fetchOne(select, arguments: [lease.call, lease.fence]) != nil
+    }
+
     /// Answers whether the lease was in force: a call is answered for once. What it says of its peer is noted for all
     /// calls of the app to it.
     func end(_ end: CallEnd) throws -> Bool {

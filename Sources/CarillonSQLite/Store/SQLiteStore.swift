@@ -6,38 +6,13 @@ import GRDB
 /// Commits are durable when they are answered: the write-ahead log is synced with each (`synchronous=FULL`). Reads
 /// run beside writes, on connections of their own, and see every commit that was answered before.
 package final class SQLiteStore: Sendable {
-    package struct Settings: Sendable {
-        /// The most envelopes that may wait for one device.
-        package var inboxEnvelopes: Int
-        /// The most bytes that may wait for one device, each envelope counted with ``Envelope/overhead``.
-        package var inboxBytes: Int
-        /// How long outcomes are kept.
-        package var outcomeRetentionSeconds: Int64
-        /// The most outcomes that are kept for one device; beyond it the oldest are forgotten.
-        package var outcomesPerDevice: Int
-        /// The most `Idempotency-Key`s that are remembered for one device; beyond it the oldest are forgotten.
-        package var idempotencyKeysPerDevice: Int
-        package var callbacks = CallbackLimits()
-
-        package init(
-            inboxEnvelopes: Int = 10_000, inboxBytes: Int = 32 << 20, outcomeRetentionSeconds: Int64 = 7 * 86_400,
-            outcomesPerDevice: Int = 10_000, idempotencyKeysPerDevice: Int = 10_000
-        ) {
-            self.inboxEnvelopes = inboxEnvelopes
-            self.inboxBytes = inboxBytes
-            self.outcomeRetentionSeconds = outcomeRetentionSeconds
-            self.outcomesPerDevice = outcomesPerDevice
-            self.idempotencyKeysPerDevice = idempotencyKeysPerDevice
-        }
-    }
-
     /// Where it is kept; nil for one in memory.
     package let directory: String?
-    let settings: Settings
+    let settings: StoreSettings
     let database: any DatabaseWriter
     let group: TransactionGroup
     let reads: ReadLanes
-    let usage = InboxUsage()
+    let usage = UsageCache()
     private let lock: DirectoryLock?
     private let health: StoreHealth
 
@@ -46,7 +21,7 @@ package final class SQLiteStore: Sendable {
     /// - Parameter makesMissing: False: a directory without a store is refused, and stays as it is.
     /// - Throws: ``StoreOpenFault`` with words for the operator.
     package convenience init(
-        directory: String, makesMissing: Bool = true, settings: Settings = Settings()
+        directory: String, makesMissing: Bool = true, settings: StoreSettings = StoreSettings()
     ) throws {
         let file = StoreFile(directory: directory)
         guard makesMissing || file.isTaken else { throw StoreOpenFault.missing(directory) }
@@ -63,12 +38,12 @@ package final class SQLiteStore: Sendable {
     }
 
     /// A store in memory, for tests.
-    package convenience init(inMemory settings: Settings = Settings()) throws {
+    package convenience init(inMemory settings: StoreSettings = StoreSettings()) throws {
         try self.init(
             database: DatabaseQueue(configuration: Self.configuration), lock: nil, file: nil, settings: settings)
     }
 
-    private init(database: any DatabaseWriter, lock: DirectoryLock?, file: StoreFile?, settings: Settings) throws {
+    private init(database: any DatabaseWriter, lock: DirectoryLock?, file: StoreFile?, settings: StoreSettings) throws {
         self.settings = settings
         self.database = database
         self.lock = lock

@@ -1,8 +1,8 @@
+import CarillonCore
 package import CarillonWire
 import GRDB
 
-extension SQLiteStore {
-    /// Who this server is: made at the first call, and the same for as long as the store lives, wherever it is.
+extension SQLiteStore: ServerStore {
     package func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID {
         try await group.run { db in
             if let row = try Row.fetchOne(db, sql: "SELECT id FROM server") { return ServerID(try row.bytes16("id")) }

@@ -75,9 +75,28 @@ struct WatchTransaction {
         return nil
     }
 
+    /// Whether an effect would count now.
+    func counts(_ effect: Effect) throws -> Bool {
+        switch effect {
+        case .pinged(let record):
+            guard try lanes.isInForce(record.end.lease) else { return false }
+            let select = try db.cachedStatement(
+                sql: "SELECT 1 FROM watch WHERE serial = ? AND revision = ? AND ping_address NOT NULL")
+            return try Int.fetchOne(select, arguments: [record.watch.rawValue, record.revision]) != nil
+        case .vouchedFor(let channel):
+            let select = try db.cachedStatement(sql: "SELECT 1 FROM watch WHERE channel = ? AND told NOT NULL")
+            return try Int.fetchOne(select, arguments: [channel.rawValue]) != nil
+        }
+    }
+
+    /// It did not count; what the call said of its peer is noted all the same.
+    func giveUp(_ effect: Effect) throws {
+        if case .pinged(let record) = effect { _ = try lanes.end(record.end) }
+    }
+
     /// Answers whether it counted.
-    func apply(_ change: WatchChange) throws -> Bool {
-        switch change {
+    func apply(_ effect: Effect) throws -> Bool {
+        switch effect {
         case .pinged(let record): return try self.record(record)
         case .vouchedFor(let channel):
             try db.execute(

@@ -2,6 +2,12 @@ package import CarillonCore
 package import CarillonWire
 import GRDB
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 extension SQLiteStore: InboxStore {
     package func lastPosition() async throws -> Int64 {
         try await read { db in
@@ -9,6 +15,7 @@ extension SQLiteStore: InboxStore {
                 db,
                 sql: """
                     SELECT max(coalesce((SELECT max(position) FROM envelope), 0),
+                        coalesce((SELECT max(position) FROM outcome), 0),
                         coalesce((SELECT max(position) FROM idempotency), 0))
                     """) ?? 0
         }
@@ -17,8 +24,7 @@ extension SQLiteStore: InboxStore {
     package func commit(_ operations: [InboxOperation]) async throws -> [InboxResult] {
         do {
             return try await group.run { [usage, settings] db in
-                let transaction = InboxTransaction(db, usage: usage, settings: settings)
-                return try operations.map(transaction.perform)
+                try InboxTransaction(db, usage: usage, settings: settings).perform(operations)
             }
         } catch {
             guard operations.count > 1 else { throw error }
@@ -35,7 +41,7 @@ extension SQLiteStore: InboxStore {
                     var result = InboxResult.notWaiting
                     do {
                         try db.inSavepoint {
-                            result = try transaction.perform(operation)
+                            result = try transaction.perform([operation])[0]
                             return .commit
                         }
                     } catch {
@@ -59,7 +65,7 @@ extension SQLiteStore: InboxStore {
             do {
                 guard failures < Self.failuresInARow else { throw fault }
                 results += try await group.run { [usage, settings] db in
-                    [try InboxTransaction(db, usage: usage, settings: settings).perform(operation)]
+                    try InboxTransaction(db, usage: usage, settings: settings).perform([operation])
                 }
                 failures = 0
             } catch {
@@ -80,8 +86,8 @@ extension SQLiteStore: InboxStore {
         try await readPage(of: bytes) { db in
             let select = try db.cachedStatement(
                 sql: """
-                    SELECT * FROM envelope
-                    WHERE device = ? AND position > ? AND outcome IS NULL AND expires_at > ? ORDER BY position LIMIT ?
+                    SELECT *, (SELECT body FROM shared_content WHERE serial = content) AS shared_body FROM envelope
+                    WHERE device = ? AND position > ? AND expires_at > ? ORDER BY position LIMIT ?
                     """)
             let rows = try Row.fetchCursor(
                 select, arguments: [device.rawValue, position, now.milliseconds, limit])
@@ -104,18 +110,23 @@ extension SQLiteStore: InboxStore {
     package func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {
         try await read { db in
             try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM envelope WHERE device = ? AND outcome IS NULL AND expires_at > ?",
+                db, sql: "SELECT count(*) FROM envelope WHERE device = ? AND expires_at > ?",
                 arguments: [device.rawValue, now.milliseconds]) ?? 0
         }
     }
 
     package func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? {
-        try await read { db in
-            let select = try db.cachedStatement(sql: "SELECT * FROM envelope WHERE position = ? AND kind = 0")
-            guard let row = try Row.fetchOne(select, arguments: [id.position]), try row.bytes16("secret") == id.secret
-            else { return nil }
-            return MessageRecord(row: row, at: now)
+        let retention = settings.inbox.outcomeRetentionSeconds
+        return try await read { db in
+            guard let row = try Self.row(of: id, in: db), row.kind.behaviour.keepsOutcome else { return nil }
+            if let settlement = row.settlement, settlement.at.adding(seconds: retention) <= now { return nil }
+            return MessageRecord(row, at: now)
         }
+    }
+
+    private static func row(of id: MessageID, in db: Database) throws -> InboxRow? {
+        let row = try InboxReader.row(at: id.position, in: db)
+        return row?.id == id ? row : nil
     }
 
     package func sweep(at now: Timestamp, limit: Int) async throws -> Swept {
@@ -125,41 +136,58 @@ extension SQLiteStore: InboxStore {
     }
 }
 
+extension SQLiteStore: ContentStore {
+    package func addContent(_ body: [UInt8]) async throws -> SharedContentID {
+        try await group.run { db in
+            try db.execute(sql: "INSERT INTO shared_content (body) VALUES (?)", arguments: [Data(body)])
+            return SharedContentID(db.lastInsertedRowID)
+        }
+    }
+
+    package func releaseContent(_ id: SharedContentID) async throws {
+        try await group.run { db in
+            try db.execute(
+                sql: "UPDATE shared_content SET is_released = TRUE WHERE serial = ?", arguments: [id.rawValue])
+        }
+    }
+}
+
 extension Envelope {
     init(row: Row) throws {
+        guard let origin = Origin.Kind(rawValue: row["origin_kind"]), let number = EnvelopeKind(rawValue: row["kind"]) else {
+            throw StoreFault(.unavailable, "an envelope's kind is unknown")
+        }
+        let code: Int? = row["code"]
         let kind: Kind
-        switch row["kind"] as Int {
-        case 0:
-            let name = (row["coding"] as String?).flatMap(ContentCoding.Name.init(rawValue:))
-            let coding = name.map { ContentCoding($0, encryption: row["encryption"], cryptoKey: row["crypto_key"]) }
-            kind = .message(Content(body: row.bytes("body") ?? [], coding: coding))
-        case 1: kind = .channelClosed
-        case 2: kind = .channelError(code: row["event_code"] ?? ChannelErrorCode.server.lowerBound)
-        case 3: kind = .pingFailed((row["event_code"] as Int?).flatMap(PingFailure.init) ?? .invalidAnswer)
-        case 4: kind = .recovered
-        default: throw StoreFault(.unavailable, "an envelope's kind is unknown")
+        switch number {
+        case .message: kind = .message(Content(row))
+        case .channelClosed: kind = .channelClosed
+        case .channelError: kind = .channelError(code: code ?? ChannelErrorCode.server.lowerBound)
+        case .pingFailed: kind = .pingFailed(code.flatMap(PingFailure.init) ?? .invalidAnswer)
+        case .recovered: kind = .recovered
         }
         self.init(
             id: MessageID(position: row["position"], secret: try row.bytes16("secret")),
-            device: DeviceSerial(row["device"]), app: AppSerial(row["app"]), channel: ChannelSerial(row["channel"]),
-            channelID: ChannelID(try row.bytes16("channel_id")), kind: kind,
+            device: DeviceSerial(row["device"]), app: AppSerial(row["app"]),
+            origin: Origin(origin, serial: row["origin"], id: try row.bytes16("origin_id")), kind: kind,
             acceptedAt: row.timestamp("accepted_at"), expiresAt: row.timestamp("expires_at"))
+    }
+}
+
+extension Envelope.Content {
+    fileprivate init(_ row: Row) {
+        let name = (row["coding"] as String?).flatMap(ContentCoding.Name.init(rawValue:))
+        let coding = name.map { ContentCoding($0, encryption: row["encryption"], cryptoKey: row["crypto_key"]) }
+        let shared = (row["content"] as Int64?).map(SharedContentID.init)
+        self.init(body: row.bytes(shared == nil ? "body" : "shared_body") ?? [], coding: coding, shared: shared)
     }
 }
 
 extension MessageRecord {
     /// A message that waits beyond its time has expired, whether it was swept yet or not.
-    init(row: Row, at now: Timestamp) {
-        let acceptedAt = row.timestamp("accepted_at")
-        let expiresAt = row.timestamp("expires_at")
-        var settlement: Settlement?
-        if let outcome = (row["outcome"] as String?).flatMap(Outcome.init(rawValue:)) {
-            settlement = Settlement(outcome, code: row["outcome_code"], at: row.timestamp("final_at"))
-        } else if row.timestamp("due_at") <= now {
-            settlement = Settlement(acceptedAt == expiresAt ? .dropped : .expired, at: expiresAt)
-        }
+    fileprivate init(_ row: InboxRow, at now: Timestamp) {
         self.init(
-            device: DeviceSerial(row["device"]), app: AppSerial(row["app"]), acceptedAt: acceptedAt,
-            expiresAt: expiresAt, settlement: settlement)
+            device: row.device, app: row.app, acceptedAt: row.acceptedAt, expiresAt: row.expiresAt,
+            settlement: row.settlement ?? (row.waitsUntil <= now ? row.timeOver : nil))
     }
 }

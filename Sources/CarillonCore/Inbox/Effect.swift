@@ -1,0 +1,7 @@
+/// What must happen in one transaction with an append. When it does not count any more, nothing is appended.
+package enum Effect: Equatable, Sendable {
+    /// What a ping found is written to its watch.
+    case pinged(PingRecord)
+    /// The back end spoke for itself: the channel believes again that it answers.
+    case vouchedFor(ChannelSerial)
+}

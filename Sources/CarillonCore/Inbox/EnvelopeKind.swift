@@ -1,0 +1,42 @@
+/// The kinds of envelope, as the store numbers them, and how each behaves: the one table of it.
+package enum EnvelopeKind: Int, CaseIterable, Sendable {
+    case message = 0
+    case channelClosed = 1
+    case channelError = 2
+    case pingFailed = 3
+    case recovered = 4
+
+    package struct Behaviour: Equatable, Sendable {
+        /// It is gone when its origin is.
+        package var endsWithOrigin: Bool
+        /// With it its origin ends, of which it tells.
+        package var endsOrigin: Bool
+        /// It has a sender who may ask what became of it.
+        package var keepsOutcome: Bool
+        /// A full inbox refuses it. What is not refused takes room all the same.
+        package var needsRoom: Bool
+        /// It tells of something that is written with it, and is nothing without it.
+        package var needsEffect: Bool
+        /// A device that sleeps may be woken for it.
+        package var mayWake: Bool
+        /// A client that speaks nothing but Mozilla's protocol knows it; for another it leaves the inbox as unsupported.
+        package var isKnownToAll: Bool
+    }
+
+    package var behaviour: Behaviour {
+        switch self {
+        case .message:
+            Behaviour(
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: true, needsRoom: true, needsEffect: false,
+                mayWake: true, isKnownToAll: true)
+        case .channelClosed, .channelError:
+            Behaviour(
+                endsWithOrigin: false, endsOrigin: true, keepsOutcome: false, needsRoom: false, needsEffect: false,
+                mayWake: false, isKnownToAll: false)
+        case .pingFailed, .recovered:
+            Behaviour(
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
+                mayWake: false, isKnownToAll: false)
+        }
+    }
+}

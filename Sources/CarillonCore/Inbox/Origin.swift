@@ -1,0 +1,51 @@
+package import CarillonWire
+
+/// What an envelope belongs to.
+package struct Origin: Hashable, Sendable {
+    package enum Kind: Int, CaseIterable, Sendable {
+        case channel = 0
+        /// The device itself.
+        case device = 1
+        case subscription = 2
+        case update = 3
+        /// A request of one service to another, or the answer to it.
+        case request = 4
+    }
+
+    package var kind: Kind
+    /// The store's number for it, never used twice within a kind.
+    package var serial: Int64
+    /// Its name on the wire; zero for the device itself.
+    package var id: Bytes16
+
+    package init(_ kind: Kind, serial: Int64, id: Bytes16) {
+        self.kind = kind
+        self.serial = serial
+        self.id = id
+    }
+
+    package static func channel(_ serial: ChannelSerial, _ id: ChannelID) -> Origin {
+        Origin(.channel, serial: serial.rawValue, id: id.value)
+    }
+
+    package static func device(_ serial: DeviceSerial) -> Origin {
+        Origin(.device, serial: serial.rawValue, id: Bytes16(high: 0, low: 0))
+    }
+
+    package var key: OriginKey { OriginKey(kind: kind, serial: serial) }
+}
+
+/// By what the store finds an origin.
+package struct OriginKey: Hashable, Sendable {
+    package var kind: Origin.Kind
+    package var serial: Int64
+
+    package init(kind: Origin.Kind, serial: Int64) {
+        self.kind = kind
+        self.serial = serial
+    }
+
+    package static func channel(_ serial: ChannelSerial) -> OriginKey {
+        OriginKey(kind: .channel, serial: serial.rawValue)
+    }
+}

@@ -1,0 +1,106 @@
+package import CarillonWire
+
+/// An origin, as far as it is in one device's inbox.
+package struct DeviceOrigin: Hashable, Sendable {
+    package var device: DeviceSerial
+    package var origin: OriginKey
+
+    package init(_ device: DeviceSerial, _ origin: OriginKey) {
+        self.device = device
+        self.origin = origin
+    }
+}
+
+/// One topic of it.
+package struct TopicKey: Hashable, Sendable {
+    package var origin: DeviceOrigin
+    package var topic: String
+
+    package init(_ origin: DeviceOrigin, _ topic: String) {
+        self.origin = origin
+        self.topic = topic
+    }
+}
+
+/// One `Idempotency-Key` of one origin.
+package struct ClaimKey: Hashable, Sendable {
+    package var origin: OriginKey
+    package var keyHash: [UInt8]
+
+    package init(origin: OriginKey, keyHash: [UInt8]) {
+        self.origin = origin
+        self.keyHash = keyHash
+    }
+}
+
+/// An `Idempotency-Key` and the message that was made with it.
+package struct UsedClaim: Equatable, Sendable {
+    package var fingerprint: [UInt8]
+    package var validUntil: Timestamp
+    package var id: MessageID
+    package var device: DeviceSerial
+    package var acceptedAt: Timestamp
+    package var expiresAt: Timestamp
+
+    package init(
+        fingerprint: [UInt8], validUntil: Timestamp, id: MessageID, device: DeviceSerial, acceptedAt: Timestamp,
+        expiresAt: Timestamp
+    ) {
+        self.fingerprint = fingerprint
+        self.validUntil = validUntil
+        self.id = id
+        self.device = device
+        self.acceptedAt = acceptedAt
+        self.expiresAt = expiresAt
+    }
+}
+
+/// What ends in an inbox when an origin does.
+package struct OriginHolding: Equatable, Sendable {
+    package var waiting: InboxUsage.Waiting
+    /// How many of them leave an outcome.
+    package var outcomes: Int
+
+    package init(waiting: InboxUsage.Waiting = .init(), outcomes: Int = 0) {
+        self.waiting = waiting
+        self.outcomes = outcomes
+    }
+}
+
+/// What ``InboxRules`` must know of the store.
+package struct InboxQuestions: Equatable, Sendable {
+    /// Is it open?
+    package var origins: Set<OriginKey> = []
+    /// What ends with it?
+    package var holdings: Set<DeviceOrigin> = []
+    /// What stands at the position?
+    package var rows: Set<Int64> = []
+    /// Which envelope of the topic waits? Its row is wanted as well.
+    package var topics: Set<TopicKey> = []
+    package var claims: Set<ClaimKey> = []
+    package var waiting: Set<DeviceSerial> = []
+    package var outcomes: Set<DeviceSerial> = []
+    package var keys: Set<DeviceSerial> = []
+    /// Which rows of the device wait no longer than until this moment?
+    package var overdue: [DeviceSerial: Timestamp] = [:]
+    /// Does it count still?
+    package var effects: [Effect] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { self == InboxQuestions() }
+}
+
+/// What the store answered. What was asked for and is missing here is not there.
+package struct InboxFacts: Equatable, Sendable {
+    package var origins: Set<OriginKey> = []
+    package var holdings: [DeviceOrigin: OriginHolding] = [:]
+    package var rows: [Int64: InboxRow] = [:]
+    package var topics: [TopicKey: Int64] = [:]
+    package var claims: [ClaimKey: UsedClaim] = [:]
+    package var usage: [DeviceSerial: InboxUsage] = [:]
+    package var overdue: [DeviceSerial: [InboxRow]] = [:]
+    package var effects: [Effect] = []
+
+    package init() {}
+}

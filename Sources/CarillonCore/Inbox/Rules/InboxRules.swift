@@ -1,0 +1,87 @@
+import CarillonWire
+
+/// Decides what a batch of operations does to the inboxes: who is let in, what is replaced, what a repetition is answered,
+/// what ends with an origin, and what is forgotten.
+///
+/// It does not look anything up. It says what it must know (``questions(for:)``), takes the answers, and gives the net
+/// changes of rows and a result for each operation; when a first look shows that more must be known, it asks again. The
+/// store reads and writes each sort of row for the whole batch at once.
+package struct InboxRules: Sendable {
+    package enum Verdict: Equatable, Sendable {
+        /// Ask these as well, and decide again.
+        case needs(InboxQuestions)
+        case decided([InboxResult], InboxChanges)
+    }
+
+    private let limits: InboxLimits
+
+    package init(limits: InboxLimits) { self.limits = limits }
+
+    /// What is most likely all that must be known.
+    package func questions(for operations: [InboxOperation]) -> InboxQuestions {
+        var questions = InboxQuestions()
+        for operation in operations {
+            switch operation {
+            case .append(let envelope, let rules):
+                questions.ask(for: envelope, rules)
+                questions.origins.insert(envelope.origin.key)
+                if envelope.behaviour.needsRoom { questions.waiting.insert(envelope.device) }
+                if envelope.behaviour.endsOrigin {
+                    questions.holdings.insert(DeviceOrigin(envelope.device, envelope.origin.key))
+                    questions.outcomes.insert(envelope.device)
+                }
+                questions.effects += rules.effects
+            case .record(let envelope, let rules, _):
+                questions.ask(for: envelope, rules)
+                questions.outcomes.insert(envelope.device)
+            case .replace(let envelope, let rules):
+                questions.ask(for: envelope, rules)
+            case .settle(let id, let device, _):
+                questions.rows.insert(id.position)
+                if let device { questions.outcomes.insert(device) }
+            case .forget(let id), .expire(let id, _):
+                questions.rows.insert(id.position)
+            case .end(let origin, _, _):
+                questions.origins.insert(origin.origin)
+                questions.holdings.insert(origin)
+                questions.outcomes.insert(origin.device)
+            }
+        }
+        return questions
+    }
+
+    /// - Parameter asked: All that ``facts`` answers.
+    package func decide(_ operations: [InboxOperation], knowing facts: InboxFacts, asked: InboxQuestions) -> Verdict {
+        var ruling = InboxRuling(limits: limits, facts: facts, asked: asked)
+        let results = operations.map { ruling.perform($0) }
+        let changes = ruling.changes()
+        return ruling.missing.isEmpty ? .decided(results, changes) : .needs(ruling.missing)
+    }
+}
+
+extension InboxQuestions {
+    fileprivate mutating func ask(for envelope: Envelope, _ rules: AppendRules) {
+        if let topic = rules.topic {
+            topics.insert(TopicKey(DeviceOrigin(envelope.device, envelope.origin.key), topic))
+            outcomes.insert(envelope.device)
+        }
+        if let claim = rules.idempotency {
+            claims.insert(ClaimKey(origin: envelope.origin.key, keyHash: claim.keyHash))
+            keys.insert(envelope.device)
+        }
+    }
+
+    /// Adds what is asked there too.
+    package mutating func formUnion(_ other: InboxQuestions) {
+        origins.formUnion(other.origins)
+        holdings.formUnion(other.holdings)
+        rows.formUnion(other.rows)
+        topics.formUnion(other.topics)
+        claims.formUnion(other.claims)
+        waiting.formUnion(other.waiting)
+        outcomes.formUnion(other.outcomes)
+        keys.formUnion(other.keys)
+        overdue.merge(other.overdue) { max($0, $1) }
+        effects += other.effects
+    }
+}

@@ -1,0 +1,377 @@
+import CarillonWire
+
+/// The rows of a batch while it is decided: what the store said, and over it what the operations before did.
+struct InboxRuling {
+    private let limits: InboxLimits
+    private let facts: InboxFacts
+    private let asked: InboxQuestions
+    private(set) var missing = InboxQuestions()
+
+    /// The rows that the batch touched, as they are now; nil for one that is gone without a trace.
+    private var rows: [Int64: InboxRow?] = [:]
+    /// What they were in the store, in the order in which they were touched first.
+    private var touched: [(position: Int64, before: InboxRow?)] = []
+    private var arrivals: [Int64: Envelope] = [:]
+    private var topics: [TopicKey: Int64] = [:]
+    private var claims: [ClaimKey: UsedClaim] = [:]
+    private var usage: [DeviceSerial: InboxUsage.Change] = [:]
+    private var ended: [DeviceOrigin: InboxChanges.End] = [:]
+    private var endsInOrder: [InboxChanges.End] = []
+    private var effects: [Effect] = []
+    private var vainEffects: [Effect] = []
+
+    init(limits: InboxLimits, facts: InboxFacts, asked: InboxQuestions) {
+        self.limits = limits
+        self.facts = facts
+        self.asked = asked
+    }
+
+    mutating func perform(_ operation: InboxOperation) -> InboxResult {
+        switch operation {
+        case .append(let envelope, let rules): append(envelope, rules)
+        case .record(let envelope, let rules, let settlement): record(envelope, rules, settlement)
+        case .replace(let envelope, let rules): .recorded(replaced: replace(rules.topic, by: envelope))
+        case .settle(let id, let device, let settlement): settle(id, by: device, settlement)
+        case .forget(let id): forget(id)
+        case .expire(let id, let now): expire(id, at: now)
+        case .end(let origin, let reason, let now): end(origin, because: reason, at: now)
+        }
+    }
+
+    // MARK: Entering
+
+    private mutating func append(_ envelope: Envelope, _ rules: AppendRules) -> InboxResult {
+        if let earlier = earlierUse(of: rules.idempotency, for: envelope) { return earlier }
+        let origin = DeviceOrigin(envelope.device, envelope.origin.key)
+        let behaviour = envelope.behaviour
+        guard isOpen(origin), allCount(rules.effects), !behaviour.needsEffect || !rules.effects.isEmpty else {
+            return .originGone
+        }
+        if behaviour.needsRoom, !envelope.isVolatile, !hasRoom(for: envelope, insteadOf: rules.topic) { return .full }
+        if behaviour.endsOrigin { endWhatWaits(of: origin, because: .revoked, at: envelope.acceptedAt) }
+        claim(rules.idempotency, for: envelope)
+        effects += rules.effects
+        let replaced = replace(rules.topic, by: envelope)
+        let row = InboxRow(envelope, topic: envelope.isVolatile ? nil : rules.topic)
+        put(row, insteadOf: nil)
+        arrivals[row.position] = envelope
+        if let topic = row.topic { topics[TopicKey(origin, topic)] = row.position }
+        usage[envelope.device, default: .init()].arrived(row)
+        return .stored(replaced: replaced)
+    }
+
+    private mutating func record(
+        _ envelope: Envelope, _ rules: AppendRules, _ settlement: Settlement
+    ) -> InboxResult {
+        if let earlier = earlierUse(of: rules.idempotency, for: envelope) { return earlier }
+        claim(rules.idempotency, for: envelope)
+        let replaced = replace(rules.topic, by: envelope)
+        guard envelope.behaviour.keepsOutcome else { return .recorded(replaced: replaced) }
+        var row = InboxRow(envelope, topic: nil)
+        row.settlement = settlement
+        put(row, insteadOf: nil)
+        usage[envelope.device, default: .init()].outcomes += 1
+        return .recorded(replaced: replaced)
+    }
+
+    private mutating func allCount(_ wanted: [Effect]) -> Bool {
+        guard !wanted.isEmpty else { return true }
+        guard wanted.allSatisfy(asked.effects.contains) else {
+            missing.effects += wanted
+            return false
+        }
+        if wanted.allSatisfy({ facts.effects.contains($0) && !effects.contains($0) }) { return true }
+        vainEffects += wanted.filter { !effects.contains($0) }
+        return false
+    }
+
+    private mutating func hasRoom(for envelope: Envelope, insteadOf topic: String?) -> Bool {
+        if fits(envelope, insteadOf: nil) { return true }
+        guard let known = asked.overdue[envelope.device], known >= envelope.acceptedAt else {
+            missing.overdue[envelope.device] = max(
+                missing.overdue[envelope.device] ?? envelope.acceptedAt, envelope.acceptedAt)
+            return false
+        }
+        for row in facts.overdue[envelope.device] ?? [] where row.waitsUntil <= envelope.acceptedAt {
+            guard let row = current(row), row.settlement == nil else { continue }
+            leave(row, row.timeOver)
+        }
+        return fits(envelope, insteadOf: waitingRow(of: topic, like: envelope))
+    }
+
+    private mutating func fits(_ envelope: Envelope, insteadOf row: InboxRow?) -> Bool {
+        guard asked.waiting.contains(envelope.device) else {
+            missing.waiting.insert(envelope.device)
+            return true
+        }
+        let change = usage[envelope.device] ?? .init()
+        var waiting = facts.usage[envelope.device]?.waiting ?? .init()
+        waiting.envelopes += change.envelopes
+        waiting.bytes += change.bytes
+        return waiting.envelopes - (row == nil ? 0 : 1) < limits.envelopes
+            && waiting.bytes - (row?.byteCount ?? 0) + envelope.byteCount <= limits.bytes
+    }
+
+    /// Answers what was replaced.
+    private mutating func replace(_ topic: String?, by envelope: Envelope) -> MessageID? {
+        // A message of TTL 0 may come here later than a newer one of its topic.
+        guard let row = waitingRow(of: topic, like: envelope), row.position < envelope.position else { return nil }
+        leave(
+            row,
+            row.expiresAt <= envelope.acceptedAt
+                ? Settlement(.expired, at: row.expiresAt) : Settlement(.replaced, at: envelope.acceptedAt))
+        return row.id
+    }
+
+    private mutating func waitingRow(of topic: String?, like envelope: Envelope) -> InboxRow? {
+        guard let topic else { return nil }
+        let key = TopicKey(DeviceOrigin(envelope.device, envelope.origin.key), topic)
+        let position: Int64?
+        if let own = topics[key] {
+            position = own
+        } else if asked.topics.contains(key) {
+            position = facts.topics[key]
+        } else {
+            missing.topics.insert(key)
+            return nil
+        }
+        guard let position, let row = row(at: position), row.settlement == nil else { return nil }
+        return row
+    }
+
+    // MARK: Idempotency
+
+    private mutating func earlierUse(of claim: IdempotencyClaim?, for envelope: Envelope) -> InboxResult? {
+        guard let claim else { return nil }
+        let key = ClaimKey(origin: envelope.origin.key, keyHash: claim.keyHash)
+        guard claims[key] != nil || asked.claims.contains(key) else {
+            missing.claims.insert(key)
+            return nil
+        }
+        guard let used = claims[key] ?? facts.claims[key], used.validUntil > envelope.acceptedAt else { return nil }
+        guard used.fingerprint == claim.fingerprint else { return .keyReused }
+        return .duplicate(
+            of: used.id, acceptedAt: used.acceptedAt, expiresAt: used.expiresAt,
+            outcome: outcome(of: used.id, at: envelope.acceptedAt))
+    }
+
+    private mutating func outcome(of id: MessageID, at now: Timestamp) -> Outcome? {
+        guard let row = row(at: id.position), row.id == id else { return nil }
+        return (row.settlement ?? (row.waitsUntil <= now ? row.timeOver : nil))?.outcome
+    }
+
+    private mutating func claim(_ claim: IdempotencyClaim?, for envelope: Envelope) {
+        guard let claim else { return }
+        let key = ClaimKey(origin: envelope.origin.key, keyHash: claim.keyHash)
+        let isNew = claims[key] == nil && facts.claims[key] == nil
+        claims[key] = UsedClaim(
+            fingerprint: claim.fingerprint, validUntil: claim.validUntil, id: envelope.id, device: envelope.device,
+            acceptedAt: envelope.acceptedAt, expiresAt: envelope.expiresAt)
+        if isNew { usage[envelope.device, default: .init()].keys += 1 }
+    }
+
+    // MARK: Leaving
+
+    private mutating func settle(_ id: MessageID, by device: DeviceSerial?, _ settlement: Settlement) -> InboxResult {
+        guard let row = row(of: id), device == nil || device == row.device else { return .notWaiting }
+        if let earlier = row.settlement {
+            amend(row, earlier, with: settlement, isByDevice: device != nil)
+            return .notWaiting
+        }
+        guard row.waitsUntil > settlement.at else { return .notWaiting }
+        leave(row, settlement)
+        return .settled
+    }
+
+    /// A device may acknowledge a message and then say that its handler failed: the outcome stays, the code is added.
+    private mutating func amend(_ row: InboxRow, _ earlier: Settlement, with later: Settlement, isByDevice: Bool) {
+        guard isByDevice, earlier.outcome == .acknowledged, later.outcome == .failed, let code = later.code,
+            code >= ResultCode.handlerFailed
+        else { return }
+        var amended = row
+        amended.settlement?.code = code
+        put(amended, insteadOf: row)
+    }
+
+    private mutating func forget(_ id: MessageID) -> InboxResult {
+        guard let row = row(of: id), row.settlement == nil, row.acceptedAt == row.expiresAt else { return .notWaiting }
+        remove(row)
+        return .settled
+    }
+
+    private mutating func expire(_ id: MessageID, at now: Timestamp) -> InboxResult {
+        guard let row = row(of: id), row.settlement == nil, row.waitsUntil <= now else { return .notWaiting }
+        leave(row, row.timeOver)
+        return .settled
+    }
+
+    private mutating func leave(_ row: InboxRow, _ settlement: Settlement) {
+        guard row.kind.behaviour.keepsOutcome else { return remove(row) }
+        var settled = row
+        settled.settlement = settlement
+        put(settled, insteadOf: row)
+        usage[row.device, default: .init()].left(row)
+        usage[row.device, default: .init()].outcomes += 1
+    }
+
+    private mutating func remove(_ row: InboxRow) {
+        put(nil, insteadOf: row)
+        usage[row.device, default: .init()].left(row)
+    }
+
+    // MARK: Origins
+
+    private mutating func isOpen(_ origin: DeviceOrigin) -> Bool {
+        if ended[origin] != nil { return false }
+        if !asked.origins.contains(origin.origin) { missing.origins.insert(origin.origin) }
+        return facts.origins.contains(origin.origin)
+    }
+
+    private mutating func end(
+        _ origin: DeviceOrigin, because reason: DisconnectReason, at now: Timestamp
+    ) -> InboxResult {
+        guard isOpen(origin) else { return .originGone }
+        endWhatWaits(of: origin, because: reason, at: now)
+        return .settled
+    }
+
+    /// What the store has of it ends there; what came with this batch ends here.
+    private mutating func endWhatWaits(
+        of origin: DeviceOrigin, because reason: DisconnectReason, at now: Timestamp
+    ) {
+        guard asked.holdings.contains(origin) else {
+            missing.holdings.insert(origin)
+            return
+        }
+        var holding = facts.holdings[origin] ?? OriginHolding()
+        for (position, before) in touched {
+            // The batch ended it already.
+            if let before, before.deviceOrigin == origin, before.settlement == nil, before.kind.behaviour.endsWithOrigin,
+                row(at: position)?.settlement != nil || row(at: position) == nil
+            {
+                holding.waiting.envelopes -= 1
+                holding.waiting.bytes -= before.byteCount
+                if before.kind.behaviour.keepsOutcome { holding.outcomes -= 1 }
+            }
+            guard before == nil, let row = row(at: position), row.deviceOrigin == origin, row.settlement == nil,
+                row.kind.behaviour.endsWithOrigin
+            else { continue }
+            leave(row, Self.end(of: row, at: now))
+        }
+        usage[origin.device, default: .init()].envelopes -= holding.waiting.envelopes
+        usage[origin.device, default: .init()].bytes -= holding.waiting.bytes
+        usage[origin.device, default: .init()].outcomes += holding.outcomes
+        let end = InboxChanges.End(origin: origin, reason: reason, at: now)
+        ended[origin] = end
+        endsInOrder.append(end)
+    }
+
+    private static func end(of row: InboxRow, at now: Timestamp) -> Settlement {
+        row.waitsUntil <= now ? row.timeOver : Settlement(.gone, at: now)
+    }
+
+    // MARK: Rows
+
+    private mutating func row(of id: MessageID) -> InboxRow? {
+        guard let row = row(at: id.position), row.id == id else { return nil }
+        return row
+    }
+
+    private mutating func row(at position: Int64) -> InboxRow? {
+        if let known = rows[position] { return known }
+        guard let row = facts.rows[position] else {
+            if !asked.rows.contains(position) { missing.rows.insert(position) }
+            return nil
+        }
+        return afterEnd(row)
+    }
+
+    /// A row of the store as the batch has left it; nil when it is gone.
+    private func current(_ row: InboxRow) -> InboxRow? {
+        if let known = rows[row.position] { return known }
+        return afterEnd(row)
+    }
+
+    /// The end of an origin ended what waited of it, row by row, in the store.
+    private func afterEnd(_ row: InboxRow) -> InboxRow? {
+        guard row.settlement == nil, row.kind.behaviour.endsWithOrigin, let end = ended[row.deviceOrigin] else { return row }
+        guard row.kind.behaviour.keepsOutcome else { return nil }
+        var row = row
+        row.settlement = Self.end(of: row, at: end.at)
+        return row
+    }
+
+    private mutating func put(_ row: InboxRow?, insteadOf earlier: InboxRow?) {
+        guard let position = row?.position ?? earlier?.position else { return }
+        if rows[position] == nil { touched.append((position, earlier)) }
+        rows[position] = .some(row)
+    }
+
+    // MARK: The end
+
+    /// The net effect. What it needs to know is in ``missing``.
+    mutating func changes() -> InboxChanges {
+        var changes = InboxChanges()
+        changes.ends = endsInOrder
+        changes.claims = claims
+        changes.effects = effects
+        changes.vainEffects = vainEffects
+        for (position, before) in touched { note(position, before, in: &changes) }
+        for (device, change) in usage { changes.usage[device] = forgetting(change, of: device, in: &changes) }
+        return changes
+    }
+
+    private func note(_ position: Int64, _ before: InboxRow?, in changes: inout InboxChanges) {
+        let after = rows[position].flatMap { $0 }
+        let waited = before != nil && before?.settlement == nil
+        if waited, let before, after == nil || after?.settlement != nil { changes.departures.append(before) }
+        guard let after else { return }
+        guard let settlement = after.settlement else {
+            guard let envelope = arrivals[position] else { return }
+            return changes.arrivals.append(.init(envelope: envelope, topic: after.topic))
+        }
+        if before == nil || waited {
+            changes.outcomes.append(after)
+        } else if let code = settlement.code, before?.settlement != settlement {
+            changes.amendments[position] = code
+        }
+    }
+
+    /// The oldest of what is too much are forgotten, a few more than must be, so that it is not done each time.
+    private mutating func forgetting(
+        _ change: InboxUsage.Change, of device: DeviceSerial, in changes: inout InboxChanges
+    ) -> InboxUsage.Change {
+        var change = change
+        if change.outcomes > 0 {
+            if !asked.outcomes.contains(device) { missing.outcomes.insert(device) }
+            let kept = (facts.usage[device]?.outcomes ?? 0) + change.outcomes
+            if kept > limits.outcomes {
+                let excess = kept - limits.outcomes + limits.outcomes / 16
+                changes.forgottenOutcomes[device] = excess
+                change.outcomes -= excess
+            }
+        }
+        if change.keys > 0 {
+            if !asked.keys.contains(device) { missing.keys.insert(device) }
+            let kept = (facts.usage[device]?.keys ?? 0) + change.keys
+            if kept > limits.idempotencyKeys {
+                let excess = kept - limits.idempotencyKeys + limits.idempotencyKeys / 16
+                changes.forgottenKeys[device] = excess
+                change.keys -= excess
+            }
+        }
+        return change
+    }
+}
+
+extension InboxUsage.Change {
+    fileprivate mutating func arrived(_ row: InboxRow) {
+        envelopes += 1
+        bytes += row.byteCount
+    }
+
+    fileprivate mutating func left(_ row: InboxRow) {
+        envelopes -= 1
+        bytes -= row.byteCount
+    }
+}

@@ -1,0 +1,23 @@
+package import CarillonWire
+
+/// What belongs to the server itself.
+package protocol ServerStore: Sendable {
+    /// Who this server is: made at the first call, and the same for as long as the store lives, wherever it is.
+    func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID
+    /// Answers when what is kept can be read and can be trusted.
+    ///
+    /// - Throws: ``StoreFault``.
+    func checkHealth() async throws
+}
+
+/// Bodies that many envelopes point to (``Envelope/Content/shared``).
+package protocol ContentStore: Sendable {
+    /// Keeps a body until it is released and the last envelope that points to it has left.
+    func addContent(_ body: [UInt8]) async throws -> SharedContentID
+    /// No further envelope will point to it.
+    func releaseContent(_ id: SharedContentID) async throws
+}
+
+/// Everything that Carillon keeps.
+package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & InboxStore & KeyStore & ServerStore
+    & WatchStore

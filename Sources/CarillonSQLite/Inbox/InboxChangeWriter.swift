@@ -1,0 +1,225 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+import Metrics
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Writes what ``InboxRules`` decided, inside a transaction.
+struct InboxChangeWriter {
+    private let db: Database
+    private let usage: UsageCache
+    private let settings: StoreSettings
+
+    init(_ db: Database, usage: UsageCache, settings: StoreSettings) {
+        self.db = db
+        self.usage = usage
+        self.settings = settings
+    }
+
+    func write(_ changes: InboxChanges) throws {
+        for effect in changes.effects { try apply(effect) }
+        for effect in changes.vainEffects { try WatchTransaction(db).giveUp(effect) }
+        for row in changes.departures { try remove(row) }
+        for row in changes.outcomes { try insert(outcome: row) }
+        for end in changes.ends { try write(end) }
+        for arrival in changes.arrivals { try insert(arrival) }
+        for (position, code) in changes.amendments {
+            try db.cachedStatement(sql: "UPDATE outcome SET code = ? WHERE position = ?")
+                .execute(arguments: [code, position])
+        }
+        for (key, claim) in changes.claims { try insert(key, claim) }
+        for (device, count) in changes.forgottenOutcomes { try forgetOutcomes(count, of: device) }
+        for (device, count) in changes.forgottenKeys { try forgetKeys(count, of: device) }
+        usage.apply(changes.usage)
+    }
+
+    private func apply(_ effect: Effect) throws {
+        guard try WatchTransaction(db).apply(effect) else {
+            throw StoreFault(.unavailable, "two changes of one watch came at once")
+        }
+    }
+
+    // MARK: What waits
+
+    private func insert(_ arrival: InboxChanges.Arrival) throws {
+        let envelope = arrival.envelope
+        var content: Envelope.Content?
+        var code: Int?
+        switch envelope.kind {
+        case .message(let message): content = message
+        case .channelError(let number): code = number
+        case .pingFailed(let failure): code = failure.rawValue
+        case .channelClosed, .recovered: break
+        }
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO envelope (position, secret, device, app, origin_kind, origin, origin_id, kind, code, size,
+                    accepted_at, expires_at, topic, coding, encryption, crypto_key, content, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try insert.execute(arguments: [
+            envelope.position, envelope.id.secret.data, envelope.device.rawValue, envelope.app.rawValue,
+            envelope.origin.kind.rawValue, envelope.origin.serial, envelope.origin.id.data, envelope.kind.number.rawValue,
+            code, envelope.byteCount, envelope.acceptedAt.milliseconds, envelope.expiresAt.milliseconds, arrival.topic,
+            content?.coding?.name.rawValue, content?.coding?.encryption, content?.coding?.cryptoKey,
+            content?.shared?.rawValue, content.flatMap { $0.shared == nil ? Data($0.body) : nil },
+        ])
+        try insertDue(arrival.row)
+        usage.arrived(arrival.row)
+    }
+
+    private func remove(_ row: InboxRow) throws {
+        try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?").execute(arguments: [row.position])
+        try removeDue(row)
+    }
+
+    // MARK: Outcomes
+
+    private func insert(outcome row: InboxRow) throws {
+        guard let settlement = row.settlement else { return }
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO outcome (position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at,
+                    outcome, code, final_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try insert.execute(arguments: [
+            row.position, row.id.secret.data, row.device.rawValue, row.app.rawValue, row.origin.kind.rawValue,
+            row.origin.serial, row.kind.rawValue, row.acceptedAt.milliseconds, row.expiresAt.milliseconds,
+            settlement.outcome.rawValue, settlement.code, settlement.at.milliseconds,
+        ])
+        try insertDue(row)
+    }
+
+    /// Outcomes that were kept long enough.
+    func forget(_ rows: [InboxRow]) throws {
+        var changes: [DeviceSerial: InboxUsage.Change] = [:]
+        for row in rows {
+            try db.cachedStatement(sql: "DELETE FROM outcome WHERE position = ?").execute(arguments: [row.position])
+            try removeDue(row)
+            changes[row.device, default: .init()].outcomes -= 1
+        }
+        usage.apply(changes)
+    }
+
+    /// The oldest of a device; the usage is the caller's to change.
+    func forgetOutcomes(_ count: Int, of device: DeviceSerial) throws {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT * FROM outcome WHERE device = ? ORDER BY position LIMIT ?",
+            arguments: [device.rawValue, count]
+        ).map(InboxRow.init(final:))
+        for row in rows {
+            try db.cachedStatement(sql: "DELETE FROM outcome WHERE position = ?").execute(arguments: [row.position])
+            try removeDue(row)
+        }
+        Self.outcomesForgotten.increment(by: rows.count)
+    }
+
+    private static let outcomesForgotten = Counter(label: "carillon_outcomes_forgotten")
+
+    // MARK: Time
+
+    private func insertDue(_ row: InboxRow) throws {
+        let bucket = bucket(of: row)
+        // What never expires is not due.
+        guard bucket < .max else { return }
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO due (bucket, position) VALUES (?, ?)")
+            .execute(arguments: [bucket, row.position])
+    }
+
+    private func removeDue(_ row: InboxRow) throws { try removeDue(bucket: bucket(of: row), row.position) }
+
+    func removeDue(bucket: Int64, _ position: Int64) throws {
+        try db.cachedStatement(sql: "DELETE FROM due WHERE bucket = ? AND position = ?")
+            .execute(arguments: [bucket, position])
+    }
+
+    private func bucket(of row: InboxRow) -> Int64 {
+        guard let settlement = row.settlement else { return DueBucket.of(row.waitsUntil, since: row.acceptedAt) }
+        return DueBucket.of(
+            settlement.at.adding(seconds: settings.inbox.outcomeRetentionSeconds), since: settlement.at)
+    }
+
+    // MARK: Origins
+
+    private func write(_ end: InboxChanges.End) throws {
+        let origin = end.origin.origin
+        if origin.kind == .channel {
+            try WatchTransaction(db).channelsEnd(
+                "serial = ?", [origin.serial], because: end.reason, at: end.at, limits: settings.callbacks)
+            try db.execute(sql: "DELETE FROM channel WHERE serial = ?", arguments: [origin.serial])
+        }
+        try self.end(InboxReader(db, usage: usage).rows(of: end.origin, thatEnd: true), at: end.at)
+    }
+
+    /// Ends what waits, because what it belongs to is no more; the usage is the caller's to change.
+    func end(_ rows: [InboxRow], at now: Timestamp) throws {
+        for row in rows {
+            try remove(row)
+            guard row.kind.behaviour.keepsOutcome else { continue }
+            var ended = row
+            ended.settlement = row.waitsUntil <= now ? row.timeOver : Settlement(.gone, at: now)
+            try insert(outcome: ended)
+        }
+    }
+
+    // MARK: Idempotency keys
+
+    private func insert(_ key: ClaimKey, _ claim: UsedClaim) throws {
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT OR REPLACE INTO idempotency (origin_kind, origin, key_hash, fingerprint, position, secret, device,
+                    accepted_at, expires_at, valid_until)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        try insert.execute(arguments: [
+            key.origin.kind.rawValue, key.origin.serial, Data(key.keyHash), Data(claim.fingerprint), claim.id.position,
+            claim.id.secret.data, claim.device.rawValue, claim.acceptedAt.milliseconds, claim.expiresAt.milliseconds,
+            claim.validUntil.milliseconds,
+        ])
+    }
+
+    private func forgetKeys(_ count: Int, of device: DeviceSerial) throws {
+        try db.execute(
+            sql: """
+                DELETE FROM idempotency WHERE (origin_kind, origin, key_hash) IN
+                    (SELECT origin_kind, origin, key_hash FROM idempotency WHERE device = ? ORDER BY valid_until LIMIT ?)
+                """,
+            arguments: [device.rawValue, count])
+        Self.keysForgotten.increment(by: db.changesCount)
+    }
+
+    /// Keys that were remembered long enough; answers how many.
+    func forgetKeys(before now: Timestamp, limit: Int) throws -> Int {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                DELETE FROM idempotency WHERE (origin_kind, origin, key_hash) IN
+                    (SELECT origin_kind, origin, key_hash FROM idempotency WHERE valid_until <= ?
+                        ORDER BY valid_until LIMIT ?)
+                RETURNING device
+                """,
+            arguments: [now.milliseconds, limit])
+        var changes: [DeviceSerial: InboxUsage.Change] = [:]
+        for row in rows { changes[DeviceSerial(row["device"]), default: .init()].keys -= 1 }
+        usage.apply(changes)
+        return rows.count
+    }
+
+    private static let keysForgotten = Counter(label: "carillon_idempotency_keys_forgotten")
+
+    // MARK: Shared bodies
+
+    func forgetReleasedContent() throws {
+        try db.execute(
+            sql: """
+                DELETE FROM shared_content WHERE is_released
+                    AND NOT EXISTS (SELECT 1 FROM envelope WHERE content = shared_content.serial)
+                """)
+    }
+}

@@ -1,0 +1,185 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Answers what ``InboxRules`` asks, inside a transaction.
+struct InboxReader {
+    private let db: Database
+    private let usage: UsageCache
+
+    init(_ db: Database, usage: UsageCache) {
+        self.db = db
+        self.usage = usage
+    }
+
+    func answer(_ questions: InboxQuestions, into facts: inout InboxFacts) throws {
+        for origin in questions.origins where try isOpen(origin) { facts.origins.insert(origin) }
+        for origin in questions.holdings { facts.holdings[origin] = try holding(of: origin) }
+        for topic in questions.topics {
+            guard let row = try row(of: topic) else { continue }
+            facts.topics[topic] = row.position
+            facts.rows[row.position] = row
+        }
+        for key in questions.claims {
+            guard let claim = try claim(key) else { continue }
+            facts.claims[key] = claim
+            facts.rows[claim.id.position] = try row(at: claim.id.position)
+        }
+        for position in questions.rows { facts.rows[position] = try row(at: position) }
+        for device in questions.waiting {
+            try know(device, \.waiting) { try waiting(of: device) }
+            facts.usage[device, default: .init()].waiting = usage.usage(of: device).waiting
+        }
+        for device in questions.outcomes {
+            try know(device, \.outcomes) { try outcomeCount(of: device) }
+            facts.usage[device, default: .init()].outcomes = usage.usage(of: device).outcomes
+        }
+        for device in questions.keys {
+            try know(device, \.keys) { try keyCount(of: device) }
+            facts.usage[device, default: .init()].keys = usage.usage(of: device).keys
+        }
+        for (device, moment) in questions.overdue { facts.overdue[device] = try overdue(of: device, at: moment) }
+        for effect in questions.effects where try WatchTransaction(db).counts(effect) { facts.effects.append(effect) }
+    }
+
+    // MARK: Rows
+
+    func rows(of device: DeviceSerial) throws -> [InboxRow] {
+        let select = try db.cachedStatement(sql: "SELECT * FROM envelope WHERE device = ? ORDER BY position")
+        return try Row.fetchAll(select, arguments: [device.rawValue]).map(InboxRow.init(waiting:))
+    }
+
+    func rows(of origin: DeviceOrigin, thatEnd: Bool) throws -> [InboxRow] {
+        try rows(of: origin.device).filter { $0.origin == origin.origin && (!thatEnd || $0.kind.behaviour.endsWithOrigin) }
+    }
+
+    private func row(at position: Int64) throws -> InboxRow? { try Self.row(at: position, in: db) }
+
+    /// What stands at a position, waiting or final.
+    static func row(at position: Int64, in db: Database) throws -> InboxRow? {
+        let waiting = try db.cachedStatement(sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
+        if let row = try Row.fetchOne(waiting, arguments: [position]) { return try InboxRow(waiting: row) }
+        let final = try db.cachedStatement(sql: "SELECT * FROM outcome WHERE position = ?")
+        return try Row.fetchOne(final, arguments: [position]).map(InboxRow.init(final:))
+    }
+
+    private func row(of topic: TopicKey) throws -> InboxRow? {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT \(InboxRow.waitingColumns) FROM envelope
+                WHERE origin_kind = ? AND origin = ? AND device = ? AND topic = ? AND topic IS NOT NULL
+                """)
+        let key = topic.origin.origin
+        return try Row.fetchOne(
+            select, arguments: [key.kind.rawValue, key.serial, topic.origin.device.rawValue, topic.topic]
+        ).map(InboxRow.init(waiting:))
+    }
+
+    private func overdue(of device: DeviceSerial, at moment: Timestamp) throws -> [InboxRow] {
+        if usage.isQuiet(device, at: moment) { return [] }
+        let select = try db.cachedStatement(sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE device = ?")
+        var earliest = Timestamp.never
+        var overdue: [InboxRow] = []
+        let rows = try Row.fetchCursor(select, arguments: [device.rawValue])
+        while let row = try rows.next() {
+            let row = try InboxRow(waiting: row)
+            if row.waitsUntil <= moment { overdue.append(row) } else { earliest = min(earliest, row.waitsUntil) }
+        }
+        usage.setQuiet(device, until: earliest)
+        return overdue
+    }
+
+    // MARK: Origins and keys
+
+    private func isOpen(_ origin: OriginKey) throws -> Bool {
+        let sql: String
+        switch origin.kind {
+        case .channel: sql = "SELECT 1 FROM channel WHERE serial = ?"
+        case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
+        case .subscription, .update, .request: return false
+        }
+        return try Int.fetchOne(db.cachedStatement(sql: sql), arguments: [origin.serial]) != nil
+    }
+
+    private func holding(of origin: DeviceOrigin) throws -> OriginHolding {
+        try rows(of: origin, thatEnd: true).reduce(into: OriginHolding()) { holding, row in
+            holding.waiting.envelopes += 1
+            holding.waiting.bytes += row.byteCount
+            if row.kind.behaviour.keepsOutcome { holding.outcomes += 1 }
+        }
+    }
+
+    private func claim(_ key: ClaimKey) throws -> UsedClaim? {
+        let select = try db.cachedStatement(
+            sql: "SELECT * FROM idempotency WHERE origin_kind = ? AND origin = ? AND key_hash = ?")
+        let arguments: StatementArguments = [key.origin.kind.rawValue, key.origin.serial, Data(key.keyHash)]
+        guard let row = try Row.fetchOne(select, arguments: arguments) else { return nil }
+        return UsedClaim(
+            fingerprint: row.bytes("fingerprint") ?? [], validUntil: row.timestamp("valid_until"),
+            id: MessageID(position: row["position"], secret: try row.bytes16("secret")),
+            device: DeviceSerial(row["device"]), acceptedAt: row.timestamp("accepted_at"),
+            expiresAt: row.timestamp("expires_at"))
+    }
+
+    // MARK: How full it is
+
+    private func know<Value>(
+        _ device: DeviceSerial, _ part: WritableKeyPath<InboxUsage, Value?>, otherwise read: () throws -> Value
+    ) throws {
+        var known = usage.usage(of: device)
+        guard known[keyPath: part] == nil else { return }
+        known[keyPath: part] = try read()
+        usage.set(known, of: device)
+    }
+
+    private func waiting(of device: DeviceSerial) throws -> InboxUsage.Waiting {
+        let select = try db.cachedStatement(
+            sql: "SELECT count(*) AS envelopes, coalesce(sum(size), 0) AS bytes FROM envelope WHERE device = ?")
+        guard let row = try Row.fetchOne(select, arguments: [device.rawValue]) else { return .init() }
+        return .init(envelopes: row["envelopes"], bytes: row["bytes"])
+    }
+
+    func outcomeCount(of device: DeviceSerial) throws -> Int {
+        let select = try db.cachedStatement(sql: "SELECT count(*) FROM outcome WHERE device = ?")
+        return try Int.fetchOne(select, arguments: [device.rawValue]) ?? 0
+    }
+
+    private func keyCount(of device: DeviceSerial) throws -> Int {
+        let select = try db.cachedStatement(sql: "SELECT count(*) FROM idempotency WHERE device = ?")
+        return try Int.fetchOne(select, arguments: [device.rawValue]) ?? 0
+    }
+}
+
+extension InboxRow {
+    /// All but the body, which may be long.
+    static let waitingColumns =
+        "position, secret, device, app, origin_kind, origin, kind, size, accepted_at, expires_at, topic"
+
+    init(waiting row: Row) throws { try self.init(row, byteCount: row["size"], topic: row["topic"], settlement: nil) }
+
+    init(final row: Row) throws {
+        guard let outcome = Outcome(rawValue: row["outcome"]) else {
+            throw StoreFault(.unavailable, "an outcome is unknown")
+        }
+        let settlement = Settlement(outcome, code: row["code"], at: row.timestamp("final_at"))
+        try self.init(row, byteCount: Envelope.overhead, topic: nil, settlement: settlement)
+    }
+
+    private init(_ row: Row, byteCount: Int, topic: String?, settlement: Settlement?) throws {
+        guard let origin = Origin.Kind(rawValue: row["origin_kind"]), let kind = EnvelopeKind(rawValue: row["kind"]) else {
+            throw StoreFault(.unavailable, "an envelope's kind is unknown")
+        }
+        self.init(
+            id: MessageID(position: row["position"], secret: try row.bytes16("secret")),
+            device: DeviceSerial(row["device"]), app: AppSerial(row["app"]),
+            origin: OriginKey(kind: origin, serial: row["origin"]), kind: kind, topic: topic,
+            acceptedAt: row.timestamp("accepted_at"), expiresAt: row.timestamp("expires_at"), byteCount: byteCount,
+            settlement: settlement)
+    }
+}

@@ -1,0 +1,65 @@
+import CarillonCore
+import Synchronization
+
+/// How full the inboxes are, as far as it was asked: read from the store when it is first wanted of a device, and kept
+/// right by everything that is written. A transaction that fails makes it forget all; of devices that were not touched for
+/// long it forgets by itself.
+///
+/// Only the store's one writing connection uses it, so that it moves with the transactions.
+final class UsageCache: Sendable {
+    private struct State {
+        var usage: RecentValues<DeviceSerial, InboxUsage>
+        /// Nothing that waits for the device is overdue before then.
+        var quietUntil: RecentValues<DeviceSerial, Timestamp>
+    }
+
+    private let state: Mutex<State>
+
+    init(capacity: Int = 50_000) {
+        state = Mutex(State(usage: RecentValues(capacity: capacity), quietUntil: RecentValues(capacity: capacity)))
+    }
+
+    func usage(of device: DeviceSerial) -> InboxUsage { state.withLock { $0.usage[device] } ?? InboxUsage() }
+
+    func set(_ usage: InboxUsage, of device: DeviceSerial) { state.withLock { $0.usage[device] = usage } }
+
+    func apply(_ changes: [DeviceSerial: InboxUsage.Change]) {
+        state.withLock { state in
+            for (device, change) in changes {
+                guard var usage = state.usage[device] else { continue }
+                usage.apply(change)
+                state.usage[device] = usage
+            }
+        }
+    }
+
+    func isQuiet(_ device: DeviceSerial, at now: Timestamp) -> Bool {
+        state.withLock { $0.quietUntil[device].map { now < $0 } ?? false }
+    }
+
+    func setQuiet(_ device: DeviceSerial, until moment: Timestamp) {
+        state.withLock { $0.quietUntil[device] = moment }
+    }
+
+    /// Something was written that waits until then.
+    func arrived(_ row: InboxRow) {
+        state.withLock { state in
+            guard let quiet = state.quietUntil[row.device], row.waitsUntil < quiet else { return }
+            state.quietUntil[row.device] = row.waitsUntil
+        }
+    }
+
+    func forget(_ device: DeviceSerial) {
+        state.withLock { state in
+            state.usage[device] = nil
+            state.quietUntil[device] = nil
+        }
+    }
+
+    func forgetAll() {
+        state.withLock { state in
+            state.usage.removeAll()
+            state.quietUntil.removeAll()
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct InboxRulesTests {
+    /// Random batches over two devices with three channels, of which some end.
+    private struct Story {
+        var random: SeededRandom
+        var now = Sample.now
+        var position: Int64 = 0
+        var known: [MessageID] = []
+        var claims: Int64 = 0
+
+        init(seed: UInt64) { random = SeededRandom(seed: seed) }
+
+        static let channels: [(serial: ChannelSerial, device: DeviceSerial)] = [
+            (ChannelSerial(1), DeviceSerial(1)), (ChannelSerial(2), DeviceSerial(1)), (ChannelSerial(3), DeviceSerial(2)),
+        ]
+
+        mutating func batch() -> [InboxOperation] {
+            now = now.adding(milliseconds: Int64.random(in: 0...1500, using: &random))
+            return (0..<Int.random(in: 1...12, using: &random)).map { _ in operation() }
+        }
+
+        private mutating func operation() -> InboxOperation {
+            let settlement = Settlement(
+                [.acknowledged, .failed, .cancelled, .unsupported].randomElement(using: &random) ?? .failed,
+                code: [nil, 100, 301].randomElement(using: &random) ?? nil, at: now)
+            switch Int.random(in: 0..<100, using: &random) {
+            case 0..<55: return .append(envelope(), rules())
+            case 55..<62: return .record(envelope(), rules(), settlement)
+            case 62..<65: return .replace(envelope(isLate: true), rules())
+            case 65..<87:
+                let device = [nil, DeviceSerial(1), DeviceSerial(2)].randomElement(using: &random) ?? nil
+                return .settle(someID(), device: device, settlement)
+            case 87..<91: return .forget(someID())
+            case 91..<97: return .expire(someID(), at: now)
+            default:
+                let channel = Self.channels.randomElement(using: &random) ?? Self.channels[0]
+                guard Int.random(in: 0..<8, using: &random) == 0 else { return .expire(someID(), at: now) }
+                return .end(
+                    DeviceOrigin(channel.device, .channel(channel.serial)), because: .unregistered, at: now)
+            }
+        }
+
+        private mutating func someID() -> MessageID {
+            guard Int.random(in: 0..<20, using: &random) > 0 else {
+                return Sample.id(Int64.random(in: 1...50, using: &random))
+            }
+            return known.suffix(30).randomElement(using: &random) ?? Sample.id(1)
+        }
+
+        /// - Parameter isLate: It comes later than others that were made after it.
+        private mutating func envelope(isLate: Bool = false) -> Envelope {
+            position += 2
+            let place = isLate ? position - Int64.random(in: 0...5, using: &random) * 2 - 1 : position
+            let channel = Self.channels.randomElement(using: &random) ?? Self.channels[0]
+            let kind: Envelope.Kind
+            switch Int.random(in: 0..<200, using: &random) {
+            case 0: kind = .channelClosed
+            case 1: kind = .channelError(code: 250)
+            case 2..<10: kind = .pingFailed(.noConnection)
+            default:
+                let size = Int.random(in: 0...300, using: &random)
+                kind = .message(.init(body: Array(repeating: 1, count: size), coding: nil))
+            }
+            let ttl = [0, 1, 3, 60, 60].randomElement(using: &random) ?? 60
+            let id = Sample.id(max(1, place))
+            known.append(id)
+            return Envelope(
+                id: id, device: channel.device, app: AppSerial(1), origin: .channel(channel.serial, Sample.channelID),
+                kind: kind, acceptedAt: now, expiresAt: now.adding(seconds: Int64(ttl)))
+        }
+
+        private mutating func rules() -> AppendRules {
+            var rules = AppendRules(topic: [nil, nil, "a", "b"].randomElement(using: &random) ?? nil)
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                let key = UInt8.random(in: 0..<40, using: &random)
+                // Each ends at a moment of its own, so that it is clear which are the oldest.
+                claims += 1
+                rules.idempotency = IdempotencyClaim(
+                    keyHash: [key], fingerprint: [Int.random(in: 0..<8, using: &random) == 0 ? 1 : 0],
+                    validUntil: now.adding(milliseconds: 20_000 + claims % 1000))
+            }
+            if Int.random(in: 0..<20, using: &random) == 0 {
+                rules.effects = [.vouchedFor(ChannelSerial(Int64.random(in: 1...3, using: &random)))]
+            }
+            return rules
+        }
+    }
+
+    @Test(arguments: RandomSeed.some(60))
+    func `a batch does what its operations do one after the other`(seed: UInt64) {
+        var story = Story(seed: seed)
+        let limits = InboxLimits(envelopes: 12, bytes: 3000, outcomes: 20, idempotencyKeys: 8)
+        let channels = Set(Story.channels.map { OriginKey.channel($0.serial) })
+        let told = Set(Story.channels.map(\.serial))
+        var naive = NaiveInbox(limits: limits, channels: channels, told: told)
+        var tables = TableInbox(limits: limits, channels: channels, told: told)
+        for _ in 0..<150 {
+            let batch = story.batch()
+            #expect(tables.commit(batch) == naive.commit(batch), "seed \(seed)")
+            guard tables.rows == naive.rows, tables.channels == naive.channels, tables.claims == naive.claims,
+                tables.told == naive.told
+            else {
+                Issue.record("after this batch the rows differ, seed \(seed): \(batch)")
+                return
+            }
+            // What is counted on the way is what there is.
+            for device in [DeviceSerial(1), DeviceSerial(2)] {
+                let waiting = naive.rows.values.filter { $0.device == device && $0.settlement == nil }
+                let counted = tables.usage[device] ?? .init()
+                #expect(counted.envelopes == waiting.count)
+                #expect(counted.bytes == waiting.reduce(0) { $0 + $1.byteCount })
+                #expect(counted.outcomes == naive.rows.values.count { $0.device == device && $0.settlement != nil })
+                #expect(counted.keys == naive.claims.values.count { $0.device == device })
+            }
+            if Int.random(in: 0..<10, using: &story.random) == 0 {
+                // A channel is opened again under its old number, to keep the story going.
+                naive.channels = channels
+                tables.channels = channels
+                naive.told = told
+                tables.told = told
+            }
+        }
+        #expect(naive.rows.count > 5)
+    }
+
+    @Test func `what is usual is decided at the first look`() {
+        let channel = OriginKey.channel(ChannelSerial(1))
+        var tables = TableInbox(limits: InboxLimits(), channels: [channel], told: [])
+        let claim = IdempotencyClaim(keyHash: [1], fingerprint: [1], validUntil: Sample.now.adding(seconds: 60))
+        _ = tables.commit((Int64(1)...500).map { .append(Sample.envelope($0), AppendRules(topic: "t\($0 % 9)")) })
+        _ = tables.commit([.append(Sample.envelope(501), AppendRules(idempotency: claim))])
+        _ = tables.commit(
+            (Int64(495)...500).map {
+                .settle(Sample.id($0), device: Sample.device, Settlement(.acknowledged, at: Sample.now))
+            })
+        #expect(tables.secondLooks == 0)
+    }
+
+    @Test func `the kinds of envelope are known by numbers that stay`() {
+        #expect(EnvelopeKind.allCases.map(\.rawValue) == [0, 1, 2, 3, 4])
+        #expect(Origin.Kind.allCases.map(\.rawValue) == [0, 1, 2, 3, 4])
+        for kind in EnvelopeKind.allCases where kind.behaviour.keepsOutcome { #expect(kind == .message) }
+        // Whoever tells of an end outlives it.
+        for kind in EnvelopeKind.allCases where kind.behaviour.endsOrigin { #expect(!kind.behaviour.endsWithOrigin) }
+    }
+}
