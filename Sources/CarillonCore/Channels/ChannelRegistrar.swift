@@ -77,16 +77,16 @@ package struct ChannelRegistrar: Sendable {
         }
         guard let channel = try await channels.channel(id, device: device) else { throw notOpen(id) }
         let now = time.now()
-        let written = await inbox.append(to: device, rules: AppendRules(), isOffered: false) { envelopeID in
+        let delivered = await inbox.deliver(to: device, .kept) { envelopeID in
             Envelope(
                 id: envelopeID, device: device, app: channel.app, origin: channel.origin,
                 kind: code.map { .channelError(code: $0) } ?? .channelClosed, acceptedAt: now, expiresAt: .never)
         }
-        switch written {
-        case .result(.stored), .settled:
+        switch delivered {
+        case .stored, .settled, .given:
             directory.forget([channel.serial])
             await inbox.withdraw(.all(of: channel.origin.key), from: device)
-        case .result: throw notOpen(id)
+        case .refused, .dropped: throw notOpen(id)
         case .failed(let fault): throw fault
         }
     }

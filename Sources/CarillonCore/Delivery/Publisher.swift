@@ -9,7 +9,6 @@ package struct Publisher: Sendable {
     private let sealer: TokenSealer
     private let directory: ChannelDirectory
     private let inbox: Inbox
-    private let sessions: LiveSessions
     private let allowances: Allowances
     private let audience: String
     private let time: TimeSource
@@ -20,13 +19,12 @@ package struct Publisher: Sendable {
 
     /// - Parameter audience: The origin of the endpoints, which a VAPID token must name.
     package init(
-        sealer: TokenSealer, directory: ChannelDirectory, inbox: Inbox, sessions: LiveSessions, allowances: Allowances,
+        sealer: TokenSealer, directory: ChannelDirectory, inbox: Inbox, allowances: Allowances,
         audience: String, time: TimeSource
     ) {
         self.sealer = sealer
         self.directory = directory
         self.inbox = inbox
-        self.sessions = sessions
         self.allowances = allowances
         self.audience = audience
         self.time = time
@@ -71,14 +69,16 @@ package struct Publisher: Sendable {
             return then(.failure(error))
         }
         let ttl = min(request.ttl, Limits.ttlSeconds)
-        guard ttl == 0 else { return append(request, ttl: ttl, to: channel, then: then) }
-        // Ends with the answer, which the device's connection gives at once, or the store.
-        Task {
-            do {
-                then(.success(try await deliverNow(request, to: channel)))
-            } catch {
-                then(.failure(error))
-            }
+        let now = time.now()
+        let rules = rules(of: request, at: now)
+        let mode: Inbox.Mode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
+        inbox.deliver(to: channel.device, mode, rules: rules) { id in
+            Envelope(
+                id: id, device: channel.device, app: channel.app, origin: channel.origin,
+                kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now,
+                expiresAt: now.adding(seconds: ttl))
+        } then: { id, delivered in
+            then(Result { try receipt(id, ttl: ttl, delivered) })
         }
     }
 
@@ -95,73 +95,20 @@ package struct Publisher: Sendable {
         try vapid.verify(audience: audience, at: time.now())
     }
 
-    private func append(_ request: PublishRequest, ttl: Int64, to channel: PushChannel, then: @escaping Reply) {
-        let now = time.now()
-        let rules = rules(of: request, ttl: ttl, at: now)
-        inbox.append(to: channel.device, rules: rules, isOffered: rules.idempotency == nil) { id in
-            envelope(request, id, channel, at: now, expiresAt: now.adding(seconds: ttl))
-        } then: { id, written in
-            switch written {
-            case .settled(let settlement):
-                accepted.increment()
-                then(.success(PublishReceipt(id: id, ttl: ttl, standing: .final(settlement.outcome))))
-            case .result(.stored):
-                accepted.increment()
-                then(.success(PublishReceipt(id: id, ttl: ttl, standing: .waiting)))
-            case .result(let result):
-                then(Result { try earlierReceipt(result) })
-            case .failed(let fault):
-                then(.failure(fault))
-            }
+    private func receipt(_ id: MessageID, ttl: Int64, _ delivered: Inbox.Delivered) throws -> PublishReceipt {
+        let standing: PublishReceipt.Standing
+        switch delivered {
+        case .stored: standing = .waiting
+        case .settled(let settlement): standing = .final(settlement.outcome)
+        case .given: standing = .offered
+        case .dropped:
+            dropped.increment()
+            return PublishReceipt(id: id, ttl: ttl, standing: .final(.dropped))
+        case .refused(let result): return try earlierReceipt(result)
+        case .failed(let fault): throw fault
         }
-    }
-
-    /// TTL 0 (RFC 8030 section 5.2): to the device's connection now, or nowhere. What is written down of it is only
-    /// what became of it once it was given; with an `Idempotency-Key` that is done first, as a repetition must find it.
-    private func deliverNow(_ request: PublishRequest, to channel: PushChannel) async throws -> PublishReceipt {
-        let now = time.now()
-        let rules = rules(of: request, ttl: 0, at: now)
-        var claimed: MessageID?
-        if rules.idempotency != nil {
-            let id = inbox.nextID()
-            let result = try await inbox.writer.write(.append(trace(id, channel, at: now), rules))
-            guard case .stored = result else { return try earlierReceipt(result) }
-            claimed = id
-        }
-        let (id, wasGiven) = await offerNow(request, as: claimed, rules, to: channel, at: now)
-        if wasGiven {
-            accepted.increment()
-            return PublishReceipt(id: id, ttl: 0, standing: .offered)
-        }
-        dropped.increment()
-        if claimed == nil {
-            inbox.drop(id)
-        } else {
-            inbox.settle(id, device: channel.device, .dropped, code: nil)
-        }
-        return PublishReceipt(id: id, ttl: 0, standing: .final(.dropped))
-    }
-
-    private func offerNow(
-        _ request: PublishRequest, as claimed: MessageID?, _ rules: AppendRules, to channel: PushChannel,
-        at now: Timestamp
-    ) async -> (id: MessageID, wasGiven: Bool) {
-        await withCheckedContinuation { continuation in
-            sessions.appending(to: channel.device) { session in
-                let id = claimed ?? inbox.nextID()
-                if claimed == nil {
-                    _ = inbox.writer.enqueue(.append(trace(id, channel, at: now), rules), urgency: .offered)
-                }
-                guard let session else { return continuation.resume(returning: (id, false)) }
-                let envelope = envelope(request, id, channel, at: now, expiresAt: now)
-                session.offerVolatile(envelope) { continuation.resume(returning: (id, $0)) }
-            }
-        }
-    }
-
-    /// A message of TTL 0 as the store keeps it: without its body.
-    private func trace(_ id: MessageID, _ channel: PushChannel, at now: Timestamp) -> Envelope {
-        envelope(PublishRequest(body: [], coding: nil, ttl: 0), id, channel, at: now, expiresAt: now)
+        accepted.increment()
+        return PublishReceipt(id: id, ttl: ttl, standing: standing)
     }
 
     private func earlierReceipt(_ result: InboxResult) throws -> PublishReceipt {
@@ -175,22 +122,12 @@ package struct Publisher: Sendable {
             refusedFull.increment()
             throw Refusal(
                 .inboxFull, "The device's inbox is full until it connects or messages expire.", retryAfterSeconds: 60)
-        case .failed(let fault):
-            throw fault
-        case .originGone, .stored, .recorded, .settled, .notWaiting:
+        case .originGone, .stored, .recorded, .settled, .notWaiting, .failed:
             throw Self.channelGone
         }
     }
 
-    private func envelope(
-        _ request: PublishRequest, _ id: MessageID, _ channel: PushChannel, at now: Timestamp, expiresAt: Timestamp
-    ) -> Envelope {
-        Envelope(
-            id: id, device: channel.device, app: channel.app, origin: channel.origin,
-            kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now, expiresAt: expiresAt)
-    }
-
-    private func rules(of request: PublishRequest, ttl: Int64, at now: Timestamp) -> AppendRules {
+    private func rules(of request: PublishRequest, at now: Timestamp) -> AppendRules {
         AppendRules(
             topic: request.topic,
             idempotency: request.idempotencyKey.map { key in

@@ -80,6 +80,8 @@ package struct CommitQueue<Waiter> {
     package private(set) var queuedCount = 0
     package private(set) var throughCount = 0
     private var inCommit = 0
+    /// Which was the last change of a device, as ``queuedCount`` counts.
+    private var lastChanges: [DeviceSerial: Int] = [:]
 
     package mutating func enqueue(_ operation: InboxOperation, urgency: Urgency, waiter: Waiter?) -> Enqueued {
         // Outcomes are let in beyond the bound: each frees what an earlier entry took.
@@ -183,11 +185,19 @@ package struct CommitQueue<Waiter> {
         return batch
     }
 
+    /// What ``throughCount`` must reach for all that was queued of the device to be through, and what to do for it; nil when
+    /// it is. What others wait for is not hurried by a device of which nothing is queued.
+    package mutating func flush(_ device: DeviceSerial) -> (target: Int, action: Action)? {
+        guard let target = lastChanges[device], target > throughCount else { return nil }
+        return (target, target > throughCount + inCommit ? wakeElapsed(.now) : .none)
+    }
+
     /// The commit ended, one way or the other.
     package mutating func committed() -> Action {
         isCommitting = false
         throughCount += inCommit
         inCommit = 0
+        forgetChangesThatAreThrough()
         return isDue && !entries.isEmpty ? .commit : .none
     }
 
@@ -195,6 +205,15 @@ package struct CommitQueue<Waiter> {
         entries.append(entry)
         bytes += entry.operation.byteCount
         queuedCount += 1
+        if let device = entry.operation.device { lastChanges[device] = queuedCount }
+    }
+
+    private mutating func forgetChangesThatAreThrough() {
+        if throughCount == queuedCount {
+            lastChanges.removeAll(keepingCapacity: true)
+        } else if lastChanges.count > 2 * limits.entries {
+            lastChanges = lastChanges.filter { $0.value > throughCount }
+        }
     }
 
     private mutating func schedule(_ urgency: Urgency) -> Action {

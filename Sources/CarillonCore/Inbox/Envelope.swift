@@ -62,6 +62,13 @@ package struct Envelope: Equatable, Sendable {
     /// A TTL-0 message that the device does not answer for is given up this long after it was given.
     package static let volatileGraceSeconds: Int64 = 60
 
+    /// What is written down of a message of TTL 0: all but its body.
+    package var trace: Envelope {
+        var trace = self
+        if case .message = kind { trace.kind = .message(Content(body: [], coding: nil)) }
+        return trace
+    }
+
     package func isExpired(at now: Timestamp) -> Bool { expiresAt <= now }
 }
 

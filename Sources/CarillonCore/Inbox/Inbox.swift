@@ -20,7 +20,7 @@ package struct InboxPage: Equatable, Sendable {
 
 /// The inboxes of all devices: the one place where envelopes enter, are read, and leave.
 package struct Inbox: Sendable {
-    package let writer: InboxWriter
+    private let writer: InboxWriter
     private let store: any InboxStore
     private let sessions: LiveSessions
     private let positions: PositionSource
@@ -39,23 +39,70 @@ package struct Inbox: Sendable {
         self.random = random
     }
 
-    /// An identifier for the next envelope.
-    package func nextID() -> MessageID {
+    private func nextID() -> MessageID {
         MessageID(position: positions.next(), secret: Bytes16(high: random.next(), low: random.next()))
     }
 
-    /// Appends an envelope that is made with its identifier, and says when it is on disk, acknowledged, or refused.
-    ///
-    /// - Parameter isOffered: Whether a connected device may be given it before it is on disk.
-    package func append(
-        to device: DeviceSerial, rules: AppendRules, isOffered: Bool, _ make: (MessageID) -> Envelope,
-        then: @escaping @Sendable (MessageID, InboxWriter.Written) -> Void
+    /// How an envelope comes to its device.
+    package enum Mode: Sendable {
+        /// It is kept until the device answers for it.
+        case kept
+        /// The same, and a connected device may be given it before it is on disk.
+        case keptAndOffered
+        /// To the device's connection now, or nowhere (TTL 0, RFC 8030 section 5.2). What is written down of it is what became
+        /// of it once it was given, and, before it is given, the `Idempotency-Key` of it.
+        case now
+    }
+
+    /// What became of an envelope that was to be delivered.
+    package enum Delivered: Equatable, Sendable {
+        /// On disk: it waits.
+        case stored
+        /// The device spoke before the write was done.
+        case settled(Settlement)
+        /// Handed to a live connection, and kept nowhere.
+        case given
+        /// No connection took it.
+        case dropped
+        /// The rules did not let it in.
+        case refused(InboxResult)
+        /// The store could not; nothing was changed.
+        case failed(StoreFault)
+    }
+
+    /// Brings an envelope, which is made with its identifier, to a device; says when what the mode promises is done. What
+    /// says so may be called before this returns, and from any thread.
+    package func deliver(
+        to device: DeviceSerial, _ mode: Mode, rules: AppendRules = AppendRules(),
+        _ make: @escaping @Sendable (MessageID) -> Envelope,
+        then: @escaping @Sendable (MessageID, Delivered) -> Void
+    ) {
+        switch mode {
+        case .kept: keep(device, isOffered: false, rules, make, then)
+        case .keptAndOffered: keep(device, isOffered: true, rules, make, then)
+        case .now where rules.idempotency == nil: give(device, nil, rules, make, then)
+        case .now: claim(device, rules, make, then)
+        }
+    }
+
+    package func deliver(
+        to device: DeviceSerial, _ mode: Mode, rules: AppendRules = AppendRules(),
+        _ make: @escaping @Sendable (MessageID) -> Envelope
+    ) async -> Delivered {
+        await withCheckedContinuation { continuation in
+            deliver(to: device, mode, rules: rules, make) { continuation.resume(returning: $1) }
+        }
+    }
+
+    private func keep(
+        _ device: DeviceSerial, isOffered: Bool, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
+        _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
         let refused: MessageID? = sessions.appending(to: device) { session in
             let envelope = make(nextID())
             let goesLive = isOffered && session != nil
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
-                then(envelope.id, $0)
+                then(envelope.id, Delivered($0))
             }
             guard isQueued else { return envelope.id }
             if goesLive {
@@ -65,22 +112,60 @@ package struct Inbox: Sendable {
             }
             return nil
         }
-        if let refused { then(refused, .failed(StoreFault(.unavailable, "too many writes are queued"))) }
+        if let refused { then(refused, .failed(Self.queueFull)) }
     }
 
-    package func append(
-        to device: DeviceSerial, rules: AppendRules, isOffered: Bool, _ make: (MessageID) -> Envelope
-    ) async -> InboxWriter.Written {
-        await withCheckedContinuation { continuation in
-            append(to: device, rules: rules, isOffered: isOffered, make) { continuation.resume(returning: $1) }
+    /// Gives an envelope to the device's connection, if there is one that takes it.
+    ///
+    /// - Parameter claimed: The identifier of an envelope that is written down already.
+    private func give(
+        _ device: DeviceSerial, _ claimed: MessageID?, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
+        _ then: @escaping @Sendable (MessageID, Delivered) -> Void
+    ) {
+        sessions.appending(to: device) { session in
+            let envelope = make(claimed ?? nextID())
+            // Nothing waits for this write: the outcome follows it, or takes its place.
+            if claimed == nil { _ = writer.enqueue(.append(envelope.trace, rules), urgency: .offered) }
+            let answer: @Sendable (Bool) -> Void = { wasGiven in
+                if !wasGiven { drop(envelope.id, of: device, isClaimed: claimed != nil) }
+                then(envelope.id, wasGiven ? .given : .dropped)
+            }
+            guard let session else { return answer(false) }
+            session.offerVolatile(envelope, answer: answer)
         }
     }
 
-    /// What waits after a position; everything that was queued before the call is seen.
+    /// A repetition must find the key, so that it is written first.
+    private func claim(
+        _ device: DeviceSerial, _ rules: AppendRules, _ make: @escaping @Sendable (MessageID) -> Envelope,
+        _ then: @escaping @Sendable (MessageID, Delivered) -> Void
+    ) {
+        let id = nextID()
+        let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { written in
+            guard case .result(.stored) = written else { return then(id, Delivered(written)) }
+            give(device, id, rules, make, then)
+        }
+        if !isQueued { then(id, .failed(Self.queueFull)) }
+    }
+
+    /// Of a message of TTL 0 that was given to nobody nothing stays but the key that it came with.
+    private func drop(_ id: MessageID, of device: DeviceSerial, isClaimed: Bool) {
+        if isClaimed { settle(id, device: device, .dropped, code: nil) } else { writer.dropped(id) }
+    }
+
+    private static let queueFull = StoreFault(.unavailable, "too many writes are queued")
+
+    /// Waits until everything that was said of the device before is on disk, or has failed.
+    package func flush(_ device: DeviceSerial) async { await writer.flush(device) }
+
+    /// The same, of all devices.
+    package func flush() async { await writer.flush() }
+
+    /// What waits after a position; everything that was queued for the device before the call is seen.
     package func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int
     ) async throws -> InboxRead {
-        await writer.flush()
+        await writer.flush(device)
         let envelopes = try await store.waiting(
             device: device, after: position, limit: limit, bytes: bytes, at: time.now())
         guard let envelopes else { return .deviceGone }
@@ -96,9 +181,6 @@ package struct Inbox: Sendable {
     package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) {
         writer.settled(id, device: device, Settlement(outcome, code: code, at: time.now()))
     }
-
-    /// A message of TTL 0 was given to nobody: nothing of it stays.
-    package func drop(_ id: MessageID) { writer.dropped(id) }
 
     /// What is known of a message; nil when it is unknown or forgotten.
     package func record(of id: MessageID) async throws -> MessageRecord? {
@@ -121,6 +203,17 @@ package struct Inbox: Sendable {
     package func withdraw(_ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial) async {
         await withCheckedContinuation { continuation in
             sessions.withdraw(withdrawal, from: device) { continuation.resume() }
+        }
+    }
+}
+
+extension Inbox.Delivered {
+    fileprivate init(_ written: InboxWriter.Written) {
+        switch written {
+        case .result(.stored): self = .stored
+        case .result(.failed(let fault)), .failed(let fault): self = .failed(fault)
+        case .result(let result): self = .refused(result)
+        case .settled(let settlement): self = .settled(settlement)
         }
     }
 }

@@ -19,11 +19,13 @@ package enum InboxOperation: Equatable, Sendable {
 }
 
 extension InboxOperation {
-    /// Whose inbox is changed by an operation that brings an envelope.
-    var device: DeviceSerial? {
+    /// Whose inbox is changed, as far as the operation says so.
+    package var device: DeviceSerial? {
         switch self {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.device
-        case .settle, .forget, .expire, .end: nil
+        case .settle(_, let device, _): device
+        case .end(let origin, _, _): origin.device
+        case .forget, .expire: nil
         }
     }
 

@@ -108,6 +108,19 @@ package final class InboxWriter: Sendable {
         }
     }
 
+    /// The same, of what was queued of one device.
+    package func flush(_ device: DeviceSerial) async {
+        await withCheckedContinuation { continuation in
+            let action = state.withLock { state -> CommitQueue<Waiter>.Action? in
+                guard let flush = state.queue.flush(device) else { return nil }
+                state.flushes.append((flush.target, continuation))
+                return flush.action
+            }
+            guard let action else { return continuation.resume() }
+            perform(action)
+        }
+    }
+
     private func perform(_ action: CommitQueue<Waiter>.Action) {
         switch action {
         case .none:

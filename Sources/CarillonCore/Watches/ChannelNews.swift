@@ -15,15 +15,14 @@ package struct ChannelNews: Sendable {
     package func tell(_ news: PingMachine.News, on watch: Watch, with effect: Effect) async throws -> Bool {
         let now = time.now()
         let rules = AppendRules(topic: Self.topic, effects: [effect])
-        let written = await inbox.append(to: watch.device, rules: rules, isOffered: false) { id in
+        let delivered = await inbox.deliver(to: watch.device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: watch.device, app: watch.app, origin: .channel(watch.channel, watch.channelID),
                 kind: news.envelopeKind, acceptedAt: now, expiresAt: .never)
         }
-        switch written {
-        case .result(.stored), .settled: return true
-        case .result(.failed(let fault)): throw fault
-        case .result: return false
+        switch delivered {
+        case .stored, .settled, .given: return true
+        case .refused, .dropped: return false
         case .failed(let fault): throw fault
         }
     }

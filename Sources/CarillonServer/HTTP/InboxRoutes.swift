@@ -125,7 +125,7 @@ struct InboxRoutes: Sendable {
             core.inbox.settle(id, device: device.serial, outcome, code: code)
         }
         core.sessions.session(of: device.serial)?.settled(settled.map(\.0))
-        await core.inbox.writer.flush()
+        await core.inbox.flush(device.serial)
         return Response(status: .noContent)
     }
 

@@ -111,7 +111,7 @@ package struct CarillonServer: Service {
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
         try await ServiceGroup(configuration: configuration).run()
         await sockets.population.awaitEmpty(atMost: .seconds(settings.stopSeconds))
-        await core.inbox.writer.flush()
+        await core.inbox.flush()
     }
 
     /// The app of devices that never registered; it is made when it is missing.

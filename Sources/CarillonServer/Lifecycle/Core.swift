@@ -57,7 +57,7 @@ package struct Core: Sendable {
         channels = ChannelRegistrar(
             channels: store, directory: directory, inbox: inbox, sealer: sealer, allowances: allowances, time: time)
         publisher = Publisher(
-            sealer: sealer, directory: directory, inbox: inbox, sessions: sessions, allowances: allowances,
+            sealer: sealer, directory: directory, inbox: inbox, allowances: allowances,
             audience: audience, time: time)
         let secrets = SecretSealer(keys: tokenKeys, random: random)
         let news = ChannelNews(inbox: inbox, time: time)

@@ -99,6 +99,27 @@ struct InboxWriterTests {
         #expect(store.commits.count == 1)
     }
 
+    @Test func `a flush of one device waits for its own changes, and hurries nobody else's`() async throws {
+        let writer = writer()
+        let other = DeviceSerial(2)
+        writer.settled(Sample.id(1), device: Sample.device, Settlement(.acknowledged, at: Sample.now))
+        await writer.flush(other)
+        #expect(store.commits.isEmpty)
+        await writer.flush(Sample.device)
+        #expect(store.commits.map(\.count) == [1])
+        // One that is in the commit under way is waited for, and what came after it is left alone.
+        let commit = store.hold()
+        async let first = writer.write(append(2))
+        await commit.begun()
+        writer.settled(Sample.id(3), device: other, Settlement(.acknowledged, at: Sample.now))
+        async let flushed: Void = writer.flush(Sample.device)
+        commit.end()
+        _ = try await (first, flushed)
+        #expect(store.commits.count == 2)
+        await writer.flush(other)
+        #expect(store.commits.count == 3)
+    }
+
     @Test func `a flush ends when the commit failed`() async {
         let writer = writer()
         store.answer = { _ in throw StoreFault(.unavailable, "gone") }

@@ -37,7 +37,8 @@ struct InboxStreamTests {
         func envelope(ttl: Int64) -> Envelope {
             let now = core.time.now()
             return Envelope(
-                id: core.inbox.nextID(), device: device.serial, app: device.app, origin: channel.origin,
+                id: MessageID(position: 1 << 40, secret: Bytes16(high: 1, low: 1)), device: device.serial, app: device.app,
+                origin: channel.origin,
                 kind: .message(.init(body: [1], coding: nil)), acceptedAt: now,
                 expiresAt: now.adding(seconds: ttl))
         }
