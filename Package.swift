@@ -162,16 +162,20 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             path: "Examples/ClientService", swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
-            name: "CarillonWireTests", dependencies: ["CarillonWire"], swiftSettings: settings),
+            name: "CarillonWireTests", dependencies: ["TestSupport", "CarillonWire"], swiftSettings: settings),
         .testTarget(
             name: "CarillonCoreTests",
-            dependencies: ["CarillonCore", "CarillonWire", .product(name: "Crypto", package: "swift-crypto")],
+            dependencies: [
+                "TestSupport", "CarillonCore", "CarillonWire", .product(name: "Crypto", package: "swift-crypto"),
+            ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "CarillonSQLiteTests",
             dependencies: [
+                "TestSupport",
                 "CarillonCore", "CarillonSQLite", "CarillonWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -181,6 +185,7 @@ let package = Package(
         .testTarget(
             name: "CarillonClientTests",
             dependencies: [
+                "TestSupport",
                 "CarillonClient", "CarillonWire",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
@@ -196,6 +201,7 @@ let package = Package(
         .testTarget(
             name: "CarillonServerTests",
             dependencies: [
+                "TestSupport",
                 "CarillonCore", "CarillonSQLite", "CarillonServer", "CarillonWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -216,6 +222,7 @@ let package = Package(
         .testTarget(
             name: "CarillonAPNsTests",
             dependencies: [
+                "TestSupport",
                 "CarillonAPNs",
                 "CarillonAPNsSimulator",
                 .product(name: "Crypto", package: "swift-crypto"),
@@ -237,6 +244,7 @@ let package = Package(
         .testTarget(
             name: "CarillonAPNsSimulatorTests",
             dependencies: [
+                "TestSupport",
                 "CarillonAPNsSimulator",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -275,7 +283,8 @@ if isSanitized {
     let withoutSockets = ["CarillonWire", "CarillonCore", "CarillonSQLite"]
     package.targets.removeAll { target in
         if sanitized == "core" {
-            return !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
+            return target.name != "TestSupport"
+                && !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
         }
         return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests"].contains(target.name)
     }

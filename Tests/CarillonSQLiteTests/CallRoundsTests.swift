@@ -5,6 +5,7 @@ import Foundation
 import GRDB
 import Logging
 import Synchronization
+import TestSupport
 import Testing
 
 /// The rounds over a real store and a clock that the test turns.

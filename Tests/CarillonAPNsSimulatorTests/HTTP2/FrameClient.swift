@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOHPACK
+import TestSupport
 
 @testable import CarillonAPNsSimulator
 
@@ -94,11 +95,8 @@ extension HTTP2Connection {
 }
 
 extension IdentifierSource {
-    /// Begins with `CARILLON_TEST_SEED`, or anywhere, and says where.
     static func ofTheDay(_ test: String = #function) -> IdentifierSource {
-        let given = ProcessInfo.processInfo.environment["CARILLON_TEST_SEED"].flatMap(UInt64.init)
-        let seed = given ?? .random(in: .min ... .max)
-        print("CARILLON_TEST_SEED=\(seed) in \(test)")
-        return IdentifierSource(seed: seed)
+        var random = SeededRandom.forTest(test)
+        return IdentifierSource(seed: random.next())
     }
 }

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOHPACK
+import TestSupport
 import Testing
 
 @testable import CarillonAPNs
@@ -412,7 +413,7 @@ struct ConnectionMachineTests {
     }
 
     @Test func `random bytes end the connection or wait for more, and harm nothing`() {
-        var generator = SeededGenerator.ofTheDay()
+        var generator = SeededRandom.forTest()
         for _ in 0..<2000 {
             var rig = Rig.proven()
             rig.send(3)

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOHPACK
+import TestSupport
 import Testing
 
 @testable import CarillonAPNs
@@ -27,7 +28,7 @@ struct HeaderEncoderTests {
     }
 
     @Test func `random requests are read back as they were, whatever the table's size`() throws {
-        var generator = SeededGenerator.ofTheDay()
+        var generator = SeededRandom.forTest()
         for _ in 0..<50 {
             var encoder = HeaderEncoder(
                 authority: "api.push.apple.com", indexesAuthorization: Bool.random(using: &generator))

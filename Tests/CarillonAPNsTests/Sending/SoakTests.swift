@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import NIOHTTP2
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonAPNs
@@ -12,13 +13,13 @@ struct SoakTests {
     /// What the service did, decided by a generator that can be played again.
     final class Misbehaviour: Sendable {
         private struct State {
-            var generator: SeededGenerator
+            var generator: SeededRandom
             var lastStreams: [Int: Int] = [:]
             var processed: [String: Int] = [:]
         }
 
         private let state: Mutex<State>
-        init(seed: UInt64) { state = Mutex(State(generator: SeededGenerator(state: seed))) }
+        init(seed: UInt64) { state = Mutex(State(generator: SeededRandom(seed: seed))) }
 
         var processed: [String: Int] { state.withLock { $0.processed } }
 
@@ -94,26 +95,5 @@ struct SoakTests {
         }
         #expect(answered > count / 2)
         try await stage.end()
-    }
-}
-
-/// SplitMix64.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    /// Begins with `CARILLON_TEST_SEED`, or anywhere, and says where.
-    static func ofTheDay(_ test: String = #function) -> SeededGenerator {
-        let given = ProcessInfo.processInfo.environment["CARILLON_TEST_SEED"].flatMap(UInt64.init)
-        let seed = given ?? .random(in: .min ... .max)
-        print("CARILLON_TEST_SEED=\(seed) in \(test)")
-        return SeededGenerator(state: seed)
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,5 +1,6 @@
 import CarillonWire
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CarillonClient
@@ -126,7 +127,7 @@ struct DecryptionTests {
     @Test func `random bytes are a fault and never a crash`() {
         let seed = ProcessInfo.processInfo.environment["CARILLON_SEED"].flatMap(UInt64.init) ?? .random(in: .min ... .max)
         print("CARILLON_SEED=\(seed) repeats these bytes")
-        var random = SeededGenerator(state: seed)
+        var random = SeededRandom(seed: seed)
         for _ in 0..<2000 {
             let body = (0..<Int.random(in: 0...200, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
             #expect(fault(body, ContentCoding(.aes128gcm)) != nil)
@@ -149,18 +150,5 @@ struct DecryptionTests {
         let point = p256dh ?? Base64URL.encode(keys.publicKey)
         let subscription = PushSubscription(endpoint: "https://h/", keys: .init(p256dh: point, auth: auth))
         #expect(throws: PushSubscription.KeysInvalid.self) { try subscription.encrypt([1], with: .aes128gcm) }
-    }
-}
-
-/// SplitMix64.
-private struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,4 +1,5 @@
 import CarillonCore
+import TestSupport
 import Testing
 
 struct CallSharesTests {

@@ -1,6 +1,6 @@
 import CarillonCore
 import CarillonWire
-import Foundation
+import TestSupport
 import Testing
 
 struct EnvelopeWindowTests {
@@ -194,14 +194,6 @@ struct EnvelopeWindowTests {
     }
 }
 
-/// Seeds of random tests: those of CARILLON_SEED, a comma between them, or as many as a test asks for.
-enum RandomSeed {
-    static func some(_ count: UInt64) -> [UInt64] {
-        let given = ProcessInfo.processInfo.environment["CARILLON_SEED"]?.split(separator: ",").compactMap { UInt64($0) }
-        return given ?? Array(0..<count)
-    }
-}
-
 /// What ``EnvelopeWindow`` is held against.
 private struct WindowModel {
     private enum Fate { case waiting, withdrawn, acknowledged }
@@ -212,7 +204,7 @@ private struct WindowModel {
     }
 
     private(set) var faults: [String] = []
-    private var generator: LinearGenerator
+    private var generator: SeededRandom
     private var window = EnvelopeWindow(limits: .init(envelopes: 5, bytes: 3000, outputBytes: 1000))
     private var stored: [Stored] = []
     /// Offers on their way from the publisher, in order.
@@ -225,7 +217,7 @@ private struct WindowModel {
     private var now = Sample.now
 
     init(seed: UInt64) {
-        generator = LinearGenerator(state: seed)
+        generator = SeededRandom(seed: seed)
         pending = window.began()
     }
 
@@ -342,13 +334,5 @@ private struct WindowModel {
         }
         let forgotten = stored.filter { !$0.wasGiven && $0.fate == .waiting && !$0.envelope.isExpired(at: now) }
         if !forgotten.isEmpty { faults.append("never given: \(forgotten.map(\.envelope.position))") }
-    }
-}
-
-struct LinearGenerator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        return state ^ (state >> 33)
     }
 }

@@ -1,6 +1,6 @@
 import CarillonCore
 import CarillonWire
-import Foundation
+import TestSupport
 import Testing
 
 @testable import CarillonSQLite
@@ -17,14 +17,6 @@ struct DeliveryModelTests {
         #expect(model.faults.isEmpty, "seed \(seed): \(model.faults.prefix(3))")
         #expect(model.acceptedCount > 30, "seed \(seed) accepted too little to mean anything")
         #expect(model.acknowledgedCount > 10, "seed \(seed) acknowledged too little to mean anything")
-    }
-}
-
-/// Seeds of random tests: those of CARILLON_SEED, a comma between them, or as many as a test asks for.
-enum RandomSeed {
-    static func some(_ count: UInt64) -> [UInt64] {
-        let given = ProcessInfo.processInfo.environment["CARILLON_SEED"]?.split(separator: ",").compactMap { UInt64($0) }
-        return given ?? Array(0..<count)
     }
 }
 

@@ -3,6 +3,7 @@ import CarillonSQLite
 import CarillonWire
 import Logging
 import Synchronization
+import TestSupport
 
 /// A publisher and an inbox over a store, as a server has them, with a clock and timers that the test moves.
 final class DeliveryWorld: Sendable {

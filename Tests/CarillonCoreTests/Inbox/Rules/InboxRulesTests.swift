@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import TestSupport
 import Testing
 
 struct InboxRulesTests {
