@@ -292,4 +292,34 @@ struct RowAllowanceTests {
             #expect(try await rows("SELECT count(*) FROM outcome", in: fixture) <= 16)
         }
     }
+
+    @Test func `what expires earlier than what was there when the inbox was full makes room in time`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(envelopes: 2))
+        for position in Int64(1)...2 { _ = try await fixture.append(fixture.envelope(position)) }
+        #expect(try await fixture.append(fixture.envelope(3)) == .full)
+        _ = try await fixture.store.commit([acknowledge(2, fixture)])
+        #expect(try await fixture.append(fixture.envelope(4, ttl: 1)) == .stored(replaced: nil))
+        let later = start.adding(seconds: 2)
+        #expect(try await fixture.append(fixture.envelope(5, at: later)) == .stored(replaced: nil))
+    }
+
+    @Test func `a device that is deleted leaves no more outcomes than it may have`() async throws {
+        let fixture = try await StoreFixture(.memory, .init(outcomes: 16))
+        for position in Int64(1)...10 {
+            _ = try await fixture.append(fixture.envelope(position))
+            _ = try await fixture.store.commit([acknowledge(position, fixture)])
+        }
+        for position in Int64(11)...20 { _ = try await fixture.append(fixture.envelope(position)) }
+        _ = try await fixture.store.deleteDevice(fixture.device.serial, at: start)
+        #expect(try await allRows(in: fixture) == 16)
+        #expect(try await fixture.outcome(20) == .gone)
+    }
+
+    @Test func `a moment at which nothing is left to be done is forgotten`() async throws {
+        let fixture = try await StoreFixture(.memory)
+        _ = try await fixture.append(fixture.envelope(1, ttl: 1))
+        try await fixture.store.database.write { try $0.execute(sql: "DELETE FROM envelope") }
+        #expect(try await fixture.store.sweep(at: start.adding(seconds: 60), limit: 10).expired.isEmpty)
+        #expect(try await rows("SELECT count(*) FROM due", in: fixture) == 0)
+    }
 }

@@ -175,4 +175,22 @@ struct CommitQueueTests {
         #expect(queue.wakeElapsed(.leisurely) == .commit)
         #expect(queue.takeBatch().map(\.operation) == [.forget(Sample.id(1))])
     }
+
+    @Test func `what was queued of a device is through when its commit is, and no flush waits for it then`() {
+        var queue = CommitQueue<Int>()
+        let other = DeviceSerial(2)
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
+        #expect(queue.flush(other)?.target == nil)
+        let first = queue.flush(Sample.device)
+        #expect(first?.target == 1)
+        #expect(first?.action == .commit)
+        _ = queue.takeBatch()
+        // It is under way: there is nothing to hurry.
+        #expect(queue.flush(Sample.device)?.action == CommitQueue<Int>.Action.none)
+        // Another's change keeps the queue from being empty.
+        _ = queue.settled(Sample.id(9), device: other, Settlement(.acknowledged, at: Sample.now))
+        _ = queue.committed()
+        #expect(queue.flush(Sample.device)?.target == nil)
+        #expect(queue.flush(other)?.target == 2)
+    }
 }

@@ -44,6 +44,33 @@ struct PublisherTests {
         #expect(try await world.outcome(receipt.id) == .acknowledged)
     }
 
+    @Test func `the body of one that was given is written nowhere`() async throws {
+        let world = try await DeliveryWorld.make()
+        _ = try await join(world)
+        #expect(try await world.publish(world.request(ttl: 0)).standing == .offered)
+        #expect(try await rows(world) == 1)
+        let bytes = try await world.fixture.store.read {
+            try Int.fetchOne($0, sql: "SELECT sum(length(body)) FROM envelope")
+        }
+        #expect(bytes == 0)
+    }
+
+    @Test func `a look into the inbox sees what was offered and is not written yet`() async throws {
+        let world = try await DeliveryWorld.make()
+        let watching = RecordedWithdrawals()
+        let device = world.fixture.device.serial
+        world.sessions.join(watching, device: device)
+        async let receipt = world.publish(world.request())
+        let offered = await watching.offered()
+        let read = try await world.inbox.waiting(device: device, after: 0, limit: 9, bytes: 9999)
+        guard case .page(let page) = read else {
+            Issue.record("the device is gone")
+            return
+        }
+        #expect(page.envelopes.map(\.id) == [offered.id])
+        #expect(try await receipt.standing == .waiting)
+    }
+
     @Test func `one that finds no room is dropped, and replaces all the same`() async throws {
         let world = try await DeliveryWorld.make()
         let waiting = try await world.publish(world.request(topic: "a"))
