@@ -51,7 +51,8 @@ struct InboxReader {
     // MARK: Rows
 
     func rows(of device: DeviceSerial) throws -> [InboxRow] {
-        let select = try db.cachedStatement(sql: "SELECT * FROM envelope WHERE device = ? ORDER BY position")
+        let select = try db.cachedStatement(
+            sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE device = ? ORDER BY position")
         return try Row.fetchAll(select, arguments: [device.rawValue]).map(InboxRow.init(waiting:))
     }
 

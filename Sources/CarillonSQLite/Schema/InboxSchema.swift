@@ -28,9 +28,10 @@ enum InboxSchema {
         -- A body that many envelopes point to. Once it is released it goes with the last of them.
         CREATE TABLE shared_content (
             serial INTEGER PRIMARY KEY AUTOINCREMENT,
-            body BLOB NOT NULL,
-            is_released INTEGER NOT NULL DEFAULT 0
+            is_released INTEGER NOT NULL DEFAULT 0,
+            body BLOB NOT NULL
         ) STRICT;
+        CREATE INDEX shared_content_released ON shared_content (serial) WHERE is_released;
 
         -- What waits. size is what it counts for; the body comes last, so that nothing else is read past it.
         CREATE TABLE envelope (
