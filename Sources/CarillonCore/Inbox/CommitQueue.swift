@@ -82,6 +82,8 @@ package struct CommitQueue<Waiter> {
     private var inCommit = 0
     /// Which was the last change of a device, as ``queuedCount`` counts.
     private var lastChanges: [DeviceSerial: Int] = [:]
+    /// Of how many devices that is known.
+    package var rememberedDevices: Int { lastChanges.count }
 
     package mutating func enqueue(_ operation: InboxOperation, urgency: Urgency, waiter: Waiter?) -> Enqueued {
         // Outcomes are let in beyond the bound: each frees what an earlier entry took.

@@ -193,4 +193,19 @@ struct CommitQueueTests {
         #expect(queue.flush(Sample.device)?.target == nil)
         #expect(queue.flush(other)?.target == 2)
     }
+
+    @Test func `a queue that is never empty does not remember every device that ever was in it`() {
+        var queue = CommitQueue<Int>(limits: .init(entries: 8))
+        for round in Int64(0)..<100 {
+            for number in Int64(1)...4 {
+                let position = 4 * round + number
+                let envelope = Sample.envelope(position, device: DeviceSerial(position))
+                _ = queue.enqueue(.append(envelope, AppendRules()), urgency: .now, waiter: nil)
+                if number == 2 { _ = queue.takeBatch() }
+            }
+            // Two came while the commit was under way.
+            _ = queue.committed()
+            #expect(queue.rememberedDevices <= 2 * 8 + 4)
+        }
+    }
 }
