@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonWire
 
 /// The `carillon` command.
 @main
@@ -13,12 +14,9 @@ struct Carillon: AsyncParsableCommand {
             65 refused for what was asked; 66 a file cannot be read; 69 the server cannot be reached; \
             73 the data directory cannot be used; 74 the output cannot be written; 75 try again later; 77 the key is not valid for this; 130 stopped by Ctrl-C.
             """,
-        version: version,
+        version: CarillonVersion.text,
         subcommands: [
             ServeCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, BackupCommand.self,
             RestoreCommand.self, ListenCommand.self, SendCommand.self, APNsCommand.self,
         ])
-
-    /// As semantic versioning counts.
-    static let version = "0.1.0"
 }

@@ -29,28 +29,64 @@ struct MigrationTests {
             try db.execute(
                 sql: "INSERT INTO channel VALUES (1, 1, ?, 'news', NULL, \(now))",
                 arguments: [Bytes16(high: 7, low: 1).data])
-            for (position, outcome) in [(1, nil), (2, "acknowledged"), (3, nil)] as [(UInt64, String?)] {
-                try db.execute(
-                    sql: """
-                        INSERT INTO envelope (position, secret, device, app, channel, channel_id, kind, coding, body,
-                            accepted_at, expires_at, outcome, final_at, due_at)
-                        VALUES (?, ?, 1, 1, 1, ?, 0, 'identity', ?, \(now), ?, ?, ?, ?)
-                        """,
-                    arguments: [
-                        position, Bytes16(high: 5, low: position).data, Bytes16(high: 7, low: 1).data,
-                        outcome == nil ? Data("hello".utf8) : nil, now + 60_000, outcome, outcome.map { _ in now },
-                        now + 60_000,
-                    ])
-            }
-            try db.execute(
-                sql: """
-                    INSERT INTO idempotency (channel, key_hash, fingerprint, position, secret, accepted_at, expires_at,
-                        valid_until) VALUES (1, ?, ?, 3, ?, \(now), \(now + 60_000), \(now + 86_400_000))
-                    """,
-                arguments: [Data(key.keyHash), Data(key.fingerprint), Bytes16(high: 5, low: 3).data])
+            if version < 4 { try fillInboxes1(in: db) } else { try fillInboxes4(in: db) }
         }
         try queue.close()
         return directory
+    }
+
+    private func fillInboxes1(in db: Database) throws {
+        let now = start.milliseconds
+        for (position, outcome) in [(1, nil), (2, "acknowledged"), (3, nil)] as [(UInt64, String?)] {
+            try db.execute(
+                sql: """
+                    INSERT INTO envelope (position, secret, device, app, channel, channel_id, kind, coding, body,
+                        accepted_at, expires_at, outcome, final_at, due_at)
+                    VALUES (?, ?, 1, 1, 1, ?, 0, 'identity', ?, \(now), ?, ?, ?, ?)
+                    """,
+                arguments: [
+                    position, Bytes16(high: 5, low: position).data, Bytes16(high: 7, low: 1).data,
+                    outcome == nil ? Data("hello".utf8) : nil, now + 60_000, outcome, outcome.map { _ in now },
+                    now + 60_000,
+                ])
+        }
+        try db.execute(
+            sql: """
+                INSERT INTO idempotency (channel, key_hash, fingerprint, position, secret, accepted_at, expires_at,
+                    valid_until) VALUES (1, ?, ?, 3, ?, \(now), \(now + 60_000), \(now + 86_400_000))
+                """,
+            arguments: [Data(key.keyHash), Data(key.fingerprint), Bytes16(high: 5, low: 3).data])
+    }
+
+    private func fillInboxes4(in db: Database) throws {
+        let now = start.milliseconds
+        for position in [1, 3] as [UInt64] {
+            try db.execute(
+                sql: """
+                    INSERT INTO envelope (position, secret, device, app, origin_kind, origin, origin_id, kind, size,
+                        accepted_at, expires_at, coding, body)
+                    VALUES (?, ?, 1, 1, 0, 1, ?, 0, 133, \(now), \(now + 60_000), 'identity', ?)
+                    """,
+                arguments: [
+                    position, Bytes16(high: 5, low: position).data, Bytes16(high: 7, low: 1).data, Data("hello".utf8),
+                ])
+            try db.execute(sql: "INSERT INTO due VALUES (?, ?)", arguments: [now + 60_000, position])
+        }
+        try db.execute(
+            sql: """
+                INSERT INTO outcome (position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at,
+                    outcome, final_at)
+                VALUES (2, ?, 1, 1, 0, 1, 0, \(now), \(now + 60_000), 'acknowledged', \(now))
+                """,
+            arguments: [Bytes16(high: 5, low: 2).data])
+        try db.execute(sql: "INSERT INTO due VALUES (?, 2)", arguments: [now + 7 * 86_400_000])
+        try db.execute(
+            sql: """
+                INSERT INTO idempotency (origin_kind, origin, key_hash, fingerprint, position, secret, device, accepted_at,
+                    expires_at, valid_until)
+                VALUES (0, 1, ?, ?, 3, ?, 1, \(now), \(now + 60_000), \(now + 86_400_000))
+                """,
+            arguments: [Data(key.keyHash), Data(key.fingerprint), Bytes16(high: 5, low: 3).data])
     }
 
     @Test(arguments: 1..<Schema.version)
@@ -80,9 +116,14 @@ struct MigrationTests {
         let settle = InboxOperation.settle(
             waiting[0].id, device: device.serial, Settlement(.acknowledged, at: start))
         #expect(try await store.commit([settle]) == [.settled])
+        #expect(try await store.waitingInAll() == .init(envelopes: 1, bytes: 133))
+        // What becomes due by time still does.
+        let swept = try await store.sweep(at: start.adding(seconds: 120), limit: 10)
+        #expect(swept.expired.map(\.position) == [3])
+        #expect(try await store.waitingInAll() == .init())
         try store.close()
         let reopened = try SQLiteStore(directory: directory)
-        #expect(try await reopened.waitingCount(device: device.serial, at: start) == 1)
+        #expect(try await reopened.waitingCount(device: device.serial, at: start) == 0)
         try reopened.close()
     }
 

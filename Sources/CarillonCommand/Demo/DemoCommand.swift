@@ -47,8 +47,8 @@ struct DemoCommand: AsyncParsableCommand {
         do {
             try await ServiceGroup(configuration: configuration).run()
             try interrupt.report(data == nil ? "the demo is over; its data is removed" : "the demo is over")
-        } catch let error as any IOErrorDescribing {
-            throw CommandFault(ExitStatus.unreachable, error.sentence(for: try options.settings()))
+        } catch let fault as ListenFault {
+            throw CommandFault(ExitStatus.unreachable, fault.sentence)
         } catch let error as PushError {
             throw CommandFault(error)
         }

@@ -22,6 +22,10 @@ struct ServeCommand: AsyncParsableCommand {
             """)
 
     @Option(help: "The address to listen on. (default: 127.0.0.1:8080)") var listen: String?
+    @Option(
+        name: .customLong("metrics-listen"),
+        help: "Where Prometheus reads /metrics: HOST:PORT, or a port of this machine. (default: nowhere)")
+    var metricsListen: String?
     @Option(name: .customLong("public-url"), help: "What endpoints begin with: the address that senders and apps reach.")
     var publicURL: String?
     @Option(help: "The data directory; made when it is missing.") var data: String?
@@ -58,7 +62,8 @@ struct ServeCommand: AsyncParsableCommand {
                     "endpoints begin with an address that no other machine can reach; say with public-url what they do",
                     metadata: ["public-url": "\(settings.listenURL)"])
             }
-            let server = CarillonServer(settings: settings, logger: logger) { running in
+            let metrics = settings.metrics == nil ? nil : MetricsRegistry.install()
+            let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { running in
                 logger.info(
                     "serving",
                     metadata: ["listen": "\(settings.listenAddress)", "public-url": "\(running.addresses.base)"])
@@ -70,8 +75,8 @@ struct ServeCommand: AsyncParsableCommand {
             group.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds + 5)
             do {
                 try await ServiceGroup(configuration: group).run()
-            } catch let error as any IOErrorDescribing {
-                throw CommandFault(ExitStatus.unreachable, error.sentence(for: settings))
+            } catch let fault as ListenFault {
+                throw CommandFault(ExitStatus.unreachable, fault.sentence)
             }
         }
     }
@@ -79,6 +84,7 @@ struct ServeCommand: AsyncParsableCommand {
     private var flags: [String: String] {
         var flags: [String: String] = [:]
         flags["listen"] = listen
+        flags["metrics-listen"] = metricsListen
         flags["public-url"] = publicURL
         flags["data"] = data
         flags["anonymous-app"] = anonymousApp

@@ -40,8 +40,12 @@ struct ServeOptions {
         guard let data = values["data"] else {
             throw CommandFault(.validationFailure, "say with --data DIR (or CARILLON_DATA) where to keep everything")
         }
-        let (host, port) = try Self.address(values["listen"] ?? "127.0.0.1:8080")
+        let (host, port) = try Self.address(values["listen"] ?? "127.0.0.1:8080", of: "--listen")
         var settings = ServerSettings(host: host, port: port, dataDirectory: data)
+        if let text = values["metrics-listen"] {
+            // A port alone is one of this machine.
+            settings.metrics = try Self.address(Int(text) == nil ? text : "127.0.0.1:\(text)", of: "--metrics-listen")
+        }
         if let url = values["public-url"] {
             guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
                 throw CommandFault(.validationFailure, "--public-url must begin with http:// or https://")
@@ -171,11 +175,11 @@ struct ServeOptions {
     }
 
     /// `host:port`, or `[v6]:port`.
-    private static func address(_ text: String) throws -> (host: String, port: Int) {
+    private static func address(_ text: String, of option: String) throws -> (host: String, port: Int) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
             (1...65_535).contains(port), colon != text.startIndex
         else {
-            throw CommandFault(.validationFailure, "--listen must be HOST:PORT, such as 127.0.0.1:8080, not \"\(text)\"")
+            throw CommandFault(.validationFailure, "\(option) must be HOST:PORT, such as 127.0.0.1:8080, not \"\(text)\"")
         }
         var host = String(text[..<colon])
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }

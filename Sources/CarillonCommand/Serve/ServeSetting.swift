@@ -42,7 +42,8 @@ struct ServeSetting {
 
     /// The settings that have a flag of their own name.
     static let flags = [
-        "listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log", "allow-private-addresses",
+        "listen", "metrics-listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log",
+        "allow-private-addresses",
         "outward-ca", "allowed-origins",
     ]
 

@@ -81,7 +81,7 @@ private struct Meter<Key: Hashable & Sendable>: Sendable {
         self.rate = rate
         self.what = what
         shards = rate.map { rate in (0..<16).map { _ in Shard(rate) } } ?? []
-        refused = Counter(label: "carillon_rate_refusals", dimensions: [("of", subject)])
+        refused = ServerMetric.rateRefusals.counter(subject)
     }
 
     func take(_ key: Key, at now: Int64) throws(Refusal) {

@@ -17,6 +17,7 @@ package final class LiveSessions: Sendable {
 
     private let shards: [ShardBox]
     private let nextWaiter = Atomic<UInt64>(0)
+    private let started = ServerMetric.sessionsStarted.counter()
 
     package init(shardCount: Int = 64) {
         shards = (0..<shardCount).map { _ in ShardBox() }
@@ -29,7 +30,22 @@ package final class LiveSessions: Sendable {
             presences[device, default: Presence()].session = session
             return earlier
         }
+        started.increment()
         if let earlier, earlier !== session { earlier.end(because: .replaced) }
+    }
+
+    /// How many devices are connected, and how many times somebody waits for an inbox to fill.
+    package var population: (sessions: Int, waiters: Int) {
+        var population = (sessions: 0, waiters: 0)
+        for shard in shards {
+            shard.presences.withLock { presences in
+                for presence in presences.values {
+                    if presence.session != nil { population.sessions += 1 }
+                    population.waiters += presence.waiters.count
+                }
+            }
+        }
+        return population
     }
 
     /// The session ended. A newer one of the same device stays.

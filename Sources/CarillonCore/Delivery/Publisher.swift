@@ -13,9 +13,9 @@ package struct Publisher: Sendable {
     private let audience: String
     private let time: TimeSource
 
-    private let accepted = Counter(label: "carillon_messages_accepted")
-    private let dropped = Counter(label: "carillon_messages_dropped")
-    private let refusedFull = Counter(label: "carillon_messages_refused_full")
+    private let accepted = ServerMetric.messages.counter("accepted")
+    private let dropped = ServerMetric.messages.counter("dropped")
+    private let repeated = ServerMetric.messages.counter("repeated")
 
     /// - Parameter audience: The origin of the endpoints, which a VAPID token must name.
     package init(
@@ -114,12 +114,12 @@ package struct Publisher: Sendable {
     private func earlierReceipt(_ result: InboxResult) throws -> PublishReceipt {
         switch result {
         case .duplicate(let id, let acceptedAt, let expiresAt, let outcome):
+            repeated.increment()
             let ttl = (expiresAt.milliseconds - acceptedAt.milliseconds) / 1000
             return PublishReceipt(id: id, ttl: ttl, standing: outcome.map { .final($0) } ?? (ttl == 0 ? .offered : .waiting))
         case .keyReused:
             throw Refusal(.idempotencyKeyReused, "The Idempotency-Key came before with another body or other headers.")
         case .full:
-            refusedFull.increment()
             throw Refusal(
                 .inboxFull, "The device's inbox is full until it connects or messages expire.", retryAfterSeconds: 60)
         case .originGone, .stored, .recorded, .settled, .notWaiting, .failed:

@@ -177,6 +177,9 @@ package struct Inbox: Sendable {
         try await store.waitingCount(device: device, at: time.now())
     }
 
+    /// How much waits in all inboxes together.
+    package func waitingInAll() async throws -> InboxUsage.Waiting { try await store.waitingInAll() }
+
     /// The device answered for an envelope.
     package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) {
         writer.settled(id, device: device, Settlement(outcome, code: code, at: time.now()))

@@ -12,6 +12,8 @@ package protocol InboxStore: Sendable {
     func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
         -> [Envelope]?
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
+    /// How much waits in all inboxes together.
+    func waitingInAll() async throws -> InboxUsage.Waiting
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord?
     /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, a limited number in
     /// one transaction.

@@ -28,13 +28,13 @@ package final class InboxWriter: Sendable {
     private let scheduler: Scheduler
     private let logger: Logger
     private let state: Mutex<State>
-    private let commits = Counter(label: "carillon_inbox_commits")
-    private let changes = Counter(label: "carillon_inbox_changes")
-    private let sparedWrites = Counter(label: "carillon_inbox_writes_spared")
-    private let failures = Counter(label: "carillon_inbox_commit_failures")
-    private let failedChanges = Counter(label: "carillon_inbox_changes_failed")
-    private let refusedChanges = Counter(label: "carillon_inbox_changes_refused")
-    private let droppedOutcomes = Counter(label: "carillon_inbox_outcomes_dropped")
+    private let changes = ServerMetric.commitChanges.recorder()
+    private let duration = ServerMetric.commitDuration.timer()
+    private let sparedWrites = ServerMetric.writesSpared.counter()
+    private let failures = ServerMetric.commitFailures.counter()
+    private let failedChanges = ServerMetric.changesFailed.counter()
+    private let refusedChanges = ServerMetric.changesRefused.counter()
+    private let droppedOutcomes = ServerMetric.outcomesDropped.counter()
 
     package init(
         store: any InboxStore, sessions: LiveSessions, scheduler: Scheduler, logger: Logger,
@@ -141,10 +141,11 @@ package final class InboxWriter: Sendable {
             let batch = state.withLock { $0.queue.takeBatch() }
             guard !batch.isEmpty else { return }
             let outcome: Result<[InboxResult], StoreFault>
+            let began = ContinuousClock.now
             do {
                 outcome = .success(try await store.commit(batch.map(\.operation)))
-                commits.increment()
-                changes.increment(by: batch.count)
+                duration.record(duration: .now - began)
+                changes.record(batch.count)
             } catch {
                 let fault = error as? StoreFault ?? StoreFault(.unavailable, "\(error)")
                 failures.increment()

@@ -155,7 +155,7 @@ package final class CallRounds: Sendable {
             }
         }
         let leased = try await watches.leaseCalls(begun, at: now, until: now.adding(seconds: Self.leaseSeconds))
-        Counter(label: "carillon_calls_unreadable").increment(by: leased.unreadable)
+        Self.unreadable.increment(by: leased.unreadable)
         for call in leased.calls { notLeased[call.due.serial] = nil }
         if !leased.calls.isEmpty { dropUnwritten(at: now) }
         return leased.calls
@@ -233,7 +233,8 @@ package final class CallRounds: Sendable {
         Self.resultsDropped.increment(by: dropped)
     }
 
-    private static let resultsDropped = Counter(label: "carillon_call_results_dropped")
+    private static let resultsDropped = ServerMetric.callResultsDropped.counter()
+    private static let unreadable = ServerMetric.callsUnreadable.counter()
 
     private func write(_ ended: Ended) async throws {
         var standing = ended.leased.standing
@@ -257,14 +258,14 @@ package final class CallRounds: Sendable {
         } else {
             _ = try await watches.record(record)
         }
-        Counter(label: "carillon_pings", dimensions: [("result", result.pingLabel)]).increment()
+        ServerMetric.pings.counter(result.pingLabel).increment()
     }
 
     private func called(_ callback: DisconnectCallback, _ end: CallEnd, _ result: CallResult) async throws {
         var callback = callback
         let step = callback.machine.called(result, endedAt: callback.endedAt, at: end.at, chance: random.next())
         _ = try await watches.record(step, of: callback, end: end)
-        Counter(label: "carillon_disconnect_callbacks", dimensions: [("result", step.label)]).increment()
+        ServerMetric.disconnectCallbacks.counter(step.label).increment()
     }
 
     // MARK: The clock

@@ -89,7 +89,7 @@ package struct WatchRegistrar: Sendable {
     }
 
     private func tooMany(_ sentence: String, of owner: String) -> Refusal {
-        Counter(label: "carillon_watches_refused", dimensions: [("full", owner)]).increment()
+        ServerMetric.watchesRefused.counter(owner).increment()
         return Refusal(.watchesTooMany, sentence)
     }
 

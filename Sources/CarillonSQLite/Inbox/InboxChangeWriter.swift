@@ -120,7 +120,7 @@ struct InboxChangeWriter {
         Self.outcomesForgotten.increment(by: rows.count)
     }
 
-    private static let outcomesForgotten = Counter(label: "carillon_outcomes_forgotten")
+    private static let outcomesForgotten = ServerMetric.outcomesForgotten.counter()
 
     // MARK: Time
 
@@ -211,7 +211,7 @@ struct InboxChangeWriter {
         return rows.count
     }
 
-    private static let keysForgotten = Counter(label: "carillon_idempotency_keys_forgotten")
+    private static let keysForgotten = ServerMetric.idempotencyKeysForgotten.counter()
 
     // MARK: Shared bodies
 

@@ -109,11 +109,7 @@ struct InboxReader {
     }
 
     private func holding(of origin: DeviceOrigin) throws -> OriginHolding {
-        try rows(of: origin, thatEnd: true).reduce(into: OriginHolding()) { holding, row in
-            holding.waiting.envelopes += 1
-            holding.waiting.bytes += row.byteCount
-            if row.kind.behaviour.keepsOutcome { holding.outcomes += 1 }
-        }
+        try rows(of: origin, thatEnd: true).reduce(into: OriginHolding()) { $0.add($1) }
     }
 
     private func claim(_ key: ClaimKey) throws -> UsedClaim? {

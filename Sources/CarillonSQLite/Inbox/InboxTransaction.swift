@@ -3,13 +3,14 @@ import CarillonWire
 import GRDB
 
 /// Changes of the inboxes inside one transaction, as ``InboxRules`` decides them.
-struct InboxTransaction {
+final class InboxTransaction {
     private let db: Database
     private let usage: UsageCache
     private let settings: StoreSettings
     private let rules: InboxRules
     private let reader: InboxReader
     private let writer: InboxChangeWriter
+    private(set) var tally = InboxTally()
 
     init(_ db: Database, usage: UsageCache, settings: StoreSettings) {
         self.db = db
@@ -28,6 +29,7 @@ struct InboxTransaction {
             switch rules.decide(operations, knowing: facts, asked: asked) {
             case .decided(let results, let changes):
                 try writer.write(changes)
+                tally.add(changes.tally)
                 return results
             case .needs(let more):
                 try reader.answer(more, into: &facts)
@@ -38,7 +40,13 @@ struct InboxTransaction {
 
     /// Ends all that waits for a device that is no more.
     func endAll(of device: DeviceSerial, at now: Timestamp) throws {
-        try writer.end(try reader.rows(of: device), at: now)
+        let rows = try reader.rows(of: device)
+        try writer.end(rows, at: now)
+        for row in rows {
+            tally.ended(row.kind, .gone)
+            tally.waiting.envelopes -= 1
+            tally.waiting.bytes -= row.byteCount
+        }
         usage.forget(device)
         let excess = try reader.outcomeCount(of: device) - settings.inbox.outcomes
         if excess > 0 { try writer.forgetOutcomes(excess, of: device) }
@@ -56,6 +64,13 @@ struct InboxTransaction {
             let row = try InboxRow(waiting: row)
             _ = try perform([.expire(row.id, at: row.waitsUntil)])
         }
+    }
+
+    /// Adds to the totals what the changes came to; to be called once, after the last of them.
+    func writeTotals() throws {
+        guard tally.waiting != InboxUsage.Waiting() else { return }
+        try db.cachedStatement(sql: "UPDATE inbox_total SET envelopes = envelopes + ?, bytes = bytes + ?")
+            .execute(arguments: [tally.waiting.envelopes, tally.waiting.bytes])
     }
 
     // MARK: Time

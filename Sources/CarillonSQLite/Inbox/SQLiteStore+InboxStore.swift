@@ -23,9 +23,7 @@ extension SQLiteStore: InboxStore {
 
     package func commit(_ operations: [InboxOperation]) async throws -> [InboxResult] {
         do {
-            return try await group.run { [usage, settings] db in
-                try InboxTransaction(db, usage: usage, settings: settings).perform(operations)
-            }
+            return try await changeInboxes { _, transaction in try transaction.perform(operations) }
         } catch {
             guard operations.count > 1 else { throw error }
             return try await commitEach(operations)
@@ -35,9 +33,8 @@ extension SQLiteStore: InboxStore {
     /// One of the changes cannot be stored: each is made for itself, in one transaction if the fault leaves it alive.
     private func commitEach(_ operations: [InboxOperation]) async throws -> [InboxResult] {
         do {
-            return try await group.run { [usage, settings] db in
-                let transaction = InboxTransaction(db, usage: usage, settings: settings)
-                return try operations.map { operation in
+            return try await changeInboxes { [usage] db, transaction in
+                try operations.map { operation in
                     var result = InboxResult.notWaiting
                     do {
                         try db.inSavepoint {
@@ -64,9 +61,7 @@ extension SQLiteStore: InboxStore {
         for operation in operations {
             do {
                 guard failures < Self.failuresInARow else { throw fault }
-                results += try await group.run { [usage, settings] db in
-                    try InboxTransaction(db, usage: usage, settings: settings).perform([operation])
-                }
+                results += try await changeInboxes { _, transaction in try transaction.perform([operation]) }
                 failures = 0
             } catch {
                 failures += 1
@@ -130,9 +125,28 @@ extension SQLiteStore: InboxStore {
     }
 
     package func sweep(at now: Timestamp, limit: Int) async throws -> Swept {
-        try await group.run { [usage, settings] db in
-            try InboxTransaction(db, usage: usage, settings: settings).sweep(at: now, limit: limit)
+        try await changeInboxes { _, transaction in try transaction.sweep(at: now, limit: limit) }
+    }
+
+    package func waitingInAll() async throws -> InboxUsage.Waiting {
+        try await read { db in
+            let row = try Row.fetchOne(db, sql: "SELECT envelopes, bytes FROM inbox_total")
+            return row.map { InboxUsage.Waiting(envelopes: $0["envelopes"], bytes: $0["bytes"]) } ?? .init()
         }
+    }
+
+    /// Changes inboxes inside a group; what that came to is counted when it is on disk.
+    func changeInboxes<Value: Sendable>(
+        _ work: @escaping @Sendable (Database, InboxTransaction) throws -> Value
+    ) async throws -> Value {
+        let (value, tally) = try await group.run { [usage, settings] db in
+            let transaction = InboxTransaction(db, usage: usage, settings: settings)
+            let value = try work(db, transaction)
+            try transaction.writeTotals()
+            return (value, transaction.tally)
+        }
+        metrics.count(tally)
+        return value
     }
 }
 

@@ -24,7 +24,7 @@ extension SQLiteStore: AppStore {
     }
 
     package func deleteApp(_ id: AppID, at now: Timestamp) async throws -> RemovedDevices? {
-        try await group.run { [usage, settings] db in
+        try await changeInboxes { [settings] db, transaction in
             guard let app = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [id.text]) else {
                 return nil
             }
@@ -33,7 +33,7 @@ extension SQLiteStore: AppStore {
                 db, sql: "SELECT serial FROM channel WHERE device IN (SELECT serial FROM device WHERE app = ?)",
                 arguments: [app])
             for device in devices {
-                try InboxTransaction(db, usage: usage, settings: settings).endAll(of: DeviceSerial(device), at: now)
+                try transaction.endAll(of: DeviceSerial(device), at: now)
             }
             try WatchTransaction(db).channelsEnd(
                 "device IN (SELECT serial FROM device WHERE app = ?)", [app], because: .appDeleted, at: now,

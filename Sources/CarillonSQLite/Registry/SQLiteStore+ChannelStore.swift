@@ -54,11 +54,11 @@ extension SQLiteStore: ChannelStore {
     package func closeChannel(
         _ id: ChannelID, device: DeviceSerial, at now: Timestamp
     ) async throws -> ChannelSerial? {
-        try await group.run { [usage, settings] db in
+        try await changeInboxes { db, transaction in
             guard let channel = try Self.channel(id, device: device, in: db) else { return nil }
             let end = InboxOperation.end(
                 DeviceOrigin(device, channel.origin.key), because: .unregistered, at: now)
-            let results = try InboxTransaction(db, usage: usage, settings: settings).perform([end])
+            let results = try transaction.perform([end])
             return results == [.settled] ? channel.serial : nil
         }
     }

@@ -123,14 +123,14 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices? {
-        try await group.run { [usage, settings] db in
+        try await changeInboxes { [settings] db, transaction in
             let channels = try Int64.fetchAll(
                 db, sql: "SELECT serial FROM channel WHERE device = ?", arguments: [serial.rawValue])
             try WatchTransaction(db).channelsEnd(
                 "device = ?", [serial.rawValue], because: .deviceDeleted, at: now, limits: settings.callbacks)
             try db.execute(sql: "DELETE FROM device WHERE serial = ?", arguments: [serial.rawValue])
             guard db.changesCount == 1 else { return nil }
-            try InboxTransaction(db, usage: usage, settings: settings).endAll(of: serial, at: now)
+            try transaction.endAll(of: serial, at: now)
             return RemovedDevices(devices: [serial], channels: channels.map(ChannelSerial.init))
         }
     }

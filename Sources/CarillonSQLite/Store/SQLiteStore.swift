@@ -13,6 +13,7 @@ package final class SQLiteStore: Sendable {
     let group: TransactionGroup
     let reads: ReadLanes
     let usage = UsageCache()
+    let metrics = InboxMetrics()
     private let lock: DirectoryLock?
     private let health: StoreHealth
 
@@ -56,7 +57,11 @@ package final class SQLiteStore: Sendable {
         database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
         try database.write(Schema.bringUpToDate)
         // What is damaged there is met again by the first sweep.
-        try? database.write { try InboxTransaction($0, usage: usage, settings: settings).dropVolatile() }
+        try? database.write { db in
+            let transaction = InboxTransaction(db, usage: usage, settings: settings)
+            try transaction.dropVolatile()
+            try transaction.writeTotals()
+        }
     }
 
     /// Closes the file, and lets another process have the directory. Calls after this fail.

@@ -191,8 +191,7 @@ struct WatchTransaction {
         }
     }
 
-    private static let crowdedOut = Counter(
-        label: "carillon_disconnect_callbacks", dimensions: [("result", "crowded_out")])
+    private static let crowdedOut = ServerMetric.disconnectCallbacks.counter("crowded_out")
 
     func record(_ step: CallbackMachine.Step, of callback: DisconnectCallback, end: CallEnd) throws -> Bool {
         guard try lanes.end(end) else { return false }

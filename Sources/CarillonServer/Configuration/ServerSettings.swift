@@ -42,11 +42,13 @@ package struct ServerSettings: Sendable {
     /// Calls to the back ends that watch their tokens.
     package var outward: OutwardSettings
 
+    /// Where `/metrics` is answered; nil answers it nowhere.
+    package var metrics: (host: String, port: Int)?
+
     /// How long a stop may take in all.
     package var stopSeconds: Int
 
-    /// `host:port`, as an address is written: IPv6 in brackets.
-    package var listenAddress: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    package var listenAddress: String { HostAndPort.text(host, port) }
 
     /// What addresses begin with when no public URL is set.
     package var listenURL: String { "http://\(listenAddress)" }

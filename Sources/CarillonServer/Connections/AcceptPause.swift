@@ -1,3 +1,4 @@
+import CarillonCore
 import Logging
 import Metrics
 import NIOCore
@@ -19,7 +20,7 @@ final class AcceptPause: ChannelInboundHandler {
 
     private let pause: TimeAmount
     private let logger: Logger
-    private let pauses = Counter(label: "carillon_accept_pauses")
+    private let pauses = ServerMetric.acceptPauses.counter()
     private var isPausing = false
     private var lastLogged: NIODeadline?
 

@@ -1,3 +1,4 @@
+import CarillonCore
 import CarillonWire
 import Metrics
 import NIOCore
@@ -52,5 +53,5 @@ extension Answer {
 
 private let refusals = Dictionary(
     uniqueKeysWithValues: ErrorCode.allCases.map { code in
-        (code, Counter(label: "carillon_refusals", dimensions: [("code", code.rawValue)]))
+        (code, ServerMetric.refusals.counter(code.rawValue))
     })

@@ -1,3 +1,4 @@
+import CarillonCore
 import CarillonWire
 import Metrics
 import NIOCore
@@ -282,7 +283,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     }
 }
 
-private let stalls = Counter(label: "carillon_http_stalls")
+private let stalls = ServerMetric.connectionsStalled.counter()
 
 /// What the routes' task says, from wherever it runs.
 extension ConnectionHandler {

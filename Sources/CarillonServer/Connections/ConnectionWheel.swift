@@ -1,3 +1,5 @@
+import CarillonCore
+import Metrics
 import NIOCore
 
 /// A connection that wants to be called when it was silent too long.
@@ -23,6 +25,8 @@ final class ConnectionWheel {
     /// A year; with it a place lasts for decades of uptime.
     private static let longestSeconds = 31_536_000
 
+    private let delay = ServerMetric.eventLoopDelay.timer()
+    private var lastTurn = NIODeadline.now()
     private var slots: [[any WheelMember]]
     private var turns = 0
     /// The second that what happens now is dated with: the end of the one that runs.
@@ -32,7 +36,10 @@ final class ConnectionWheel {
 
     func start(on eventLoop: any EventLoop) {
         let wheel = NIOLoopBound(self, eventLoop: eventLoop)
-        eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in wheel.value.turn() }
+        eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+            wheel.value.noteDelay()
+            wheel.value.turn()
+        }
     }
 
     /// Calls the member when that many seconds have passed, one at least.
@@ -56,6 +63,12 @@ final class ConnectionWheel {
         guard last !== member else { return }
         slots[slot][Int(place.index)] = last
         last.place?.index = place.index
+    }
+
+    private func noteDelay() {
+        let now = NIODeadline.now()
+        delay.recordNanoseconds(max(0, (now - lastTurn - .seconds(1)).nanoseconds))
+        lastTurn = now
     }
 
     func turn() {

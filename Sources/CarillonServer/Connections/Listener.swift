@@ -18,7 +18,7 @@ struct Listener: Service {
 
     func run() async throws {
         let quiescing = ServerQuiescingHelper(group: group)
-        let listener = try await ServerBootstrap(group: group)
+        let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 4096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.tcpOption(Self.unsentLimit), value: ConnectionLimits.unsentBytes)
@@ -32,7 +32,7 @@ struct Listener: Service {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer(setUp)
-            .bind(host: host, port: port).get()
+        let listener = try await ListenFault.naming(host, port) { try await bootstrap.bind(host: host, port: port).get() }
         await onListening(listener)
         let allClosed = group.any().makePromise(of: Void.self)
         // Ends when the last connection is closed, or with the patience of whoever runs this.

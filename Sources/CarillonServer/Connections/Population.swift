@@ -1,3 +1,4 @@
+import CarillonCore
 import Metrics
 import NIOCore
 import Synchronization
@@ -15,11 +16,13 @@ final class Population: Sendable {
     private let gauge: Gauge
     private let refused: Counter
 
-    /// - Parameter label: What it is called in metrics.
-    init(limit: Int, label: String) {
+    /// - Parameters:
+    ///   - gauge: Shows how many there are.
+    ///   - refused: Counts those beyond the limit.
+    init(limit: Int, gauge: ServerMetric, refused: ServerMetric) {
         self.limit = limit
-        gauge = Gauge(label: label)
-        refused = Counter(label: "\(label)_refused")
+        self.gauge = gauge.gauge()
+        self.refused = refused.counter()
     }
 
     /// Whether one more may come in.

@@ -20,14 +20,19 @@ package struct CarillonServer: Service {
     }
 
     private let settings: ServerSettings
+    private let metrics: MetricsRegistry?
     private let logger: Logger
     private let onRunning: @Sendable (Running) async -> Void
 
-    /// - Parameter onRunning: Called once, when the server listens.
+    /// - Parameters:
+    ///   - metrics: What is shown at `/metrics`, when the settings say where that is.
+    ///   - onRunning: Called once, when the server listens.
     package init(
-        settings: ServerSettings, logger: Logger, onRunning: @escaping @Sendable (Running) async -> Void = { _ in }
+        settings: ServerSettings, metrics: MetricsRegistry? = nil, logger: Logger,
+        onRunning: @escaping @Sendable (Running) async -> Void = { _ in }
     ) {
         self.settings = settings
+        self.metrics = metrics
         self.logger = logger
         self.onRunning = onRunning
     }
@@ -77,7 +82,7 @@ package struct CarillonServer: Service {
             requests: SocketRequests(
                 devices: core.devices, channels: core.channels, addresses: addresses, anonymousApp: anonymousApp,
                 logger: logger),
-            population: Population(limit: settings.maximumSockets, label: "carillon_sockets"))
+            population: Population(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused))
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: core.time)
         let listener = Listener(
             group: group, host: settings.host, port: settings.port,
@@ -91,7 +96,8 @@ package struct CarillonServer: Service {
                 publishDoor: PublishDoor(core: core, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
-                population: Population(limit: settings.maximumConnections, label: "carillon_http_connections"),
+                population: Population(
+                    limit: settings.maximumConnections, gauge: .connections, refused: .connectionsRefused),
                 settings: settings.requests,
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.origin))),
             loops: loops, readiness: readiness, logger: logger
@@ -99,8 +105,13 @@ package struct CarillonServer: Service {
             await onRunning(
                 Running(core: core, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
         }
+        let metricsListener = metrics.flatMap { registry in
+            settings.metrics.map {
+                MetricsListener(registry: registry, host: $0.host, port: $0.port, core: core, logger: quiet)
+            }
+        }
         var configuration = ServiceGroupConfiguration(
-            services: [
+            services: (metricsListener.map { [.init(service: $0)] } ?? []) + [
                 .init(service: Sweeper(store: store, core: core, settings: settings, logger: logger)),
                 .init(service: watchRunner),
                 .init(service: listener),

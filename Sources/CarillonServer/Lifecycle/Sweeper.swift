@@ -12,8 +12,7 @@ struct Sweeper: Service {
     let settings: ServerSettings
     let logger: Logger
 
-    private let expired = Counter(label: "carillon_messages_expired")
-    private let collected = Counter(label: "carillon_devices_collected")
+    private let collected = ServerMetric.devicesCollected.counter()
     private static let rowsAtOnce = 500
     private static let devicesAtOnce = 100
 
@@ -29,7 +28,6 @@ struct Sweeper: Service {
                     }
                     while !Task.isCancelled {
                         let swept = try await store.sweep(at: core.time.now(), limit: Self.rowsAtOnce)
-                        expired.increment(by: swept.expired.count)
                         for envelope in swept.expired {
                             core.sessions.session(of: envelope.device)?.withdrew(.envelope(envelope.position)) {}
                         }

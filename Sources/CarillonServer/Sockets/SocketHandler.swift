@@ -312,7 +312,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 /// How often the server ended a socket, by the code.
 private let closes = Dictionary(
     uniqueKeysWithValues: CloseCode.allCases.map { code in
-        (code, Counter(label: "carillon_socket_closes", dimensions: [("code", String(code.rawValue))]))
+        (code, ServerMetric.socketCloses.counter(String(code.rawValue)))
     })
 
 extension SocketHandler: LiveSession {

@@ -52,14 +52,3 @@ struct Stage {
         try await server.close()
     }
 }
-
-/// Waits for something that is about to happen.
-func eventually(_ condition: @Sendable () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw NeverHappened() }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-}
-
-struct NeverHappened: Error {}

@@ -2,6 +2,7 @@ import CarillonAPNs
 import Logging
 import ServiceLifecycle
 import Synchronization
+import TestSupport
 import Testing
 
 /// How a client, and what runs on it, comes to its end.

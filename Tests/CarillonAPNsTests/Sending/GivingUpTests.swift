@@ -1,6 +1,7 @@
 import CarillonAPNs
 import NIOHTTP2
 import Synchronization
+import TestSupport
 import Testing
 
 /// Pushes that come to no good end: each ends in time, and says whether it may have been processed.

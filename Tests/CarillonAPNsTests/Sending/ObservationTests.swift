@@ -3,6 +3,7 @@ import CarillonAPNsSimulator
 import Logging
 import MetricsTestKit
 import Synchronization
+import TestSupport
 import Testing
 
 /// What an operator sees of a client, and what nobody may see.

@@ -1,6 +1,7 @@
 import CarillonAPNs
 import NIOHTTP2
 import Synchronization
+import TestSupport
 import Testing
 
 /// What is sent again, what is not, and what is said of it, when connections do what real ones do.

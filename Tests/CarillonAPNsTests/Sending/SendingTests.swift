@@ -4,6 +4,7 @@ import Logging
 import NIOHTTP2
 import ServiceLifecycle
 import Synchronization
+import TestSupport
 import Testing
 
 /// Sending over true TLS and HTTP/2 to a server that does what each test says.

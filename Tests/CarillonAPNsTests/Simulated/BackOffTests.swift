@@ -1,5 +1,6 @@
 import CarillonAPNsSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonAPNs

@@ -1,5 +1,6 @@
 import CarillonAPNs
 import CarillonAPNsSimulator
+import TestSupport
 import Testing
 
 /// A service that does what real ones were seen to do: each push has its one true result all the same.

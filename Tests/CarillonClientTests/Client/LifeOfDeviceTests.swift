@@ -1,6 +1,7 @@
 import CarillonWire
 import Foundation
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import CarillonClient
@@ -185,6 +186,7 @@ struct LifeOfDeviceTests {
             let client = try client(at: server.address)
             try client.start()
             await server.waitFor(before + 1, "DELETE /v1/device")
+            try await eventually { client.runner.farewells.isEmpty }
             await client.stop()
         }
         #expect(server.requests(to: "DELETE /v1/device").last?.authorization == "Bearer secret-1")

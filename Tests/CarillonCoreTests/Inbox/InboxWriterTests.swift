@@ -219,6 +219,7 @@ private final class ScriptedInboxStore: InboxStore {
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
     ) async throws -> [Envelope]? { throw NotAsked() }
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int { throw NotAsked() }
+    func waitingInAll() async throws -> InboxUsage.Waiting { throw NotAsked() }
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? { throw NotAsked() }
     func sweep(at now: Timestamp, limit: Int) async throws -> Swept { throw NotAsked() }
 }

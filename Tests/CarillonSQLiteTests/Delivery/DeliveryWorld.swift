@@ -111,6 +111,8 @@ final class MortalStore: InboxStore {
         try await store.waitingCount(device: device, at: now)
     }
 
+    func waitingInAll() async throws -> InboxUsage.Waiting { try await store.waitingInAll() }
+
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? {
         try await store.record(of: id, at: now)
     }

@@ -43,7 +43,7 @@ struct RouteFixture {
         admin = try await core.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         responder = Routes.all(
             core: core, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
-            readiness: readiness, sockets: Population(limit: 1, label: "test_sockets")
+            readiness: readiness, sockets: Population(limit: 1, gauge: .sockets, refused: .socketsRefused)
         ).router().buildResponder()
     }
 

@@ -44,6 +44,7 @@ package struct InboxChanges: Equatable, Sendable {
     package var forgottenOutcomes: [DeviceSerial: Int] = [:]
     /// The same of its idempotency keys.
     package var forgottenKeys: [DeviceSerial: Int] = [:]
+    package var tally = InboxTally()
 
     package init() {}
 }

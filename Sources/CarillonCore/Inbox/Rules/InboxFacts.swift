@@ -57,14 +57,22 @@ package struct UsedClaim: Equatable, Sendable {
 
 /// What ends in an inbox when an origin does.
 package struct OriginHolding: Equatable, Sendable {
-    package var waiting: InboxUsage.Waiting
-    /// How many of them leave an outcome.
-    package var outcomes: Int
+    package private(set) var kinds: [EnvelopeKind: Int] = [:]
+    package private(set) var waiting = InboxUsage.Waiting()
 
-    package init(waiting: InboxUsage.Waiting = .init(), outcomes: Int = 0) {
-        self.waiting = waiting
-        self.outcomes = outcomes
+    package init() {}
+
+    package mutating func add(_ row: InboxRow) { change(row, by: 1) }
+    mutating func remove(_ row: InboxRow) { change(row, by: -1) }
+
+    private mutating func change(_ row: InboxRow, by count: Int) {
+        kinds[row.kind, default: 0] += count
+        waiting.envelopes += count
+        waiting.bytes += count * row.byteCount
     }
+
+    /// How many of them leave an outcome.
+    var outcomes: Int { kinds.reduce(0) { $1.key.behaviour.keepsOutcome ? $0 + $1.value : $0 } }
 }
 
 /// What ``InboxRules`` must know of the store.

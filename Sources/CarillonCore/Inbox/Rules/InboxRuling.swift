@@ -19,6 +19,7 @@ struct InboxRuling {
     private var endsInOrder: [InboxChanges.End] = []
     private var effects: [Effect] = []
     private var vainEffects: [Effect] = []
+    private var tally = InboxTally()
 
     init(limits: InboxLimits, facts: InboxFacts, asked: InboxQuestions) {
         self.limits = limits
@@ -55,6 +56,7 @@ struct InboxRuling {
         let row = InboxRow(envelope, topic: envelope.isVolatile ? nil : rules.topic)
         put(row, insteadOf: nil)
         arrivals[row.position] = envelope
+        tally.accepted(row.kind)
         if let topic = row.topic { topics[TopicKey(origin, topic)] = row.position }
         usage[envelope.device, default: .init()].arrived(row)
         return .stored(replaced: replaced)
@@ -65,6 +67,8 @@ struct InboxRuling {
     ) -> InboxResult {
         if let earlier = earlierUse(of: rules.idempotency, for: envelope) { return earlier }
         claim(rules.idempotency, for: envelope)
+        tally.accepted(envelope.kind.number)
+        tally.ended(InboxRow(envelope, topic: nil), settlement)
         let replaced = replace(rules.topic, by: envelope)
         guard envelope.behaviour.keepsOutcome else { return .recorded(replaced: replaced) }
         var row = InboxRow(envelope, topic: nil)
@@ -195,6 +199,7 @@ struct InboxRuling {
 
     private mutating func forget(_ id: MessageID) -> InboxResult {
         guard let row = row(of: id), row.settlement == nil, row.acceptedAt == row.expiresAt else { return .notWaiting }
+        tally.ended(row.kind, .dropped)
         remove(row)
         return .settled
     }
@@ -206,6 +211,7 @@ struct InboxRuling {
     }
 
     private mutating func leave(_ row: InboxRow, _ settlement: Settlement) {
+        tally.ended(row, settlement)
         guard row.kind.behaviour.keepsOutcome else { return remove(row) }
         var settled = row
         settled.settlement = settlement
@@ -249,9 +255,7 @@ struct InboxRuling {
             if let before, before.deviceOrigin == origin, before.settlement == nil, before.kind.behaviour.endsWithOrigin,
                 row(at: position)?.settlement != nil || row(at: position) == nil
             {
-                holding.waiting.envelopes -= 1
-                holding.waiting.bytes -= before.byteCount
-                if before.kind.behaviour.keepsOutcome { holding.outcomes -= 1 }
+                holding.remove(before)
             }
             guard before == nil, let row = row(at: position), row.deviceOrigin == origin, row.settlement == nil,
                 row.kind.behaviour.endsWithOrigin
@@ -261,6 +265,7 @@ struct InboxRuling {
         usage[origin.device, default: .init()].envelopes -= holding.waiting.envelopes
         usage[origin.device, default: .init()].bytes -= holding.waiting.bytes
         usage[origin.device, default: .init()].outcomes += holding.outcomes
+        for (kind, count) in holding.kinds { tally.ended(kind, .gone, count: count) }
         let end = InboxChanges.End(origin: origin, reason: reason, at: now)
         ended[origin] = end
         endsInOrder.append(end)
@@ -317,7 +322,12 @@ struct InboxRuling {
         changes.effects = effects
         changes.vainEffects = vainEffects
         for (position, before) in touched { note(position, before, in: &changes) }
-        for (device, change) in usage { changes.usage[device] = forgetting(change, of: device, in: &changes) }
+        changes.tally = tally
+        for (device, change) in usage {
+            changes.tally.waiting.envelopes += change.envelopes
+            changes.tally.waiting.bytes += change.bytes
+            changes.usage[device] = forgetting(change, of: device, in: &changes)
+        }
         return changes
     }
 

@@ -116,6 +116,11 @@ struct InboxRulesTests {
                 #expect(counted.outcomes == naive.rows.values.count { $0.device == device && $0.settlement != nil })
                 #expect(counted.keys == naive.claims.values.count { $0.device == device })
             }
+            let waiting = naive.rows.values.filter { $0.settlement == nil }
+            #expect(tables.tally.waiting.envelopes == waiting.count)
+            #expect(tables.tally.waiting.bytes == waiting.reduce(0) { $0 + $1.byteCount })
+            let (accepted, ended) = (tables.tally.accepted.values, tables.tally.ended.values)
+            #expect(accepted.reduce(0, +) - ended.reduce(0, +) == waiting.count)
             if Int.random(in: 0..<10, using: &story.random) == 0 {
                 // A channel is opened again under its old number, to keep the story going.
                 naive.channels = channels
@@ -125,6 +130,24 @@ struct InboxRulesTests {
             }
         }
         #expect(naive.rows.count > 5)
+    }
+
+    @Test func `a batch says what entered, what left and how, and how long it had waited`() {
+        let channel = OriginKey.channel(ChannelSerial(1))
+        var tables = TableInbox(limits: InboxLimits(), channels: [channel], told: [])
+        _ = tables.commit((Int64(1)...4).map { .append(Sample.envelope($0), AppendRules(topic: $0 < 3 ? "t" : nil)) })
+        let later = Sample.now.adding(milliseconds: 250)
+        _ = tables.commit([
+            .settle(Sample.id(2), device: Sample.device, Settlement(.acknowledged, at: later)),
+            .settle(Sample.id(3), device: nil, Settlement(.cancelled, at: later)),
+            .record(Sample.envelope(5), AppendRules(), Settlement(.failed, code: 100, at: later)),
+            .end(DeviceOrigin(Sample.device, channel), because: .unregistered, at: later),
+        ])
+        #expect(tables.tally.accepted == [.message: 5])
+        let outcomes = Dictionary(uniqueKeysWithValues: tables.tally.ended.map { ($0.key.outcome, $0.value) })
+        #expect(outcomes == [.replaced: 1, .acknowledged: 1, .cancelled: 1, .failed: 1, .gone: 1])
+        #expect(tables.tally.acknowledgementDelays == [250])
+        #expect(tables.tally.waiting == InboxUsage.Waiting())
     }
 
     @Test func `what is usual is decided at the first look`() {

@@ -13,6 +13,7 @@ struct TableInbox {
     var usage: [DeviceSerial: InboxUsage.Change] = [:]
     /// How often the rules had to ask again.
     var secondLooks = 0
+    var tally = InboxTally()
 
     init(limits: InboxLimits, channels: Set<OriginKey>, told: Set<ChannelSerial>) {
         rules = InboxRules(limits: limits)
@@ -32,6 +33,7 @@ struct TableInbox {
                 answer(more, into: &facts)
             case .decided(let results, let changes):
                 write(changes)
+                tally.add(changes.tally)
                 return results
             }
         }
@@ -77,10 +79,7 @@ struct TableInbox {
     }
 
     private func holding(of origin: DeviceOrigin) -> OriginHolding {
-        let ending = ending(with: origin)
-        return OriginHolding(
-            waiting: .init(envelopes: ending.count, bytes: ending.reduce(0) { $0 + $1.byteCount }),
-            outcomes: ending.filter(\.kind.behaviour.keepsOutcome).count)
+        ending(with: origin).reduce(into: OriginHolding()) { $0.add($1) }
     }
 
     private mutating func write(_ changes: InboxChanges) {

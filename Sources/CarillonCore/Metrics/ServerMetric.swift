@@ -1,0 +1,160 @@
+package import Metrics
+
+/// Everything that the server counts and measures: the one list of the names, in Prometheus' words.
+package enum ServerMetric: String, CaseIterable, Sendable {
+    case buildInfo = "carillon_build_info"
+
+    case connections = "carillon_http_connections"
+    case connectionsRefused = "carillon_http_connections_refused_total"
+    case connectionsStalled = "carillon_http_connections_stalled_total"
+    case acceptPauses = "carillon_accept_pauses_total"
+    case sockets = "carillon_sockets"
+    case socketsRefused = "carillon_sockets_refused_total"
+    case socketCloses = "carillon_socket_closes_total"
+    case sessions = "carillon_sessions"
+    case sessionsStarted = "carillon_sessions_started_total"
+    case waiters = "carillon_waiters"
+    case refusals = "carillon_refusals_total"
+    case rateRefusals = "carillon_rate_refusals_total"
+
+    case messages = "carillon_messages_total"
+    case envelopesAccepted = "carillon_envelopes_accepted_total"
+    case envelopesEnded = "carillon_envelopes_ended_total"
+    case acknowledgementDelay = "carillon_acknowledgement_delay_seconds"
+    case inboxEnvelopes = "carillon_inbox_envelopes"
+    case inboxBytes = "carillon_inbox_bytes"
+    case outcomesForgotten = "carillon_outcomes_forgotten_total"
+    case idempotencyKeysForgotten = "carillon_idempotency_keys_forgotten_total"
+    case devicesCollected = "carillon_devices_collected_total"
+
+    case commitChanges = "carillon_commit_changes"
+    case commitDuration = "carillon_commit_duration_seconds"
+    case commitFailures = "carillon_commit_failures_total"
+    case changesFailed = "carillon_changes_failed_total"
+    case changesRefused = "carillon_changes_refused_total"
+    case writesSpared = "carillon_writes_spared_total"
+    case outcomesDropped = "carillon_outcomes_dropped_total"
+
+    case pings = "carillon_pings_total"
+    case disconnectCallbacks = "carillon_disconnect_callbacks_total"
+    case callsUnderWay = "carillon_calls_under_way"
+    case callsUnreadable = "carillon_calls_unreadable_total"
+    case callResultsDropped = "carillon_call_results_dropped_total"
+    case watchesRefused = "carillon_watches_refused_total"
+
+    case eventLoopDelay = "carillon_event_loop_delay_seconds"
+    case cpuTime = "process_cpu_seconds_total"
+    case residentMemory = "process_resident_memory_bytes"
+    case openFiles = "process_open_fds"
+    case openFilesLimit = "process_max_fds"
+    case startTime = "process_start_time_seconds"
+
+    package enum Kind: Equatable, Sendable {
+        case counter
+        case gauge
+        /// With the upper ends of its buckets, in seconds or, when it measures no time, in what it counts.
+        case histogram([Double])
+    }
+}
+
+extension ServerMetric {
+    package var kind: Kind {
+        switch self {
+        case .buildInfo, .connections, .sockets, .sessions, .waiters, .inboxEnvelopes, .inboxBytes, .callsUnderWay,
+            .residentMemory, .openFiles, .openFilesLimit, .startTime:
+            .gauge
+        case .acknowledgementDelay:
+            .histogram([
+                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600, 3600, 21_600, 86_400,
+            ])
+        case .commitDuration:
+            .histogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10])
+        case .eventLoopDelay:
+            .histogram([0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5])
+        case .commitChanges:
+            .histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048])
+        default:
+            .counter
+        }
+    }
+
+    package var help: String {
+        switch self {
+        case .buildInfo: "Always 1; the label says which version runs."
+        case .connections: "Open connections for HTTP, sockets not among them."
+        case .connectionsRefused: "Connections refused because there were as many as there may be."
+        case .connectionsStalled: "Connections ended because the peer did not read its answer."
+        case .acceptPauses: "How often no connection was accepted for a while, for want of file descriptors."
+        case .sockets: "Open WebSockets."
+        case .socketsRefused: "Handshakes refused because there were as many sockets as there may be."
+        case .socketCloses: "Sockets that the server ended, by close code."
+        case .sessions: "Devices that are connected, by socket or event stream."
+        case .sessionsStarted: "Devices that connected."
+        case .waiters: "Long polls and event streams that wait for an inbox to fill."
+        case .refusals: "Requests refused, by the code of the error catalogue."
+        case .rateRefusals: "Requests refused because of a rate, by whose rate it is."
+        case .messages: "Messages that senders posted, by what they were answered."
+        case .envelopesAccepted: "Envelopes that entered an inbox, by kind."
+        case .envelopesEnded: "Envelopes that left, by kind and outcome."
+        case .acknowledgementDelay: "Time from the acceptance of an envelope to its acknowledgement."
+        case .inboxEnvelopes: "Envelopes that wait in all inboxes."
+        case .inboxBytes: "Bytes that wait in all inboxes."
+        case .outcomesForgotten: "Outcomes forgotten because a device had too many."
+        case .idempotencyKeysForgotten: "Idempotency keys forgotten because a device had too many."
+        case .devicesCollected: "Anonymous devices removed because nobody used them."
+        case .commitChanges: "Changes of inboxes in one commit."
+        case .commitDuration: "Time of a commit, from its beginning until it is on disk."
+        case .commitFailures: "Commits that failed as a whole."
+        case .changesFailed: "Changes that could not be stored, while others of their commit were."
+        case .changesRefused: "Changes refused because too many were queued for the disk."
+        case .writesSpared: "Envelopes that were acknowledged before they were written."
+        case .outcomesDropped: "Outcomes not queued because far too many were; their envelopes come again."
+        case .pings: "Pings of back ends, by result."
+        case .disconnectCallbacks: "Disconnect callbacks, by result."
+        case .callsUnderWay: "Calls to back ends under way."
+        case .callsUnreadable: "Calls put off because their row could not be read."
+        case .callResultsDropped: "Results of calls that could not be written down, and are known no more."
+        case .watchesRefused: "Watches refused because a device or an app had as many as it may."
+        case .eventLoopDelay: "How late an event loop is when it is called once a second."
+        case .cpuTime: "CPU time of the process, in user and kernel mode."
+        case .residentMemory: "Memory of the process that is in RAM."
+        case .openFiles: "Open file descriptors."
+        case .openFilesLimit: "How many file descriptors may be open."
+        case .startTime: "When the process started, in seconds since 1970."
+        }
+    }
+
+    /// What tells the series of one name apart; each has few values, which nobody outside can add to.
+    package var labels: [String] {
+        switch self {
+        case .buildInfo: ["version"]
+        case .socketCloses, .refusals: ["code"]
+        case .rateRefusals: ["of"]
+        case .messages, .pings, .disconnectCallbacks: ["result"]
+        case .envelopesAccepted: ["kind"]
+        case .envelopesEnded: ["kind", "outcome"]
+        case .watchesRefused: ["full"]
+        default: []
+        }
+    }
+}
+
+extension ServerMetric {
+    /// - Parameter values: Of the labels, in their order.
+    package func counter(_ values: String...) -> Counter {
+        assert(kind == .counter && values.count == labels.count)
+        return Counter(label: rawValue, dimensions: Array(zip(labels, values)))
+    }
+
+    package func gauge() -> Gauge {
+        assert(kind == .gauge && labels.isEmpty)
+        return Gauge(label: rawValue)
+    }
+
+    package func timer() -> Metrics.Timer {
+        assert(rawValue.hasSuffix("_seconds"))
+        return Metrics.Timer(label: rawValue)
+    }
+
+    package func recorder() -> Recorder { Recorder(label: rawValue, dimensions: [], aggregate: true) }
+}

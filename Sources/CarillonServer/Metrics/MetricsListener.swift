@@ -1,0 +1,51 @@
+import CarillonCore
+import CarillonWire
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import ServiceLifecycle
+
+/// `GET /metrics`, on an address of its own: what is counted is for the operator alone.
+struct MetricsListener: Service {
+    let registry: MetricsRegistry
+    let host: String
+    let port: Int
+    let core: Core
+    let logger: Logger
+
+    /// A scraper uses one.
+    private static let connections = 16
+
+    func run() async throws {
+        let router = Router()
+        router.get("/metrics") { _, _ in
+            Response(
+                status: .ok, text: Array(registry.text(with: await samples()).utf8), type: PrometheusText.mediaType)
+        }
+        let application = Application(
+            router: router,
+            server: .http1(configuration: .init(idleTimeout: .seconds(60))),
+            configuration: .init(
+                address: .hostname(host, port: port), serverName: nil, backlog: Self.connections,
+                availableConnectionsDelegate: MaximumAvailableConnections(Self.connections)),
+            logger: logger)
+        try await ListenFault.naming(host, port) { try await application.run() }
+    }
+
+    private static func samples(of waiting: InboxUsage.Waiting) -> [MetricsRegistry.Sample] {
+        [.init(.inboxEnvelopes, value: Double(waiting.envelopes)), .init(.inboxBytes, value: Double(waiting.bytes))]
+    }
+
+    private func samples() async -> [MetricsRegistry.Sample] {
+        let population = core.sessions.population
+        // A store that cannot be read shows by what is missing here.
+        let waiting = try? await core.inbox.waitingInAll()
+        return ProcessStatistics.samples() + [
+            .init(.buildInfo, CarillonVersion.text, value: 1),
+            .init(.sessions, value: Double(population.sessions)),
+            .init(.waiters, value: Double(population.waiters)),
+            .init(.callsUnderWay, value: Double(core.rounds.underWay)),
+        ] + (waiting.map(Self.samples) ?? [])
+    }
+}
