@@ -25,6 +25,7 @@ test: setup-tests
 check: lint setup-tests
 	swift build --build-tests --explicit-target-dependency-import-check error
 	Scripts/package-versions
+	Scripts/consumers
 	$(MAKE) docs
 	$(MAKE) release
 	Scripts/bare-root $(RELEASE)

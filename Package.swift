@@ -13,6 +13,14 @@ let settings: [SwiftSetting] = [
     isSanitized ? .define("CARILLON_SANITIZED") : .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+// A trait brings what one product needs, so that an app that links one fetches and compiles nothing else.
+let apple: [Platform] = [.macOS, .iOS, .tvOS, .watchOS, .visionOS]
+let server: TargetDependencyCondition? = .when(traits: ["Server"])
+let client: TargetDependencyCondition? = .when(traits: ["Client"])
+let provider: TargetDependencyCondition? = .when(traits: ["Provider"])
+let simulator: TargetDependencyCondition? = .when(traits: ["Simulator"])
+let apns: TargetDependencyCondition? = .when(traits: ["Provider", "Simulator"])
+
 let package = Package(
     name: "carillon",
     platforms: [.macOS(.v15), .iOS(.v18)],
@@ -22,12 +30,22 @@ let package = Package(
         .library(name: "CarillonAPNsSimulator", targets: ["CarillonAPNsSimulator"]),
         .executable(name: "carillon", targets: ["CarillonCommand"]),
     ],
+    traits: [
+        .default(enabledTraits: ["Server"]),
+        .trait(
+            name: "Server", description: "Everything: the server, its command line, and all libraries.",
+            enabledTraits: ["Client", "Provider", "Simulator"]),
+        .trait(name: "Client", description: "CarillonClient, for apps."),
+        .trait(name: "Provider", description: "CarillonAPNs, for those who send through Apple's push service."),
+        .trait(name: "Simulator", description: "CarillonAPNsSimulator, for their tests."),
+    ],
     dependencies: [
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
+        .package(url: "https://github.com/apple/swift-nio-transport-services", from: "1.28.0"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
@@ -48,7 +66,7 @@ let package = Package(
                 "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "Metrics", package: "swift-metrics", condition: provider),
             ],
             swiftSettings: settings
         ),
@@ -56,8 +74,8 @@ let package = Package(
             name: "CarillonSQLite",
             dependencies: [
                 "CarillonCore", "CarillonWire",
-                .product(name: "GRDB", package: "GRDB.swift"),
-                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "GRDB", package: "GRDB.swift", condition: client),
+                .product(name: "Metrics", package: "swift-metrics", condition: provider),
             ],
             swiftSettings: settings
         ),
@@ -66,16 +84,16 @@ let package = Package(
             dependencies: [
                 "CarillonCore", "CarillonSQLite", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Hummingbird", package: "hummingbird"),
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
+                .product(name: "Hummingbird", package: "hummingbird", condition: server),
+                .product(name: "HummingbirdCore", package: "hummingbird", condition: server),
+                .product(name: "CoreMetrics", package: "swift-metrics", condition: provider),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "Metrics", package: "swift-metrics", condition: provider),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOExtras", package: "swift-nio-extras"),
+                .product(name: "NIOExtras", package: "swift-nio-extras", condition: provider),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras", condition: provider),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "NIOTLS", package: "swift-nio"),
@@ -87,14 +105,16 @@ let package = Package(
             name: "CarillonClient",
             dependencies: [
                 "CarillonWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(
+                    name: "NIOTransportServices", package: "swift-nio-transport-services",
+                    condition: .when(platforms: apple, traits: ["Client"])),
                 .product(name: "NIOWebSocket", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -105,13 +125,13 @@ let package = Package(
             dependencies: [
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Metrics", package: "swift-metrics"),
+                .product(name: "Metrics", package: "swift-metrics", condition: provider),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOExtras", package: "swift-nio-extras"),
-                .product(name: "NIOHPACK", package: "swift-nio-http2"),
+                .product(name: "NIOExtras", package: "swift-nio-extras", condition: provider),
+                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSOCKS", package: "swift-nio-extras"),
+                .product(name: "NIOSOCKS", package: "swift-nio-extras", condition: provider),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "NIOTLS", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -124,13 +144,13 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "_CryptoExtras", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHPACK", package: "swift-nio-http2"),
+                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "NIOTLS", package: "swift-nio"),
-                .product(name: "SwiftASN1", package: "swift-asn1"),
-                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1", condition: simulator),
+                .product(name: "X509", package: "swift-certificates", condition: simulator),
             ],
             swiftSettings: settings
         ),
@@ -139,9 +159,9 @@ let package = Package(
             dependencies: [
                 "CarillonAPNs", "CarillonAPNsSimulator", "CarillonClient", "CarillonCore", "CarillonSQLite",
                 "CarillonServer", "CarillonWire",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "Configuration", package: "swift-configuration"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
+                .product(name: "Configuration", package: "swift-configuration", condition: server),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -179,7 +199,7 @@ let package = Package(
             dependencies: [
                 "TestSupport",
                 "CarillonCore", "CarillonSQLite", "CarillonWire",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: settings
@@ -189,7 +209,7 @@ let package = Package(
             dependencies: [
                 "TestSupport",
                 "CarillonClient", "CarillonWire",
-                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -205,10 +225,10 @@ let package = Package(
             dependencies: [
                 "TestSupport",
                 "CarillonCore", "CarillonSQLite", "CarillonServer", "CarillonWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
+                .product(name: "Hummingbird", package: "hummingbird", condition: server),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
@@ -216,8 +236,8 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "NIOWebSocket", package: "swift-nio"),
-                .product(name: "SwiftASN1", package: "swift-asn1"),
-                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1", condition: simulator),
+                .product(name: "X509", package: "swift-certificates", condition: simulator),
             ],
             swiftSettings: settings
         ),
@@ -229,17 +249,17 @@ let package = Package(
                 "CarillonAPNsSimulator",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "MetricsTestKit", package: "swift-metrics"),
+                .product(name: "MetricsTestKit", package: "swift-metrics", condition: provider),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHPACK", package: "swift-nio-http2"),
-                .product(name: "NIOHTTP2", package: "swift-nio-http2"),
+                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
+                .product(name: "NIOHTTP2", package: "swift-nio-http2", condition: apns),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOSOCKS", package: "swift-nio-extras"),
+                .product(name: "NIOSOCKS", package: "swift-nio-extras", condition: provider),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "SwiftASN1", package: "swift-asn1", condition: simulator),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "X509", package: "swift-certificates", condition: simulator),
             ],
             swiftSettings: settings
         ),
@@ -250,7 +270,7 @@ let package = Package(
                 "CarillonAPNsSimulator",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHPACK", package: "swift-nio-http2"),
+                .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings
@@ -259,7 +279,7 @@ let package = Package(
             name: "CarillonCommandTests",
             dependencies: [
                 "CarillonAPNs", "CarillonCommand", "CarillonServer",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
             ],
             swiftSettings: settings
         ),
@@ -267,7 +287,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "CarillonClient", "CarillonCommand", "CarillonWire",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],

@@ -56,12 +56,10 @@ public final class PushClient: Sendable, Service {
             buffer: configuration.channelBuffer)
         runner = SessionRunner(
             store: store, session: ClientSession(settings, restoring: stored), logger: configuration.logger)
+        let transport = NIOTransport(tls: context, timeout: configuration.connectTimeout)
         registrar = DeviceRegistrar(
-            server: server, app: configuration.app, clientKey: configuration.clientKey, tls: tls,
-            timeout: configuration.connectTimeout)
-        loop = ConnectionLoop(
-            runner: runner, registrar: registrar,
-            transport: WebSocketTransport(tls: context, timeout: configuration.connectTimeout))
+            server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport)
+        loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
     }
 
     deinit {

@@ -6,7 +6,7 @@ import Logging
 struct ConnectionLoop: Sendable {
     let runner: SessionRunner
     let registrar: DeviceRegistrar
-    let transport: WebSocketTransport
+    let transport: any ClientTransport
 
     private var logger: Logger { runner.logger }
     private var failures: FailureNote { runner.failures }

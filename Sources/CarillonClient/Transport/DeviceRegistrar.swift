@@ -1,9 +1,4 @@
-import AsyncHTTPClient
 import CarillonWire
-import Logging
-import NIOCore
-import NIOHTTP1
-import NIOSSL
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -17,8 +12,7 @@ struct DeviceRegistrar: Sendable {
     let server: WebAddress
     let app: String
     let clientKey: String?
-    let tls: TLSConfiguration
-    let timeout: Duration
+    let transport: any ClientTransport
 
     enum Registration: Sendable {
         case registered(DeviceIdentity, server: String?)
@@ -51,7 +45,7 @@ struct DeviceRegistrar: Sendable {
                     "clientKey: the device is not registered, and only a key with the role client can register it."))
         }
         let body = RegisterDevice(app: app, registration: secret)
-        switch await ask(.POST, endpoint("/v1/devices"), bearer: clientKey, body: body, "to register the device") {
+        switch await ask(.post, endpoint("/v1/devices"), bearer: clientKey, body: body, "to register the device") {
         case .failure(let fault): return .failed(fault.kind, fault.error)
         case .success(let answer):
             guard answer.status == 201 else {
@@ -64,7 +58,7 @@ struct DeviceRegistrar: Sendable {
 
     /// Asks the server who it is, and where its sockets are. It is told nothing.
     func locate() async -> Location {
-        switch await ask(.GET, endpoint("/v1/server"), bearer: nil, body: RegisterDevice?.none, "to ask for its sockets") {
+        switch await ask(.get, endpoint("/v1/server"), bearer: nil, body: RegisterDevice?.none, "to ask for its sockets") {
         case .failure(let fault): return .failed(fault.kind, fault.error)
         case .success(let answer):
             do {
@@ -86,7 +80,7 @@ struct DeviceRegistrar: Sendable {
     func delete(_ farewell: Farewell) async -> Deletion {
         let base = farewell.server.hasSuffix("/") ? String(farewell.server.dropLast()) : farewell.server
         switch await ask(
-            .DELETE, base + "/v1/device", bearer: farewell.credential, body: RegisterDevice?.none, "to delete the device")
+            .delete, base + "/v1/device", bearer: farewell.credential, body: RegisterDevice?.none, "to delete the device")
         {
         case .failure(let fault): return .failed(fault.kind, fault.error)
         case .success(let answer):
@@ -114,46 +108,29 @@ struct DeviceRegistrar: Sendable {
     }
 
     private func ask(
-        _ method: HTTPMethod, _ url: String, bearer: String?, body: RegisterDevice?, _ purpose: String
+        _ method: WebQuestion.Method, _ url: String, bearer: String?, body: RegisterDevice?, _ purpose: String
     ) async -> Result<Answer, Fault> {
-        var configuration = HTTPClient.Configuration(
-            tlsConfiguration: tls,
-            // The secret is for the configured server only.
-            redirectConfiguration: .disallow,
-            timeout: .init(connect: TimeAmount(timeout), read: TimeAmount(timeout)))
-        configuration.httpVersion = .http1Only
-        // A connection that is refused is the answer; when to try again is the session's business.
-        configuration.connectionPool.retryConnectionEstablishment = false
-        let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
-        let answer: Result<Answer, Fault>
         do {
-            var request = HTTPClientRequest(url: url)
-            request.method = method
-            if let bearer { request.headers.add(name: "Authorization", value: "Bearer \(bearer)") }
-            if let body {
-                request.headers.add(name: "Content-Type", value: "application/json")
-                request.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(body)))
-            }
-            let response = try await client.execute(request, timeout: TimeAmount(timeout))
-            let data = try await response.body.collect(upTo: Limits.apiBodyBytes)
-            let seconds = response.headers.first(name: "Retry-After").flatMap { Int($0) }
-            answer = .success(
+            guard let address = WebAddress(http: url) else { throw TransportFault(.unreachable, nil) }
+            let answer = try await transport.ask(
+                WebQuestion(
+                    method: method, address: address, bearer: bearer, json: try body.map(JSONEncoder().encode),
+                    answerLimit: Limits.apiBodyBytes))
+            let seconds = answer.retryAfter.flatMap { Int($0) }
+            return .success(
                 Answer(
-                    status: Int(response.status.code), retryAfter: seconds.map { .seconds(max(0, min($0, 86_400))) },
-                    body: Data(data.readableBytesView)))
+                    status: answer.status, retryAfter: seconds.map { .seconds(max(0, min($0, 86_400))) },
+                    body: answer.body))
         } catch {
-            answer = .failure(
+            let fault = error as? TransportFault
+            let what = fault?.kind == .timeOut ? "did not answer in time" : "cannot be reached"
+            return .failure(
                 Fault(
                     kind: .unreachable,
                     error: PushError(
-                        .serverUnreachable, "The server \(server.authority) cannot be reached \(purpose).", cause: error)))
+                        .serverUnreachable, "The server \(server.authority) \(what) \(purpose).",
+                        cause: fault.map(\.cause) ?? error)))
         }
-        do {
-            try await client.shutdown()
-        } catch {
-            // Nothing of the client is used again; its connections end with it.
-        }
-        return answer
     }
 
     // MARK: Answers

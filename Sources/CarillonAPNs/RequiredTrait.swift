@@ -1,0 +1,3 @@
+#if !Provider
+    #error("CarillonAPNs needs the trait Provider: .package(url: \"…\", from: \"…\", traits: [\"Provider\"])")
+#endif

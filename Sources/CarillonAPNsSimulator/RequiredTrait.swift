@@ -1,0 +1,3 @@
+#if !Simulator
+    #error("CarillonAPNsSimulator needs the trait Simulator: .package(url: \"…\", from: \"…\", traits: [\"Simulator\"])")
+#endif
