@@ -7,12 +7,15 @@ import Foundation
 enum StoreKind: CaseIterable, Sendable {
     case memory
     case file
+    /// What is gathered in memory is on its way to the table all the time.
+    case moving
 
     func open(_ limits: InboxLimits = .init(), callbacks: CallbackLimits = .init()) throws -> SQLiteStore {
         let settings = StoreSettings(inbox: limits, callbacks: callbacks)
         return switch self {
         case .memory: try SQLiteStore(inMemory: settings)
         case .file: try SQLiteStore(directory: TemporaryDirectory.make(), settings: settings)
+        case .moving: try SQLiteStore(directory: TemporaryDirectory.make(), settings: settings, indexCapacity: 2)
         }
     }
 }

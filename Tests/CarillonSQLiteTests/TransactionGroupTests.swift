@@ -16,7 +16,7 @@ struct TransactionGroupTests {
         let rollbacks = rollbacks
         commits = Commits()
         database = try DatabaseQueue()
-        group = TransactionGroup(writer: database, health: StoreHealth(path: nil)) { rollbacks.increment() }
+        group = TransactionGroup(writer: database, health: StoreHealth(path: nil)) { _ in rollbacks.increment() }
         try database.write {
             try $0.execute(sql: "CREATE TABLE t (n INTEGER UNIQUE)")
             try $0.execute(sql: "CREATE TABLE child (n INTEGER REFERENCES t (n) DEFERRABLE INITIALLY DEFERRED)")

@@ -15,8 +15,8 @@ package protocol InboxStore: Sendable {
     /// How much waits in all inboxes together.
     func waitingInAll() async throws -> InboxUsage.Waiting
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord?
-    /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, a limited number in
-    /// one transaction.
+    /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, about so many in one
+    /// transaction.
     func sweep(at now: Timestamp, limit: Int) async throws -> Swept
 }
 

@@ -12,12 +12,18 @@ import Metrics
 /// Writes what ``InboxRules`` decided, inside a transaction.
 struct InboxChangeWriter {
     private let db: Database
-    private let usage: UsageCache
+    private let memory: InboxMemory
+    private let index: InboxIndexWriter
+    private let reader: InboxReader
     private let settings: StoreSettings
 
-    init(_ db: Database, usage: UsageCache, settings: StoreSettings) {
+    private var usage: UsageCache { memory.usage }
+
+    init(_ db: Database, memory: InboxMemory, index: InboxIndexWriter, reader: InboxReader, settings: StoreSettings) {
         self.db = db
-        self.usage = usage
+        self.memory = memory
+        self.index = index
+        self.reader = reader
         self.settings = settings
     }
 
@@ -69,13 +75,14 @@ struct InboxChangeWriter {
             content?.coding?.name.rawValue, content?.coding?.encryption, content?.coding?.cryptoKey,
             content?.shared?.rawValue, content.flatMap { $0.shared == nil ? Data($0.body) : nil },
         ])
-        try insertDue(arrival.row)
+        index.add(arrival.row)
+        try memory.due.add(arrival.row, in: db)
         usage.arrived(arrival.row)
     }
 
     private func remove(_ row: InboxRow) throws {
         try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?").execute(arguments: [row.position])
-        try removeDue(row)
+        try index.remove(row)
     }
 
     // MARK: Outcomes
@@ -93,15 +100,15 @@ struct InboxChangeWriter {
             row.origin.serial, row.kind.rawValue, row.acceptedAt.milliseconds, row.expiresAt.milliseconds,
             settlement.outcome.rawValue, settlement.code, settlement.at.milliseconds,
         ])
-        try insertDue(row)
+        index.add(row)
+        try memory.due.add(row, in: db)
     }
 
     /// Outcomes that were kept long enough.
     func forget(_ rows: [InboxRow]) throws {
         var changes: [DeviceSerial: InboxUsage.Change] = [:]
         for row in rows {
-            try db.cachedStatement(sql: "DELETE FROM outcome WHERE position = ?").execute(arguments: [row.position])
-            try removeDue(row)
+            try remove(outcome: row)
             changes[row.device, default: .init()].outcomes -= 1
         }
         usage.apply(changes)
@@ -109,41 +116,17 @@ struct InboxChangeWriter {
 
     /// The oldest of a device; the usage is the caller's to change.
     func forgetOutcomes(_ count: Int, of device: DeviceSerial) throws {
-        let rows = try Row.fetchAll(
-            db, sql: "SELECT * FROM outcome WHERE device = ? ORDER BY position LIMIT ?",
-            arguments: [device.rawValue, count]
-        ).map(InboxRow.init(final:))
-        for row in rows {
-            try db.cachedStatement(sql: "DELETE FROM outcome WHERE position = ?").execute(arguments: [row.position])
-            try removeDue(row)
-        }
+        let rows = try reader.outcomes(of: device, limit: count)
+        for row in rows { try remove(outcome: row) }
         Self.outcomesForgotten.increment(by: rows.count)
     }
 
+    private func remove(outcome row: InboxRow) throws {
+        try db.cachedStatement(sql: "DELETE FROM outcome WHERE position = ?").execute(arguments: [row.position])
+        try index.remove(row)
+    }
+
     private static let outcomesForgotten = ServerMetric.outcomesForgotten.counter()
-
-    // MARK: Time
-
-    private func insertDue(_ row: InboxRow) throws {
-        let bucket = bucket(of: row)
-        // What never expires is not due.
-        guard bucket < .max else { return }
-        try db.cachedStatement(sql: "INSERT OR IGNORE INTO due (bucket, position) VALUES (?, ?)")
-            .execute(arguments: [bucket, row.position])
-    }
-
-    private func removeDue(_ row: InboxRow) throws { try removeDue(bucket: bucket(of: row), row.position) }
-
-    func removeDue(bucket: Int64, _ position: Int64) throws {
-        try db.cachedStatement(sql: "DELETE FROM due WHERE bucket = ? AND position = ?")
-            .execute(arguments: [bucket, position])
-    }
-
-    private func bucket(of row: InboxRow) -> Int64 {
-        guard let settlement = row.settlement else { return DueBucket.of(row.waitsUntil, since: row.acceptedAt) }
-        return DueBucket.of(
-            settlement.at.adding(seconds: settings.inbox.outcomeRetentionSeconds), since: settlement.at)
-    }
 
     // MARK: Origins
 
@@ -154,7 +137,7 @@ struct InboxChangeWriter {
                 "serial = ?", [origin.serial], because: end.reason, at: end.at, limits: settings.callbacks)
             try db.execute(sql: "DELETE FROM channel WHERE serial = ?", arguments: [origin.serial])
         }
-        try self.end(InboxReader(db, usage: usage).rows(of: end.origin, thatEnd: true), at: end.at)
+        try self.end(reader.rows(of: end.origin, thatEnd: true), at: end.at)
     }
 
     /// Ends what waits, because what it belongs to is no more; the usage is the caller's to change.

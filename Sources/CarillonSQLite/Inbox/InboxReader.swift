@@ -12,10 +12,12 @@ import GRDB
 struct InboxReader {
     private let db: Database
     private let usage: UsageCache
+    private let index: InboxIndexWriter
 
-    init(_ db: Database, usage: UsageCache) {
+    init(_ db: Database, usage: UsageCache, index: InboxIndexWriter) {
         self.db = db
         self.usage = usage
+        self.index = index
     }
 
     func answer(_ questions: InboxQuestions, into facts: inout InboxFacts) throws {
@@ -51,9 +53,18 @@ struct InboxReader {
     // MARK: Rows
 
     func rows(of device: DeviceSerial) throws -> [InboxRow] {
-        let select = try db.cachedStatement(
-            sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE device = ? ORDER BY position")
-        return try Row.fetchAll(select, arguments: [device.rawValue]).map(InboxRow.init(waiting:))
+        let select = try db.cachedStatement(sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
+        return try index.slots(of: device, isFinal: false).compactMap { slot in
+            try Row.fetchOne(select, arguments: [slot.position]).map(InboxRow.init(waiting:))
+        }
+    }
+
+    /// The oldest outcomes of a device.
+    func outcomes(of device: DeviceSerial, limit: Int) throws -> [InboxRow] {
+        let select = try db.cachedStatement(sql: "SELECT * FROM outcome WHERE position = ?")
+        return try index.slots(of: device, isFinal: true, limit: limit).compactMap { slot in
+            try Row.fetchOne(select, arguments: [slot.position]).map(InboxRow.init(final:))
+        }
     }
 
     func rows(of origin: DeviceOrigin, thatEnd: Bool) throws -> [InboxRow] {
@@ -82,14 +93,37 @@ struct InboxReader {
         ).map(InboxRow.init(waiting:))
     }
 
+    /// What waits at these positions no longer than until a moment.
+    func waitingRows(in positions: ClosedRange<Int64>, dueBy moment: Timestamp) throws -> [InboxRow] {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ?
+                    AND expires_at + iif(expires_at = accepted_at, \(1000 * Envelope.volatileGraceSeconds), 0) <= ?
+                """)
+        return try Row.fetchAll(select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds])
+            .map(InboxRow.init(waiting:))
+    }
+
+    /// What became final at these positions until a moment.
+    func finalRows(in positions: ClosedRange<Int64>, until moment: Timestamp) throws -> [InboxRow] {
+        let select = try db.cachedStatement(
+            sql: "SELECT * FROM outcome WHERE position BETWEEN ? AND ? AND final_at <= ?")
+        return try Row.fetchAll(select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds])
+            .map(InboxRow.init(final:))
+    }
+
+    func nextFinalRow(in positions: ClosedRange<Int64>, after moment: Timestamp) throws -> InboxRow? {
+        let select = try db.cachedStatement(
+            sql: "SELECT * FROM outcome WHERE position BETWEEN ? AND ? AND final_at > ? ORDER BY final_at LIMIT 1")
+        return try Row.fetchOne(select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds])
+            .map(InboxRow.init(final:))
+    }
+
     private func overdue(of device: DeviceSerial, at moment: Timestamp) throws -> [InboxRow] {
         if usage.isQuiet(device, at: moment) { return [] }
-        let select = try db.cachedStatement(sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE device = ?")
         var earliest = Timestamp.never
         var overdue: [InboxRow] = []
-        let rows = try Row.fetchCursor(select, arguments: [device.rawValue])
-        while let row = try rows.next() {
-            let row = try InboxRow(waiting: row)
+        for row in try rows(of: device) {
             if row.waitsUntil <= moment { overdue.append(row) } else { earliest = min(earliest, row.waitsUntil) }
         }
         usage.setQuiet(device, until: earliest)
@@ -136,15 +170,12 @@ struct InboxReader {
     }
 
     private func waiting(of device: DeviceSerial) throws -> InboxUsage.Waiting {
-        let select = try db.cachedStatement(
-            sql: "SELECT count(*) AS envelopes, coalesce(sum(size), 0) AS bytes FROM envelope WHERE device = ?")
-        guard let row = try Row.fetchOne(select, arguments: [device.rawValue]) else { return .init() }
-        return .init(envelopes: row["envelopes"], bytes: row["bytes"])
+        let slots = try index.slots(of: device, isFinal: false)
+        return .init(envelopes: slots.count, bytes: slots.reduce(0) { $0 + $1.size })
     }
 
     func outcomeCount(of device: DeviceSerial) throws -> Int {
-        let select = try db.cachedStatement(sql: "SELECT count(*) FROM outcome WHERE device = ?")
-        return try Int.fetchOne(select, arguments: [device.rawValue]) ?? 0
+        try index.slots(of: device, isFinal: true).count
     }
 
     private func keyCount(of device: DeviceSerial) throws -> Int {

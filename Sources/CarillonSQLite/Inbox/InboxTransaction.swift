@@ -5,20 +5,22 @@ import GRDB
 /// Changes of the inboxes inside one transaction, as ``InboxRules`` decides them.
 final class InboxTransaction {
     private let db: Database
-    private let usage: UsageCache
+    private let memory: InboxMemory
     private let settings: StoreSettings
     private let rules: InboxRules
+    private let index: InboxIndexWriter
     private let reader: InboxReader
     private let writer: InboxChangeWriter
     private(set) var tally = InboxTally()
 
-    init(_ db: Database, usage: UsageCache, settings: StoreSettings) {
+    init(_ db: Database, memory: InboxMemory, settings: StoreSettings) {
         self.db = db
-        self.usage = usage
+        self.memory = memory
         self.settings = settings
         rules = InboxRules(limits: settings.inbox)
-        reader = InboxReader(db, usage: usage)
-        writer = InboxChangeWriter(db, usage: usage, settings: settings)
+        index = InboxIndexWriter(db, index: memory.index)
+        reader = InboxReader(db, usage: memory.usage, index: index)
+        writer = InboxChangeWriter(db, memory: memory, index: index, reader: reader, settings: settings)
     }
 
     func perform(_ operations: [InboxOperation]) throws -> [InboxResult] {
@@ -47,27 +49,25 @@ final class InboxTransaction {
             tally.waiting.envelopes -= 1
             tally.waiting.bytes -= row.byteCount
         }
-        usage.forget(device)
+        memory.usage.forget(device)
         let excess = try reader.outcomeCount(of: device) - settings.inbox.outcomes
         if excess > 0 { try writer.forgetOutcomes(excess, of: device) }
     }
 
     /// No connection outlives the process that it was given by: what it was given of TTL 0 and did not answer for is lost.
-    func dropVolatile() throws {
-        let rows = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT envelope.* FROM due JOIN envelope ON envelope.position = due.position
-                WHERE bucket <= (unixepoch() + 2 * \(Envelope.volatileGraceSeconds)) * 1000 AND accepted_at = expires_at
-                """)
-        for row in rows {
-            let row = try InboxRow(waiting: row)
-            _ = try perform([.expire(row.id, at: row.waitsUntil)])
+    func dropVolatile(at now: Timestamp) throws {
+        // As long ahead as it may be due, and as much again for a clock that was set back.
+        let end = now.adding(seconds: 4 * Envelope.volatileGraceSeconds)
+        for entry in try DueTimes.entries(by: end, limit: .max, in: db) {
+            for row in try reader.waitingRows(in: entry.positions, dueBy: .never) where row.isVolatile {
+                _ = try perform([.expire(row.id, at: row.waitsUntil)])
+            }
         }
     }
 
-    /// Adds to the totals what the changes came to; to be called once, after the last of them.
-    func writeTotals() throws {
+    /// Writes what is written once for all changes; to be called after the last of them.
+    func finish() throws {
+        try index.finish()
         guard tally.waiting != InboxUsage.Waiting() else { return }
         try db.cachedStatement(sql: "UPDATE inbox_total SET envelopes = envelopes + ?, bytes = bytes + ?")
             .execute(arguments: [tally.waiting.envelopes, tally.waiting.bytes])
@@ -77,30 +77,27 @@ final class InboxTransaction {
 
     /// Ends what has expired, and forgets what is past keeping.
     func sweep(at now: Timestamp, limit: Int) throws -> Swept {
-        let due = try Row.fetchAll(
-            db, sql: "SELECT bucket, position FROM due WHERE bucket <= ? ORDER BY bucket, position LIMIT ?",
-            arguments: [now.milliseconds, limit])
-        var facts = InboxFacts()
-        var questions = InboxQuestions()
-        questions.rows = Set(due.map { $0["position"] })
-        try reader.answer(questions, into: &facts)
-        var expirations: [InboxRow] = []
-        var forgotten: [InboxRow] = []
-        for entry in due {
-            let position: Int64 = entry["position"]
-            guard let row = facts.rows[position] else {
-                try writer.removeDue(bucket: entry["bucket"], position)
-                continue
+        let entries = try DueTimes.entries(by: now, limit: limit, in: db)
+        var swept: [Swept.Expired] = []
+        var (entriesDone, rowsDone) = (0, 0)
+        for entry in entries {
+            guard rowsDone < limit else { break }
+            try memory.due.remove(entry, in: db)
+            let expired = try reader.waitingRows(in: entry.positions, dueBy: now)
+            let results = try perform(expired.map { .expire($0.id, at: now) })
+            for (row, result) in zip(expired, results) where result == .settled {
+                swept.append(.init(device: row.device, position: row.position))
             }
-            if row.settlement == nil { expirations.append(row) } else { forgotten.append(row) }
+            let last = memory.due.lastForgotten(at: now)
+            let forgotten = try reader.finalRows(in: entry.positions, until: last)
+            try writer.forget(forgotten)
+            // Outcomes may be kept longer than when the entry was made.
+            if let next = try reader.nextFinalRow(in: entry.positions, after: last) { try memory.due.add(next, in: db) }
+            entriesDone += 1
+            rowsDone += expired.count + forgotten.count
         }
-        let ended = try perform(expirations.map { .expire($0.id, at: now) })
-        try writer.forget(forgotten)
         let keys = try writer.forgetKeys(before: now, limit: limit)
         try writer.forgetReleasedContent()
-        let expired = zip(expirations, ended).filter { $1 == .settled }.map { row, _ in
-            Swept.Expired(device: row.device, position: row.position)
-        }
-        return Swept(expired: expired, isDone: due.count < limit && keys < limit)
+        return Swept(expired: swept, isDone: entriesDone == entries.count && entries.count < limit && keys < limit)
     }
 }

@@ -33,22 +33,27 @@ extension SQLiteStore: InboxStore {
     /// One of the changes cannot be stored: each is made for itself, in one transaction if the fault leaves it alive.
     private func commitEach(_ operations: [InboxOperation]) async throws -> [InboxResult] {
         do {
-            return try await changeInboxes { [usage] db, transaction in
-                try operations.map { operation in
-                    var result = InboxResult.notWaiting
+            let (results, tally) = try await group.run { [memory, settings] db in
+                var (results, tally): ([InboxResult], InboxTally) = ([], InboxTally())
+                for operation in operations {
                     do {
                         try db.inSavepoint {
-                            result = try transaction.perform([operation])[0]
+                            let transaction = InboxTransaction(db, memory: memory, settings: settings)
+                            results += try transaction.perform([operation])
+                            try transaction.finish()
+                            tally.add(transaction.tally)
                             return .commit
                         }
                     } catch {
                         guard db.isInsideTransaction else { throw error }
-                        usage.forgetAll()
-                        result = .failed(StoreFault(error))
+                        memory.rolledBack(in: db)
+                        results.append(.failed(StoreFault(error)))
                     }
-                    return result
                 }
+                return (results, tally)
             }
+            metrics.count(tally)
+            return results
         } catch {
             return try await commitAlone(operations, after: error)
         }
@@ -78,21 +83,11 @@ extension SQLiteStore: InboxStore {
     package func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
     ) async throws -> [Envelope]? {
-        try await readPage(of: bytes) { db in
-            let select = try db.cachedStatement(
-                sql: """
-                    SELECT *, (SELECT body FROM shared_content WHERE serial = content) AS shared_body FROM envelope
-                    WHERE device = ? AND position > ? AND expires_at > ? ORDER BY position LIMIT ?
-                    """)
-            let rows = try Row.fetchCursor(
-                select, arguments: [device.rawValue, position, now.milliseconds, limit])
-            var envelopes: [Envelope] = []
-            var size = 0
-            while size < bytes, let row = try rows.next() {
-                let envelope = try Envelope(row: row)
-                size += envelope.byteCount
-                envelopes.append(envelope)
-            }
+        let key = InboxIndex.Key(device, isFinal: false)
+        let inMemory = try memory.index.slots(of: key, after: position)
+        return try await readPage(of: bytes) { db in
+            let slots = WaitingSlots(key, inMemory: inMemory, after: position, in: db)
+            let envelopes = try slots.envelopes(limit: limit, bytes: bytes, at: now)
             return try envelopes.isEmpty && !Self.exists(device, in: db) ? nil : envelopes
         }
     }
@@ -103,11 +98,9 @@ extension SQLiteStore: InboxStore {
     }
 
     package func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {
-        try await read { db in
-            try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM envelope WHERE device = ? AND expires_at > ?",
-                arguments: [device.rawValue, now.milliseconds]) ?? 0
-        }
+        let key = InboxIndex.Key(device, isFinal: false)
+        let inMemory = try memory.index.slots(of: key)
+        return try await read { db in try WaitingSlots(key, inMemory: inMemory, after: 0, in: db).count(at: now) }
     }
 
     package func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? {
@@ -139,10 +132,10 @@ extension SQLiteStore: InboxStore {
     func changeInboxes<Value: Sendable>(
         _ work: @escaping @Sendable (Database, InboxTransaction) throws -> Value
     ) async throws -> Value {
-        let (value, tally) = try await group.run { [usage, settings] db in
-            let transaction = InboxTransaction(db, usage: usage, settings: settings)
+        let (value, tally) = try await group.run { [memory, settings] db in
+            let transaction = InboxTransaction(db, memory: memory, settings: settings)
             let value = try work(db, transaction)
-            try transaction.writeTotals()
+            try transaction.finish()
             return (value, transaction.tally)
         }
         metrics.count(tally)

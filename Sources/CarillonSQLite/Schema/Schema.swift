@@ -27,7 +27,7 @@ enum Schema {
             try rememberKeysOfDevices(in: $0)
         },
         { try InboxSchema.bringUpToDate($0) },
-        { try $0.execute(sql: InboxTotalSchema.tables) },
+        { try $0.execute(sql: InboxIndexSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

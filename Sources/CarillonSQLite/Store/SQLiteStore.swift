@@ -1,6 +1,12 @@
 package import CarillonCore
 import GRDB
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// Everything that Carillon keeps, in one SQLite file.
 ///
 /// Commits are durable when they are answered: the write-ahead log is synced with each (`synchronous=FULL`). Reads
@@ -12,7 +18,7 @@ package final class SQLiteStore: Sendable {
     let database: any DatabaseWriter
     let group: TransactionGroup
     let reads: ReadLanes
-    let usage = UsageCache()
+    let memory: InboxMemory
     let metrics = InboxMetrics()
     private let lock: DirectoryLock?
     private let health: StoreHealth
@@ -22,7 +28,8 @@ package final class SQLiteStore: Sendable {
     /// - Parameter makesMissing: False: a directory without a store is refused, and stays as it is.
     /// - Throws: ``StoreOpenFault`` with words for the operator.
     package convenience init(
-        directory: String, makesMissing: Bool = true, settings: StoreSettings = StoreSettings()
+        directory: String, makesMissing: Bool = true, settings: StoreSettings = StoreSettings(),
+        indexCapacity: Int = SQLiteStore.indexCapacity
     ) throws {
         let file = StoreFile(directory: directory)
         guard makesMissing || file.isTaken else { throw StoreOpenFault.missing(directory) }
@@ -32,35 +39,52 @@ package final class SQLiteStore: Sendable {
             var configuration = Self.configuration
             configuration.maximumReaderCount = ReadLanes.count
             let pool = try DatabasePool(path: file.path, configuration: configuration)
-            try self.init(database: pool, lock: lock, file: file, settings: settings)
+            try self.init(database: pool, lock: lock, file: file, settings: settings, indexCapacity: indexCapacity)
+        } catch let fault as StoreFault {
+            throw StoreOpenFault(fault, directory: directory)
         } catch let error as DatabaseError {
             throw StoreOpenFault(error, path: file.path, probing: directory)
         }
     }
 
     /// A store in memory, for tests.
-    package convenience init(inMemory settings: StoreSettings = StoreSettings()) throws {
+    package convenience init(
+        inMemory settings: StoreSettings = StoreSettings(), indexCapacity: Int = SQLiteStore.indexCapacity
+    ) throws {
         try self.init(
-            database: DatabaseQueue(configuration: Self.configuration), lock: nil, file: nil, settings: settings)
+            database: DatabaseQueue(configuration: Self.configuration), lock: nil, file: nil, settings: settings,
+            indexCapacity: indexCapacity)
     }
 
-    private init(database: any DatabaseWriter, lock: DirectoryLock?, file: StoreFile?, settings: StoreSettings) throws {
+    /// How many entries of ``InboxIndex`` are gathered in memory.
+    package static let indexCapacity = 65_536
+
+    private init(
+        database: any DatabaseWriter, lock: DirectoryLock?, file: StoreFile?, settings: StoreSettings, indexCapacity: Int
+    ) throws {
         self.settings = settings
         self.database = database
         self.lock = lock
         directory = file?.directory
         health = StoreHealth(path: file?.path)
-        group = TransactionGroup(writer: database, health: health) { [usage] in usage.forgetAll() }
+        let memory = InboxMemory(settings: settings, indexCapacity: indexCapacity)
+        self.memory = memory
+        group = TransactionGroup(writer: database, health: health, onRollback: memory.rolledBack)
         reads = ReadLanes(reader: database)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
         try database.write(Schema.bringUpToDate)
+        try database.read { [memory] db in try InboxIndexWriter.read(into: memory.index, from: db) }
         // What is damaged there is met again by the first sweep.
-        try? database.write { db in
-            let transaction = InboxTransaction(db, usage: usage, settings: settings)
-            try transaction.dropVolatile()
-            try transaction.writeTotals()
+        do {
+            try database.write { db in
+                let transaction = InboxTransaction(db, memory: memory, settings: settings)
+                try transaction.dropVolatile(at: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)))
+                try transaction.finish()
+            }
+        } catch {
+            try database.write(memory.rolledBack)
         }
     }
 

@@ -21,12 +21,12 @@ final class TransactionGroup: Sendable {
     private let writer: any DatabaseWriter
     private let health: StoreHealth
     private let queue = Mutex(Queue())
-    private let onRollback: @Sendable () -> Void
+    private let onRollback: @Sendable (Database) -> Void
     private static let groupLimit = 512
     private static let failuresInARow = 4
 
     /// - Parameter onRollback: Called after work that was run was taken back.
-    init(writer: any DatabaseWriter, health: StoreHealth, onRollback: @escaping @Sendable () -> Void) {
+    init(writer: any DatabaseWriter, health: StoreHealth, onRollback: @escaping @Sendable (Database) -> Void) {
         self.writer = writer
         self.health = health
         self.onRollback = onRollback
@@ -123,7 +123,7 @@ final class TransactionGroup: Sendable {
                             return .commit
                         }
                     } catch {
-                        onRollback()
+                        onRollback(db)
                         // The job keeps its own error. A fault of the disk may have ended the transaction of all.
                         if !db.isInsideTransaction { throw error }
                     }
@@ -132,7 +132,7 @@ final class TransactionGroup: Sendable {
             }
             return nil
         } catch {
-            onRollback()
+            onRollback(db)
             return StoreFault(error)
         }
     }

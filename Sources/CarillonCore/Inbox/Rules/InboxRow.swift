@@ -42,11 +42,14 @@ package struct InboxRow: Equatable, Sendable {
 
     package var deviceOrigin: DeviceOrigin { DeviceOrigin(device, origin) }
 
+    /// See ``Envelope/isVolatile``.
+    package var isVolatile: Bool { expiresAt == acceptedAt }
+
     /// When waiting ends by itself. A message of TTL 0 has a while to be answered for.
     package var waitsUntil: Timestamp {
-        expiresAt == acceptedAt ? acceptedAt.adding(seconds: Envelope.volatileGraceSeconds) : expiresAt
+        isVolatile ? acceptedAt.adding(seconds: Envelope.volatileGraceSeconds) : expiresAt
     }
 
     /// How it ends when its time is over.
-    package var timeOver: Settlement { Settlement(expiresAt == acceptedAt ? .dropped : .expired, at: expiresAt) }
+    package var timeOver: Settlement { Settlement(isVolatile ? .dropped : .expired, at: expiresAt) }
 }

@@ -272,7 +272,7 @@ struct RowAllowanceTests {
             #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
         }
         #expect(try await fixture.append(fixture.envelope(11)) == .full)
-        fixture.store.usage.forgetAll()
+        fixture.store.memory.usage.forgetAll()
         #expect(try await fixture.append(fixture.envelope(11)) == .full)
     }
 

@@ -1,0 +1,63 @@
+import CarillonCore
+import GRDB
+import Synchronization
+
+/// When time changes something next, by chunks of neighbouring positions: an entry of the table `due` says that in a chunk
+/// there may be something that is due by the end of a bucket. A message adds none when its neighbours have the same; none is
+/// removed with a message.
+final class DueTimes: Sendable {
+    /// As a power of two.
+    private static let chunkBits: Int64 = 6
+
+    struct Entry: Hashable {
+        var bucket: Int64
+        var chunk: Int64
+
+        var positions: ClosedRange<Int64> {
+            let first = chunk << DueTimes.chunkBits
+            return first...first + (1 << DueTimes.chunkBits) - 1
+        }
+    }
+
+    /// What is in the table, as far as it is remembered.
+    private let known = Mutex(RecentValues<Entry, Bool>(capacity: 4096))
+    private let outcomeSeconds: Int64
+
+    init(outcomeSeconds: Int64) { self.outcomeSeconds = outcomeSeconds }
+
+    /// What became final by this moment is past keeping.
+    func lastForgotten(at now: Timestamp) -> Timestamp { now.adding(milliseconds: -1000 * outcomeSeconds) }
+
+    func add(_ row: InboxRow, in db: Database) throws {
+        let (moment, since) = moment(of: row)
+        let bucket = DueBucket.of(moment, since: since)
+        // What never expires is not due.
+        guard bucket < .max else { return }
+        let entry = Entry(bucket: bucket, chunk: row.position >> Self.chunkBits)
+        guard known.withLock({ $0[entry] }) == nil else { return }
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO due (bucket, chunk) VALUES (?, ?)")
+            .execute(arguments: [entry.bucket, entry.chunk])
+        known.withLock { $0[entry] = true }
+    }
+
+    func remove(_ entry: Entry, in db: Database) throws {
+        known.withLock { $0[entry] = nil }
+        try db.cachedStatement(sql: "DELETE FROM due WHERE bucket = ? AND chunk = ?")
+            .execute(arguments: [entry.bucket, entry.chunk])
+    }
+
+    /// What was written is taken back.
+    func forgetAll() { known.withLock { $0.removeAll() } }
+
+    static func entries(by moment: Timestamp, limit: Int, in db: Database) throws -> [Entry] {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT bucket, chunk FROM due WHERE bucket <= ? ORDER BY bucket, chunk LIMIT ?",
+            arguments: [moment.milliseconds, limit])
+        return rows.map { Entry(bucket: $0["bucket"], chunk: $0["chunk"]) }
+    }
+
+    private func moment(of row: InboxRow) -> (at: Timestamp, since: Timestamp) {
+        guard let settlement = row.settlement else { return (row.waitsUntil, row.acceptedAt) }
+        return (settlement.at.adding(seconds: outcomeSeconds), settlement.at)
+    }
+}

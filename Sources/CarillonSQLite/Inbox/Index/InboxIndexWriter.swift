@@ -1,0 +1,98 @@
+import CarillonCore
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The index of the inboxes inside one transaction of the writing connection.
+final class InboxIndexWriter {
+    private let db: Database
+    private let index: InboxIndex
+    private var log = IndexLog()
+
+    init(_ db: Database, index: InboxIndex) {
+        self.db = db
+        self.index = index
+    }
+
+    func add(_ row: InboxRow) {
+        let slot = InboxIndex.Slot(position: row.position, size: row.byteCount)
+        index.add(slot, to: row.indexKey)
+        log.note(.added(slot, row.indexKey))
+    }
+
+    func remove(_ row: InboxRow) throws {
+        log.note(.removed(row.position, row.indexKey))
+        guard index.remove(row.position, from: row.indexKey) else { return }
+        let delete = try db.cachedStatement(
+            sql: "DELETE FROM inbox_index WHERE device = ? AND is_final = ? AND position = ?")
+        try delete.execute(arguments: [row.indexKey.device, row.indexKey.isFinal, row.position])
+    }
+
+    func slots(of device: DeviceSerial, isFinal: Bool, limit: Int = .max) throws -> [InboxIndex.Slot] {
+        let key = InboxIndex.Key(device, isFinal: isFinal)
+        return try Self.slots(of: key, inMemory: index.slots(of: key), after: 0, limit: limit, in: db)
+    }
+
+    /// What is in memory, as it was before the transaction began, and in the table.
+    static func slots(
+        of key: InboxIndex.Key, inMemory: [InboxIndex.Slot], after position: Int64, limit: Int, in db: Database
+    ) throws -> [InboxIndex.Slot] {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT position, size FROM inbox_index WHERE device = ? AND is_final = ? AND position > ?
+                ORDER BY position LIMIT ?
+                """)
+        let rows = try Row.fetchAll(select, arguments: [key.device, key.isFinal, position, limit])
+        let inTable = rows.map { InboxIndex.Slot(position: $0[0], size: $0[1]) }
+        return Array(InboxIndex.merged(inTable, inMemory).prefix(limit))
+    }
+
+    // MARK: Beside the commits
+
+    /// Appends what was changed to the log, and moves a part of what is on its way to the table; to be called once, after the
+    /// last change.
+    func finish() throws {
+        if let number = index.takeMovedUpTo() {
+            try db.execute(sql: "DELETE FROM inbox_log WHERE generation <= ?", arguments: [number])
+        }
+        if !log.isEmpty { try append(log.bytes) }
+        // Marks that what is before it may be in the table partly.
+        if index.beginMovingWhenFull() { try append([]) }
+        // Twice as fast as new ones come, so that it ends in time.
+        guard let next = index.nextToMove(atLeast: max(Self.fewestAtOnce, 2 * log.additions)) else { return }
+        let insert = try db.cachedStatement(
+            sql: "INSERT OR IGNORE INTO inbox_index (device, is_final, position, size) VALUES (?, ?, ?, ?)")
+        for (key, slots) in next.entries {
+            for slot in slots { try insert.execute(arguments: [key.device, key.isFinal, slot.position, slot.size]) }
+        }
+        if next.areLast { db.afterNextTransaction { [index] _ in index.moved() } }
+    }
+
+    private func append(_ changes: [UInt8]) throws {
+        try db.cachedStatement(sql: "INSERT INTO inbox_log (generation, changes) VALUES (?, ?)")
+            .execute(arguments: [index.number, Data(changes)])
+    }
+
+    private static let fewestAtOnce = 64
+
+    /// Reads back what was in memory.
+    static func read(into index: InboxIndex, from db: Database) throws {
+        var changes: [(generation: Int64, change: IndexLog.Change)] = []
+        let rows = try Row.fetchCursor(db, sql: "SELECT generation, changes FROM inbox_log ORDER BY serial")
+        var last: Int64 = 0
+        while let row = try rows.next() {
+            last = row["generation"]
+            let data: Data = row["changes"]
+            changes += try IndexLog.changes(in: data).map { (last, $0) }
+        }
+        index.read(number: last, changes)
+    }
+}
+
+extension InboxRow {
+    var indexKey: InboxIndex.Key { InboxIndex.Key(device, isFinal: settlement != nil) }
+}

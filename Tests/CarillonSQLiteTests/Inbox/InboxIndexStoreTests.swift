@@ -1,0 +1,210 @@
+import CarillonCore
+import CarillonWire
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import CarillonSQLite
+
+/// The index and the tables that it is of.
+@Suite(.timeLimit(.minutes(2)))
+struct InboxIndexStoreTests {
+    private let start = StoreFixture.start
+
+    private struct Entry: Hashable {
+        var device: Int64
+        var isFinal: Bool
+        var position: Int64
+        var size: Int?
+    }
+
+    /// Compares what the index says with what stands in the tables.
+    private func check(_ store: SQLiteStore, _ note: Comment) async throws {
+        let (indexed, standing) = try await store.database.read { db in
+            var indexed: Set<Entry> = []
+            for device in Int64(1)...4 {
+                for isFinal in [false, true] {
+                    let key = InboxIndex.Key(DeviceSerial(device), isFinal: isFinal)
+                    let slots = try InboxIndexWriter.slots(
+                        of: key, inMemory: store.memory.index.slots(of: key), after: 0, limit: .max, in: db)
+                    #expect(slots.map(\.position) == slots.map(\.position).sorted(), note)
+                    for slot in slots {
+                        indexed.insert(
+                            Entry(
+                                device: device, isFinal: isFinal, position: slot.position,
+                                size: isFinal ? nil : slot.size))
+                    }
+                }
+            }
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT device, 0 AS is_final, position, size FROM envelope
+                    UNION ALL SELECT device, 1, position, NULL FROM outcome
+                    """)
+            return (
+                indexed,
+                Set(rows.map { Entry(device: $0[0], isFinal: $0[1], position: $0[2], size: $0[3]) })
+            )
+        }
+        #expect(indexed == standing, note)
+        let total = try await store.waitingInAll()
+        #expect(total.envelopes == standing.count { !$0.isFinal }, note)
+        #expect(total.bytes == standing.reduce(0) { $0 + ($1.size ?? 0) }, note)
+    }
+
+    /// What a process that is killed leaves behind.
+    private func killed(_ directory: String) throws -> String {
+        let copy = try TemporaryDirectory.make()
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory) where !name.hasSuffix("-shm") {
+            try FileManager.default.copyItem(atPath: directory + "/" + name, toPath: copy + "/" + name)
+        }
+        return copy
+    }
+
+    @Test(arguments: RandomSeed.some(8))
+    func `the index is of what stands, through every change, fault, kill and move`(seed: UInt64) async throws {
+        var random = SeededRandom(seed: seed)
+        let capacity = Int.random(in: 1...40, using: &random)
+        var directory = try TemporaryDirectory.make()
+        let limits = InboxLimits(envelopes: 40, outcomes: 25, outcomeRetentionSeconds: 50)
+        func open() throws -> SQLiteStore {
+            try SQLiteStore(
+                directory: directory, settings: StoreSettings(inbox: limits), indexCapacity: capacity)
+        }
+        var fixture = try await StoreFixture(open())
+        try await fixture.store.database.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER poison BEFORE INSERT ON envelope WHEN NEW.position % 31 = 0
+                    BEGIN SELECT RAISE(ABORT, 'poison'); END;
+                    CREATE TRIGGER venom BEFORE INSERT ON envelope WHEN NEW.position % 97 = 0
+                    BEGIN SELECT RAISE(ROLLBACK, 'venom'); END;
+                    """)
+        }
+        var (position, now): (Int64, Timestamp) = (0, start)
+        for step in 0..<120 {
+            let note: Comment = "seed \(seed), step \(step)"
+            switch Int.random(in: 0..<20, using: &random) {
+            case 0..<16:
+                let batch = (0..<Int.random(in: 1...30, using: &random)).map { _ -> InboxOperation in
+                    let settlement = Settlement(.acknowledged, at: now)
+                    let old = fixture.envelope(Int64.random(in: max(1, position - 60)...max(1, position), using: &random))
+                    switch Int.random(in: 0..<10, using: &random) {
+                    case 0..<4: return .settle(old.id, device: fixture.device.serial, settlement)
+                    case 4:
+                        position += 1
+                        return .record(fixture.envelope(position, at: now), AppendRules(), settlement)
+                    default:
+                        // Some come a little later than what was made after them.
+                        position += 1
+                        let topic = Int.random(in: 0..<6, using: &random) == 0 ? "t" : nil
+                        return .append(
+                            fixture.envelope(
+                                position, ttl: [0, 1, 5, 60].randomElement(using: &random) ?? 1,
+                                bytes: Int.random(in: 0...50, using: &random), at: now),
+                            AppendRules(topic: topic))
+                    }
+                }
+                _ = try? await fixture.store.commit(batch.shuffled(using: &random))
+            case 16:
+                now = now.adding(seconds: Int64.random(in: 0...20, using: &random))
+                while try await !fixture.store.sweep(at: now, limit: 10).isDone {}
+            case 17:
+                _ = try await fixture.store.closeChannel(fixture.second.id, device: fixture.device.serial, at: now)
+            default:
+                // The one that was killed lives on in the copy; the other is let go.
+                let copy = try killed(directory)
+                try fixture.store.close()
+                directory = copy
+                fixture = fixture.again(try open())
+            }
+            try await check(fixture.store, note)
+        }
+        _ = try await fixture.store.deleteDevice(fixture.device.serial, at: now)
+        try await check(fixture.store, "seed \(seed), at the end")
+        #expect(try await fixture.store.waitingInAll() == .init())
+        try fixture.store.close()
+    }
+
+    @Test func `who reads sees all that was committed before, while entries move`() async throws {
+        let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 50)
+        let fixture = try await StoreFixture(store)
+        let positions = PositionSource(after: 0)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    for _ in 0..<150 {
+                        let position = positions.next()
+                        let result = try await fixture.append(fixture.envelope(position))
+                        #expect(result == .stored(replaced: nil))
+                        let seen = try await fixture.waiting(after: position - 1, limit: 1)
+                        #expect(seen.first?.position == position)
+                        if position % 3 == 0 {
+                            let settle = InboxOperation.settle(
+                                fixture.envelope(position).id, device: nil, Settlement(.cancelled, at: start))
+                            #expect(try await store.commit([settle]) == [.settled])
+                            let left = try await fixture.waiting(after: position - 1, limit: 1)
+                            #expect(left.first?.position != position)
+                        }
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await fixture.waiting(limit: 1000).map(\.position) == (Int64(1)...600).filter { $0 % 3 != 0 })
+        try await check(store, "at the end")
+        try store.close()
+    }
+
+    @Test func `what moved is in the log no more, and what was gathered stays bounded`() async throws {
+        let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 100)
+        let fixture = try await StoreFixture(store)
+        for start in stride(from: Int64(1), to: 3000, by: 10) {
+            _ = try await store.commit((start..<start + 10).map { .append(fixture.envelope($0), AppendRules()) })
+            #expect(store.memory.index.count <= 220)
+        }
+        let logged = try await store.database.read { db in
+            try Int.fetchOne(db, sql: "SELECT coalesce(sum(length(changes)), 0) FROM inbox_log") ?? 0
+        }
+        #expect(logged <= 220 * 21)
+        try store.close()
+    }
+
+    @Test func `a log that cannot be read is damage, and is said to be`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
+        _ = try await fixture.append(fixture.envelope(1))
+        try await fixture.store.database.write { try $0.execute(sql: "UPDATE inbox_log SET changes = x'00'") }
+        try fixture.store.close()
+        let fault = #expect(throws: StoreOpenFault.self) { try SQLiteStore(directory: directory) }
+        #expect(fault?.description.contains("index") == true)
+    }
+
+    @Test func `outcomes are kept as long as is set now, whatever was set when they came`() async throws {
+        let directory = try TemporaryDirectory.make()
+        func open(_ seconds: Int64) throws -> SQLiteStore {
+            try SQLiteStore(
+                directory: directory, settings: StoreSettings(inbox: InboxLimits(outcomeRetentionSeconds: seconds)))
+        }
+        var fixture = try await StoreFixture(open(100))
+        for position in Int64(1)...3 {
+            _ = try await fixture.append(fixture.envelope(position))
+            let settle = InboxOperation.settle(
+                fixture.envelope(position).id, device: nil,
+                Settlement(.cancelled, at: start.adding(seconds: position)))
+            _ = try await fixture.store.commit([settle])
+        }
+        try fixture.store.close()
+        fixture = fixture.again(try open(1000))
+        for seconds in [500, 900, 1002] as [Int64] {
+            while try await !fixture.store.sweep(at: start.adding(seconds: seconds), limit: 10).isDone {}
+        }
+        #expect(try await fixture.outcome(3, at: start.adding(seconds: 1002)) == .cancelled)
+        while try await !fixture.store.sweep(at: start.adding(seconds: 1100), limit: 10).isDone {}
+        let left = try await fixture.store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM outcome") }
+        #expect(left == 0)
+        try fixture.store.close()
+    }
+}

@@ -1,0 +1,132 @@
+import CarillonCore
+import Testing
+
+@testable import CarillonSQLite
+
+/// What is in memory, by itself.
+struct InboxIndexTests {
+    private let index = InboxIndex(capacity: 4)
+    private let key = InboxIndex.Key(DeviceSerial(1), isFinal: false)
+    private let other = InboxIndex.Key(DeviceSerial(1), isFinal: true)
+
+    init() { index.read(number: 0, []) }
+
+    private func add(_ positions: Int64...) {
+        for position in positions { index.add(.init(position: position, size: 10), to: key) }
+    }
+
+    private func positions(after: Int64 = 0) throws -> [Int64] { try index.slots(of: key, after: after).map(\.position) }
+
+    @Test func `entries are in order of position, whatever the order in which they came, each once`() throws {
+        add(5, 1, 3, 5, 9, 1)
+        #expect(try positions() == [1, 3, 5, 9])
+        #expect(try positions(after: 3) == [5, 9])
+        #expect(try positions(after: 4) == [5, 9])
+        #expect(try positions(after: 9).isEmpty)
+        #expect(index.count == 4)
+        #expect(try index.slots(of: other).isEmpty)
+    }
+
+    @Test func `what was gathered here and leaves needs no look into the table`() throws {
+        add(1, 2)
+        #expect(!index.remove(1, from: key))
+        #expect(index.remove(1, from: key))
+        #expect(index.remove(2, from: other))
+        #expect(try positions() == [2])
+        #expect(index.count == 1)
+    }
+
+    @Test func `a full generation moves while the next gathers, and is seen until it has arrived`() throws {
+        add(1, 2, 3)
+        #expect(!index.beginMovingWhenFull())
+        #expect(index.nextToMove(atLeast: 1) == nil)
+        add(4)
+        #expect(index.number == 0)
+        #expect(index.beginMovingWhenFull())
+        #expect(index.number == 1)
+        add(6, 5, 8, 7)
+        // One at a time.
+        #expect(!index.beginMovingWhenFull())
+        #expect(try positions() == [1, 2, 3, 4, 5, 6, 7, 8])
+        #expect(try positions(after: 3) == [4, 5, 6, 7, 8])
+        // What moves may be in the table already.
+        #expect(index.remove(3, from: key))
+        let next = try #require(index.nextToMove(atLeast: 1))
+        #expect(next.areLast)
+        #expect(next.entries.map(\.0) == [key])
+        #expect(next.entries.flatMap(\.1).map(\.position) == [1, 2, 4])
+        #expect(try positions() == [1, 2, 4, 5, 6, 7, 8])
+        #expect(index.takeMovedUpTo() == nil)
+        index.moved()
+        #expect(try positions() == [5, 6, 7, 8])
+        #expect(index.takeMovedUpTo() == 0)
+        #expect(index.takeMovedUpTo() == nil)
+        #expect(index.beginMovingWhenFull())
+    }
+
+    @Test func `entries move in the order of devices, a part at a time`() throws {
+        for device in [3, 1, 2] as [Int64] {
+            for isFinal in [true, false] {
+                index.add(.init(position: device, size: 1), to: .init(DeviceSerial(device), isFinal: isFinal))
+            }
+        }
+        #expect(index.beginMovingWhenFull())
+        var (moved, steps): ([InboxIndex.Key], Int) = ([], 0)
+        while let next = index.nextToMove(atLeast: 2) {
+            moved += next.entries.map(\.0)
+            steps += 1
+            #expect(next.areLast == (moved.count == 6))
+        }
+        #expect(steps == 3)
+        #expect(moved == moved.sorted())
+        #expect(moved.map(\.device) == [1, 1, 2, 2, 3, 3])
+        #expect(moved.map(\.isFinal) == [false, true, false, true, false, true])
+    }
+
+    @Test func `what was logged is read back: the last generation gathers, those before it move`() throws {
+        var logs: [(generation: Int64, change: IndexLog.Change)] = []
+        func added(_ position: Int64, _ generation: Int64) {
+            logs.append((generation, .added(.init(position: position, size: 10), key)))
+        }
+        added(1, 3)
+        added(2, 3)
+        added(3, 4)
+        added(4, 4)
+        logs.append((4, .removed(1, key)))
+        logs.append((4, .removed(4, key)))
+        logs.append((4, .removed(77, key)))
+        index.read(number: 4, logs)
+        #expect(index.number == 4)
+        #expect(try positions() == [2, 3])
+        #expect(!index.remove(3, from: key))
+        #expect(index.nextToMove(atLeast: 9)?.entries.flatMap(\.1).map(\.position) == [2])
+    }
+
+    @Test func `what is lost is not taken for empty`() {
+        add(1)
+        index.lose()
+        #expect(throws: StoreFault.self) { try positions() }
+    }
+
+    @Test func `two orders become one, and what is in both is there once`() {
+        func slots(_ positions: Int64...) -> [InboxIndex.Slot] { positions.map { .init(position: $0, size: 1) } }
+        #expect(InboxIndex.merged(slots(1, 4, 5), slots(2, 4, 9)) == slots(1, 2, 4, 5, 9))
+        #expect(InboxIndex.merged(slots(), slots(2)) == slots(2))
+        #expect(InboxIndex.merged(slots(3), slots()) == slots(3))
+        #expect(InboxIndex.merged(slots(1, 2), slots(1, 2)) == slots(1, 2))
+    }
+
+    @Test func `a log is read as it was written, and nothing else is taken for one`() throws {
+        let changes: [IndexLog.Change] = [
+            .added(.init(position: 1 << 60, size: 4224), key), .removed(.max, other),
+            .added(.init(position: 0, size: 0), .init(DeviceSerial(.max >> 1), isFinal: true)),
+        ]
+        var log = IndexLog()
+        for change in changes { log.note(change) }
+        #expect(log.additions == 2)
+        #expect(try IndexLog.changes(in: log.bytes) == changes)
+        #expect(try IndexLog.changes(in: []).isEmpty)
+        #expect(throws: StoreFault.self) { try IndexLog.changes(in: log.bytes.dropLast()) }
+        #expect(throws: StoreFault.self) { try IndexLog.changes(in: [2] + log.bytes.dropFirst()) }
+    }
+}
