@@ -75,6 +75,7 @@ let package = Package(
             dependencies: [
                 "CarillonCore", "CarillonWire",
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
+                .product(name: "GRDBSQLite", package: "GRDB.swift", condition: client),
                 .product(name: "Metrics", package: "swift-metrics", condition: provider),
             ],
             swiftSettings: settings

@@ -62,26 +62,41 @@ struct InboxChangeWriter {
         case .pingFailed(let failure): code = failure.rawValue
         case .channelClosed, .recovered: break
         }
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT INTO envelope (position, secret, device, app, origin_kind, origin, origin_id, kind, code, size,
-                    accepted_at, expires_at, topic, coding, encryption, crypto_key, content, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        try insert.execute(arguments: [
-            envelope.position, envelope.id.secret.data, envelope.device.rawValue, envelope.app.rawValue,
-            envelope.origin.kind.rawValue, envelope.origin.serial, envelope.origin.id.data, envelope.kind.number.rawValue,
-            code, envelope.byteCount, envelope.acceptedAt.milliseconds, envelope.expiresAt.milliseconds, arrival.topic,
-            content?.coding?.name.rawValue, content?.coding?.encryption, content?.coding?.cryptoKey,
-            content?.shared?.rawValue, content.flatMap { $0.shared == nil ? Data($0.body) : nil },
-        ])
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO envelope (position, secret, device, app, origin_kind, origin, origin_id, kind, code, size,
+                accepted_at, expires_at, topic, coding, encryption, crypto_key, content, body)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        insert.bind(envelope.position)
+        insert.bind(envelope.id.secret)
+        insert.bind(envelope.device.rawValue)
+        insert.bind(envelope.app.rawValue)
+        insert.bind(envelope.origin.kind.rawValue)
+        insert.bind(envelope.origin.serial)
+        insert.bind(envelope.origin.id)
+        insert.bind(envelope.kind.number.rawValue)
+        insert.bind(code)
+        insert.bind(envelope.byteCount)
+        insert.bind(envelope.acceptedAt.milliseconds)
+        insert.bind(envelope.expiresAt.milliseconds)
+        insert.bind(arrival.topic)
+        insert.bind(content?.coding?.name.rawValue)
+        insert.bind(content?.coding?.encryption)
+        insert.bind(content?.coding?.cryptoKey)
+        insert.bind(content?.shared?.rawValue)
+        insert.bind(content?.shared == nil ? content?.body : nil)
+        try insert.run()
         index.add(arrival.row)
         try memory.due.add(arrival.row, in: db)
         usage.arrived(arrival.row)
     }
 
     private func remove(_ row: InboxRow) throws {
-        try db.cachedStatement(sql: "DELETE FROM envelope WHERE position = ?").execute(arguments: [row.position])
+        var delete = try BoundStatement(db, "DELETE FROM envelope WHERE position = ?")
+        delete.bind(row.position)
+        try delete.run()
         try index.remove(row)
     }
 
@@ -89,17 +104,26 @@ struct InboxChangeWriter {
 
     private func insert(outcome row: InboxRow) throws {
         guard let settlement = row.settlement else { return }
-        let insert = try db.cachedStatement(
-            sql: """
-                INSERT INTO outcome (position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at,
-                    outcome, code, final_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        try insert.execute(arguments: [
-            row.position, row.id.secret.data, row.device.rawValue, row.app.rawValue, row.origin.kind.rawValue,
-            row.origin.serial, row.kind.rawValue, row.acceptedAt.milliseconds, row.expiresAt.milliseconds,
-            settlement.outcome.rawValue, settlement.code, settlement.at.milliseconds,
-        ])
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO outcome (position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at,
+                outcome, code, final_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        insert.bind(row.position)
+        insert.bind(row.id.secret)
+        insert.bind(row.device.rawValue)
+        insert.bind(row.app.rawValue)
+        insert.bind(row.origin.kind.rawValue)
+        insert.bind(row.origin.serial)
+        insert.bind(row.kind.rawValue)
+        insert.bind(row.acceptedAt.milliseconds)
+        insert.bind(row.expiresAt.milliseconds)
+        insert.bind(settlement.outcome.rawValue)
+        insert.bind(settlement.code)
+        insert.bind(settlement.at.milliseconds)
+        try insert.run()
         index.add(row)
         try memory.due.add(row, in: db)
     }

@@ -139,7 +139,9 @@ struct InboxReader {
         case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
         case .subscription, .update, .request: return false
         }
-        return try Int.fetchOne(db.cachedStatement(sql: sql), arguments: [origin.serial]) != nil
+        var select = try BoundStatement(db, sql)
+        select.bind(origin.serial)
+        return try select.run()
     }
 
     private func holding(of origin: DeviceOrigin) throws -> OriginHolding {

@@ -63,7 +63,7 @@ struct InboxIndexStoreTests {
         return copy
     }
 
-    @Test(arguments: RandomSeed.some(8))
+    @Test(arguments: RandomSeed.some(4))
     func `the index is of what stands, through every change, fault, kill and move`(seed: UInt64) async throws {
         var random = SeededRandom(seed: seed)
         let capacity = Int.random(in: 1...40, using: &random)
@@ -84,7 +84,7 @@ struct InboxIndexStoreTests {
                     """)
         }
         var (position, now): (Int64, Timestamp) = (0, start)
-        for step in 0..<120 {
+        for step in 0..<100 {
             let note: Comment = "seed \(seed), step \(step)"
             switch Int.random(in: 0..<20, using: &random) {
             case 0..<16:

@@ -27,9 +27,11 @@ final class InboxIndexWriter {
     func remove(_ row: InboxRow) throws {
         log.note(.removed(row.position, row.indexKey))
         guard index.remove(row.position, from: row.indexKey) else { return }
-        let delete = try db.cachedStatement(
-            sql: "DELETE FROM inbox_index WHERE device = ? AND is_final = ? AND position = ?")
-        try delete.execute(arguments: [row.indexKey.device, row.indexKey.isFinal, row.position])
+        var delete = try BoundStatement(db, "DELETE FROM inbox_index WHERE device = ? AND is_final = ? AND position = ?")
+        delete.bind(row.indexKey.device)
+        delete.bind(row.indexKey.isFinal ? 1 : 0)
+        delete.bind(row.position)
+        try delete.run()
     }
 
     func slots(of device: DeviceSerial, isFinal: Bool, limit: Int = .max) throws -> [InboxIndex.Slot] {
@@ -64,17 +66,25 @@ final class InboxIndexWriter {
         if index.beginMovingWhenFull() { try append([]) }
         // Twice as fast as new ones come, so that it ends in time.
         guard let next = index.nextToMove(atLeast: max(Self.fewestAtOnce, 2 * log.additions)) else { return }
-        let insert = try db.cachedStatement(
-            sql: "INSERT OR IGNORE INTO inbox_index (device, is_final, position, size) VALUES (?, ?, ?, ?)")
+        var insert = try BoundStatement(
+            db, "INSERT OR IGNORE INTO inbox_index (device, is_final, position, size) VALUES (?, ?, ?, ?)")
         for (key, slots) in next.entries {
-            for slot in slots { try insert.execute(arguments: [key.device, key.isFinal, slot.position, slot.size]) }
+            for slot in slots {
+                insert.bind(key.device)
+                insert.bind(key.isFinal ? 1 : 0)
+                insert.bind(slot.position)
+                insert.bind(slot.size)
+                try insert.run()
+            }
         }
         if next.areLast { db.afterNextTransaction { [index] _ in index.moved() } }
     }
 
     private func append(_ changes: [UInt8]) throws {
-        try db.cachedStatement(sql: "INSERT INTO inbox_log (generation, changes) VALUES (?, ?)")
-            .execute(arguments: [index.number, Data(changes)])
+        var insert = try BoundStatement(db, "INSERT INTO inbox_log (generation, changes) VALUES (?, ?)")
+        insert.bind(index.number)
+        insert.bind(changes)
+        try insert.run()
     }
 
     private static let fewestAtOnce = 64

@@ -1,0 +1,80 @@
+import CarillonWire
+import GRDB
+import GRDBSQLite
+
+/// A prepared statement that is bound by place, for what is done with each message: GRDB's arguments are made for values of any
+/// kind, and cost more than SQLite does.
+struct BoundStatement {
+    private let db: Database
+    /// Keeps the statement, which the connection may let go of meanwhile.
+    private let owner: Statement
+    private let handle: SQLiteStatement
+    private var place: Int32 = 0
+
+    init(_ db: Database, _ sql: String) throws {
+        self.db = db
+        owner = try db.cachedStatement(sql: sql)
+        handle = owner.sqliteStatement
+        sqlite3_reset(handle)
+    }
+
+    /// Binds the next place.
+    mutating func bind(_ value: Int64?) {
+        place += 1
+        if let value { sqlite3_bind_int64(handle, place, value) } else { sqlite3_bind_null(handle, place) }
+    }
+
+    mutating func bind(_ value: Int?) { bind(value.map(Int64.init)) }
+
+    mutating func bind(_ value: String?) {
+        place += 1
+        guard var value else { return bindNull() }
+        value.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { characters in
+                _ = sqlite3_bind_text(handle, place, characters.baseAddress, Int32(characters.count), Self.transient)
+            }
+        }
+    }
+
+    mutating func bind(_ value: [UInt8]?) {
+        place += 1
+        guard let value else { return bindNull() }
+        // Bytes that are none are bound as a blob all the same.
+        guard !value.isEmpty else {
+            sqlite3_bind_zeroblob(handle, place, 0)
+            return
+        }
+        value.withUnsafeBytes { bytes in
+            _ = sqlite3_bind_blob(handle, place, bytes.baseAddress, Int32(bytes.count), Self.transient)
+        }
+    }
+
+    mutating func bind(_ value: Bytes16) {
+        place += 1
+        withUnsafeBytes(of: (value.high.bigEndian, value.low.bigEndian)) { bytes in
+            _ = sqlite3_bind_blob(handle, place, bytes.baseAddress, Int32(bytes.count), Self.transient)
+        }
+    }
+
+    private func bindNull() { sqlite3_bind_null(handle, place) }
+
+    /// Runs the statement with what was bound, and answers whether there was a row; the next value is bound to the first place
+    /// again.
+    ///
+    /// - Throws: `DatabaseError`.
+    @discardableResult mutating func run() throws -> Bool {
+        let code = sqlite3_step(handle)
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+        place = 0
+        guard code == SQLITE_DONE || code == SQLITE_ROW else {
+            throw DatabaseError(
+                resultCode: ResultCode(rawValue: sqlite3_extended_errcode(db.sqliteConnection)),
+                message: db.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) })
+        }
+        return code == SQLITE_ROW
+    }
+
+    /// SQLite copies what is bound.
+    private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+}
