@@ -97,19 +97,53 @@ struct InboxConformanceTests {
         // The fraction of this second that is still to come counts as well.
         let now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970) * 1000 + 999)
         _ = try await fixture.append(fixture.envelope(1, ttl: 0, at: now), claim: claim)
-        _ = try await fixture.append(fixture.envelope(2))
+        // Elsewhere, so that its time is not what the other is found by.
+        _ = try await fixture.append(fixture.envelope(2000))
         #expect(try await fixture.outcome(1, at: now) == nil)
         try fixture.store.close()
         let store = try SQLiteStore(directory: directory)
         let again = fixture.again(store)
         #expect(try await again.outcome(1, at: now) == .dropped)
-        let repeated = try await again.append(again.envelope(3, ttl: 0, at: now), claim: claim)
+        let repeated = try await again.append(again.envelope(3000, ttl: 0, at: now), claim: claim)
         guard case .duplicate(_, _, _, .dropped) = repeated else {
             Issue.record("a repetition hears something else")
             return
         }
-        #expect(try await again.waiting().map(\.position) == [2])
+        #expect(try await again.waiting().map(\.position) == [2000])
         try store.close()
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `what expires among neighbours is ended, each of them, about so many at a time`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        let operations = (Int64(1)...300).map { position in
+            InboxOperation.append(fixture.envelope(position, ttl: position % 3 == 0 ? 100 : 1), AppendRules())
+        }
+        _ = try await fixture.store.commit(operations)
+        // One that has no neighbours, at a round place.
+        _ = try await fixture.append(fixture.envelope(64_000, ttl: 1))
+        let now = start.adding(seconds: 10)
+        var expired: [Int64] = []
+        while true {
+            let step = try await fixture.store.sweep(at: now, limit: 20)
+            #expect(step.expired.count < 100)
+            expired += step.expired.map(\.position)
+            if step.isDone { break }
+        }
+        #expect(expired.sorted() == (1...300).filter { $0 % 3 != 0 } + [64_000])
+        #expect(try await fixture.waiting(limit: 300, at: now).count == 100)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a page passes over what has expired and was not swept yet`(kind: StoreKind) async throws {
+        let fixture = try await StoreFixture(kind)
+        for position in Int64(1)...100 {
+            _ = try await fixture.append(fixture.envelope(position, ttl: position > 98 ? 60 : 1))
+        }
+        let now = start.adding(seconds: 10)
+        #expect(try await fixture.waiting(limit: 3, at: now).map(\.position) == [99, 100])
+        #expect(try await fixture.waiting(limit: 1, at: now).map(\.position) == [99])
+        #expect(try await fixture.store.waitingCount(device: fixture.device.serial, at: now) == 2)
     }
 
     @Test(arguments: StoreKind.allCases)

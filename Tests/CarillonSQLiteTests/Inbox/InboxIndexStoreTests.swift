@@ -161,15 +161,46 @@ struct InboxIndexStoreTests {
     @Test func `what moved is in the log no more, and what was gathered stays bounded`() async throws {
         let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 100)
         let fixture = try await StoreFixture(store)
-        for start in stride(from: Int64(1), to: 3000, by: 10) {
-            _ = try await store.commit((start..<start + 10).map { .append(fixture.envelope($0), AppendRules()) })
+        var channels: [PushChannel] = []
+        for number in UInt64(10)..<70 {
+            let new = NewDevice(DeviceID(Bytes16(high: 2, low: number)), app: try StoreFixture.appID)
+            let device = try #require(
+                try await store.insertDevice(new, at: start, credential: { _ in SecretHash(of: [UInt8(number)]) }))
+            channels.append(try await StoreFixture.open(1, of: device, in: store))
+        }
+        for first in stride(from: 1, to: 6000, by: 10) {
+            let operations = (first..<first + 10).map { position in
+                InboxOperation.append(
+                    fixture.envelope(Int64(position), on: channels[position % channels.count]), AppendRules())
+            }
+            _ = try await store.commit(operations)
             #expect(store.memory.index.count <= 220)
         }
         let logged = try await store.database.read { db in
             try Int.fetchOne(db, sql: "SELECT coalesce(sum(length(changes)), 0) FROM inbox_log") ?? 0
         }
         #expect(logged <= 220 * 21)
+        #expect(try await store.waitingCount(device: channels[0].device, at: start) == 100)
         try store.close()
+    }
+
+    @Test func `what was to be due and was taken back is written down anew`() async throws {
+        let fixture = try await StoreFixture(.file)
+        try await fixture.store.database.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER venom BEFORE INSERT ON envelope WHEN NEW.position = 2
+                    BEGIN SELECT RAISE(ROLLBACK, 'venom'); END
+                    """)
+        }
+        let both = (Int64(1)...2).map { InboxOperation.append(fixture.envelope($0, ttl: 5), AppendRules()) }
+        await #expect(throws: StoreFault.self) {
+            try await fixture.store.changeInboxes { _, transaction in try transaction.perform(both) }
+        }
+        #expect(try await fixture.waiting().isEmpty)
+        #expect(try await fixture.append(fixture.envelope(3, ttl: 5)) == .stored(replaced: nil))
+        let swept = try await fixture.store.sweep(at: start.adding(seconds: 60), limit: 10)
+        #expect(swept.expired.map(\.position) == [3])
     }
 
     @Test func `a log that cannot be read is damage, and is said to be`() async throws {
