@@ -10,7 +10,7 @@ package struct Publisher: Sendable {
     private let directory: ChannelDirectory
     private let inbox: Inbox
     private let allowances: Allowances
-    private let audience: String
+    private let vapid: VapidVerifier
     private let time: TimeSource
 
     private let accepted = ServerMetric.messages.counter("accepted")
@@ -26,7 +26,7 @@ package struct Publisher: Sendable {
         self.directory = directory
         self.inbox = inbox
         self.allowances = allowances
-        self.audience = audience
+        vapid = VapidVerifier(audience: audience)
         self.time = time
     }
 
@@ -84,15 +84,15 @@ package struct Publisher: Sendable {
 
     /// A restricted channel wants its own key; credentials that were given must be good on any channel
     /// (RFC 8292 section 4.2).
-    func authorize(_ vapid: VapidCredentials?, for channel: PushChannel) throws(Refusal) {
-        guard let vapid else {
+    func authorize(_ credentials: VapidCredentials?, for channel: PushChannel) throws(Refusal) {
+        guard let credentials else {
             if channel.vapidKey == nil { return }
             throw Refusal(.vapidMissing, "This channel takes messages of one VAPID key only; sign the request with it.")
         }
-        if let key = channel.vapidKey, key != vapid.key {
+        if let key = channel.vapidKey, key != credentials.key {
             throw Refusal(.vapidInvalid, "This channel takes messages of another VAPID key.")
         }
-        try vapid.verify(audience: audience, at: time.now())
+        try vapid.verify(credentials, at: time.now())
     }
 
     private func receipt(_ id: MessageID, ttl: Int64, _ delivered: Inbox.Delivered) throws -> PublishReceipt {

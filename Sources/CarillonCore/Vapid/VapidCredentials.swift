@@ -54,8 +54,9 @@ package struct VapidCredentials: Equatable, Sendable {
     /// How far beyond 24 hours `exp` may lie: common libraries ask for exactly 24 hours, by clocks that are fast.
     package static let aheadLeewaySeconds: Int64 = 300
 
-    /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2).
-    package func verify(audience: String, at now: Timestamp) throws(Refusal) {
+    /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2). Answers when the token expires, in
+    /// seconds since 1970.
+    func verify(audience: String, at now: Timestamp) throws(Refusal) -> Double {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, token.utf8.count <= 4096,
             let header: Header = Self.decode(parts[0]), let claims: Claims = Self.decode(parts[1]),
@@ -68,18 +69,23 @@ package struct VapidCredentials: Equatable, Sendable {
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signature),
             publicKey.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8))
         else { throw Refusal(.vapidInvalid, "The VAPID token's signature does not fit its key.") }
-        guard claims.exp > Double(now.seconds - Self.expiredLeewaySeconds) else {
+        try Self.check(expiry: claims.exp, at: now)
+        guard claims.aud.values.contains(where: { Self.isSameOrigin($0, audience) }) else {
+            throw Refusal(.vapidInvalid, "The VAPID token's aud must be \(audience), the origin of the endpoint.")
+        }
+        return claims.exp
+    }
+
+    static func check(expiry: Double, at now: Timestamp) throws(Refusal) {
+        guard expiry > Double(now.seconds - Self.expiredLeewaySeconds) else {
             throw Refusal(
                 .vapidInvalid,
                 "The VAPID token has expired: exp lies more than \(Self.expiredLeewaySeconds) seconds in the past.")
         }
-        guard claims.exp <= Double(now.seconds + 86_400 + Self.aheadLeewaySeconds) else {
+        guard expiry <= Double(now.seconds + 86_400 + Self.aheadLeewaySeconds) else {
             throw Refusal(
                 .vapidInvalid,
                 "The VAPID token's exp is more than 24 hours and \(Self.aheadLeewaySeconds) seconds ahead.")
-        }
-        guard claims.aud.values.contains(where: { Self.isSameOrigin($0, audience) }) else {
-            throw Refusal(.vapidInvalid, "The VAPID token's aud must be \(audience), the origin of the endpoint.")
         }
     }
 

@@ -25,7 +25,7 @@ struct VapidTests {
 
     private func verify(_ authorization: String, cryptoKey: String? = nil) throws {
         let credentials = try #require(try VapidCredentials(authorization: authorization, cryptoKey: cryptoKey))
-        try credentials.verify(audience: audience, at: now)
+        try VapidVerifier(audience: audience).verify(credentials, at: now)
     }
 
     @Test(arguments: [
@@ -85,5 +85,50 @@ struct VapidTests {
         for bad in ["vapid", "vapid t=x", "vapid k=x", "vapid t=\(try token(claims())), k=AAAA", "WebPush abc"] {
             #expect(throws: (any Error).self) { try verify(bad) }
         }
+    }
+
+    // MARK: Remembering
+
+    @Test func `a token that was good is good until it expires, and not longer, by a clock that goes either way`() throws {
+        let verifier = VapidVerifier(audience: audience)
+        let credentials = try #require(
+            try VapidCredentials(authorization: "vapid t=\(try token(claims(after: 100))), k=\(publicKey)", cryptoKey: nil))
+        for seconds in [0, 50, 129] as [Int64] { try verifier.verify(credentials, at: now.adding(seconds: seconds)) }
+        #expect(verifier.rememberedCount == 1)
+        for seconds in [130, 10_000, -90_000] as [Int64] {
+            #expect(throws: Refusal.self) { try verifier.verify(credentials, at: now.adding(seconds: seconds)) }
+        }
+        try verifier.verify(credentials, at: now)
+    }
+
+    @Test func `what was good of one key or token says nothing of another`() throws {
+        let verifier = VapidVerifier(audience: audience)
+        let other = P256.Signing.PrivateKey()
+        let good = try token(claims())
+        func credentials(_ token: String, _ key: P256.Signing.PrivateKey) throws -> VapidCredentials {
+            let key = Base64URL.encode(key.publicKey.x963Representation)
+            return try #require(try VapidCredentials(authorization: "vapid t=\(token), k=\(key)", cryptoKey: nil))
+        }
+        try verifier.verify(credentials(good, key), at: now)
+        #expect(throws: Refusal.self) { try verifier.verify(credentials(good, other), at: now) }
+        #expect(throws: Refusal.self) { try verifier.verify(credentials(good + "A", key), at: now) }
+        #expect(throws: Refusal.self) { try verifier.verify(credentials(try token(claims(), by: other), key), at: now) }
+        #expect(verifier.rememberedCount == 1)
+    }
+
+    @Test func `a token that was refused is not remembered, and no more are than there may be`() throws {
+        let verifier = VapidVerifier(audience: audience, capacity: 4)
+        for seconds in Int64(1)...20 {
+            let text = "vapid t=\(try token(claims(after: seconds))), k=\(publicKey)"
+            let credentials = try #require(try VapidCredentials(authorization: text, cryptoKey: nil))
+            try verifier.verify(credentials, at: now)
+            #expect(throws: Refusal.self) { try verifier.verify(credentials, at: now.adding(seconds: 1000)) }
+        }
+        #expect((1...8).contains(verifier.rememberedCount))
+        let early = VapidVerifier(audience: audience)
+        let credentials = try #require(
+            try VapidCredentials(authorization: "vapid t=\(try token(claims(after: 90_000))), k=\(publicKey)", cryptoKey: nil))
+        #expect(throws: Refusal.self) { try early.verify(credentials, at: now) }
+        #expect(early.rememberedCount == 0)
     }
 }

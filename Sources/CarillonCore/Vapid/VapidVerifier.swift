@@ -1,0 +1,39 @@
+package import CarillonWire
+import Crypto
+import Synchronization
+
+/// Verifies VAPID tokens, each once: a sender signs one for hours of messages, and the signature is most of what it costs to
+/// take a message.
+package final class VapidVerifier: Sendable {
+    /// Who must be named by a token: the origin of the endpoints.
+    private let audience: String
+    /// When those that are good expire, by a hash of token and key.
+    private let verified: Mutex<RecentValues<SHA256Digest, Double>>
+
+    package init(audience: String, capacity: Int = 4096) {
+        self.audience = audience
+        verified = Mutex(RecentValues(capacity: capacity))
+    }
+
+    package func verify(_ credentials: VapidCredentials, at now: Timestamp) throws(Refusal) {
+        let digest = credentials.digest
+        if let expiry = verified.withLock({ $0[digest] }) {
+            return try VapidCredentials.check(expiry: expiry, at: now)
+        }
+        let expiry = try credentials.verify(audience: audience, at: now)
+        verified.withLock { $0[digest] = expiry }
+    }
+
+    package var rememberedCount: Int { verified.withLock { $0.count } }
+}
+
+extension VapidCredentials {
+    fileprivate var digest: SHA256Digest {
+        var hash = SHA256()
+        // The key first: its length is always the same.
+        hash.update(data: key)
+        var token = token
+        token.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
+        return hash.finalize()
+    }
+}
