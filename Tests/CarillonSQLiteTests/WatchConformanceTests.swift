@@ -560,7 +560,9 @@ struct WatchConformanceTests {
             event.acceptedAt = now
             _ = try await store.commit([.append(event, AppendRules())])
         case .deviceDeleted: _ = try await store.deleteDevice(device.serial, at: now)
-        case .appDeleted: _ = try await store.deleteApp(device.appID, at: now)
+        case .appDeleted:
+            _ = try await store.deleteApp(device.appID, at: now)
+            while try await !store.continueDeletions(at: now, limit: 500).isDone {}
         }
     }
 

@@ -26,11 +26,23 @@ package struct AppRegistrar: Sendable {
     /// The store's number of an app; nil when there is no such app.
     package func serial(of id: AppID) async throws -> AppSerial? { try await apps.app(id)?.serial }
 
+    /// Removes an app. Nobody can use it when this returns; what it had goes in steps, the first of them before.
     package func delete(_ id: AppID) async throws {
-        guard let removed = try await apps.deleteApp(id, at: time.now()) else {
+        guard try await apps.deleteApp(id, at: time.now()) else {
             throw Refusal(.appUnknown, "There is no app \"\(id)\".")
         }
-        directory.forget(removed.channels)
-        sessions.end(removed.devices, because: .deviceGone)
+        directory.forgetAll()
+        for _ in 0..<Self.stepsAtOnce where try await continueDeletions() { return }
+    }
+
+    private static let stepsAtOnce = 100
+    private static let rowsAtOnce = 500
+
+    /// Does the next part of what deletions left to be done. Answers whether nothing is left.
+    package func continueDeletions() async throws -> Bool {
+        let step = try await apps.continueDeletions(at: time.now(), limit: Self.rowsAtOnce)
+        directory.forget(step.removed.channels)
+        sessions.end(step.removed.devices, because: .deviceGone)
+        return step.isDone
     }
 }

@@ -34,6 +34,13 @@ package final class ChannelDirectory: Sendable {
         return channel
     }
 
+    package func forgetAll() {
+        state.withLock { state in
+            state.changes += 1
+            state.channels.removeAll()
+        }
+    }
+
     package func forget(_ serials: [ChannelSerial]) {
         state.withLock { state in
             state.changes += 1

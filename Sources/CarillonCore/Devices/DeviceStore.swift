@@ -17,7 +17,8 @@ package protocol DeviceStore: Sendable {
         -> [DeviceSerial]
     /// Some of the devices that registered with a key.
     func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]
-    /// Removes the device with its channels and inbox; nil when there is none. Waiting messages end as ``Outcome/gone``.
+    /// Removes the device with its channels; nil when there is none. Waiting messages end as ``Outcome/gone``, those of a long
+    /// inbox by ``AppStore/continueDeletions(at:limit:)``.
     func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices?
 }
 

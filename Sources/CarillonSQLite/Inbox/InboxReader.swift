@@ -52,9 +52,9 @@ struct InboxReader {
 
     // MARK: Rows
 
-    func rows(of device: DeviceSerial) throws -> [InboxRow] {
+    func rows(of device: DeviceSerial, limit: Int = .max) throws -> [InboxRow] {
         let select = try db.cachedStatement(sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
-        return try index.slots(of: device, isFinal: false).compactMap { slot in
+        return try index.slots(of: device, isFinal: false, limit: limit).compactMap { slot in
             try Row.fetchOne(select, arguments: [slot.position]).map(InboxRow.init(waiting:))
         }
     }

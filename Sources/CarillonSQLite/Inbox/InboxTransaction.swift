@@ -40,9 +40,9 @@ final class InboxTransaction {
         }
     }
 
-    /// Ends all that waits for a device that is no more.
-    func endAll(of device: DeviceSerial, at now: Timestamp) throws {
-        let rows = try reader.rows(of: device)
+    /// Ends so much of what waits for a device that is no more. Answers how much it was, and whether nothing is left.
+    func end(_ limit: Int, of device: DeviceSerial, at now: Timestamp) throws -> (count: Int, isDone: Bool) {
+        let rows = try reader.rows(of: device, limit: limit)
         try writer.end(rows, at: now)
         for row in rows {
             tally.ended(row.kind, .gone)
@@ -50,8 +50,10 @@ final class InboxTransaction {
             tally.waiting.bytes -= row.byteCount
         }
         memory.usage.forget(device)
+        guard rows.count < limit else { return (rows.count, false) }
         let excess = try reader.outcomeCount(of: device) - settings.inbox.outcomes
         if excess > 0 { try writer.forgetOutcomes(excess, of: device) }
+        return (rows.count, true)
     }
 
     /// No connection outlives the process that it was given by: what it was given of TTL 0 and did not answer for is lost.

@@ -87,14 +87,19 @@ extension SQLiteStore: InboxStore {
         let inMemory = try memory.index.slots(of: key, after: position)
         return try await readPage(of: bytes) { db in
             let slots = WaitingSlots(key, inMemory: inMemory, after: position, in: db)
-            let envelopes = try slots.envelopes(limit: limit, bytes: bytes, at: now)
-            return try envelopes.isEmpty && !Self.exists(device, in: db) ? nil : envelopes
+            guard try Self.exists(device, in: db) else { return nil }
+            return try slots.envelopes(limit: limit, bytes: bytes, at: now)
         }
     }
 
     private static func exists(_ device: DeviceSerial, in db: Database) throws -> Bool {
-        let select = try db.cachedStatement(sql: "SELECT 1 FROM device WHERE serial = ?")
-        return try Int.fetchOne(select, arguments: [device.rawValue]) != nil
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT 1 FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
+            """)
+        select.bind(device.rawValue)
+        return try select.run()
     }
 
     package func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {
@@ -108,7 +113,12 @@ extension SQLiteStore: InboxStore {
         return try await read { db in
             guard let row = try Self.row(of: id, in: db), row.kind.behaviour.keepsOutcome else { return nil }
             if let settlement = row.settlement, settlement.at.adding(seconds: retention) <= now { return nil }
-            return MessageRecord(row, at: now)
+            var record = MessageRecord(row, at: now)
+            // What waited for a device that is gone ends a little later.
+            if record.settlement == nil, try !Self.exists(row.device, in: db) {
+                record.settlement = Settlement(.gone, at: now)
+            }
+            return record
         }
     }
 

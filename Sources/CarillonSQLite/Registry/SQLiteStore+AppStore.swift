@@ -20,26 +20,27 @@ extension SQLiteStore: AppStore {
     }
 
     package func apps() async throws -> [App] {
-        try await read { db in try Row.fetchAll(db, sql: "SELECT * FROM app ORDER BY id").map(App.init) }
+        try await read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM app WHERE ended_at IS NULL ORDER BY id").map(App.init)
+        }
     }
 
-    package func deleteApp(_ id: AppID, at now: Timestamp) async throws -> RemovedDevices? {
-        try await changeInboxes { [settings] db, transaction in
+    package func deleteApp(_ id: AppID, at now: Timestamp) async throws -> Bool {
+        try await group.run { db in
             guard let app = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [id.text]) else {
-                return nil
+                return false
             }
-            let devices = try Int64.fetchAll(db, sql: "SELECT serial FROM device WHERE app = ?", arguments: [app])
-            let channels = try Int64.fetchAll(
-                db, sql: "SELECT serial FROM channel WHERE device IN (SELECT serial FROM device WHERE app = ?)",
-                arguments: [app])
-            for device in devices {
-                try transaction.endAll(of: DeviceSerial(device), at: now)
-            }
-            try WatchTransaction(db).channelsEnd(
-                "device IN (SELECT serial FROM device WHERE app = ?)", [app], because: .appDeleted, at: now,
-                limits: settings.callbacks)
-            try db.execute(sql: "DELETE FROM app WHERE serial = ?", arguments: [app])
-            return RemovedDevices(devices: devices.map(DeviceSerial.init), channels: channels.map(ChannelSerial.init))
+            try db.execute(sql: "DELETE FROM access_key WHERE app = ?", arguments: [app])
+            // No app has such a name, so that another can have this one.
+            try db.execute(
+                sql: "UPDATE app SET id = '#' || serial, ended_at = ? WHERE serial = ?", arguments: [now.milliseconds, app])
+            return true
+        }
+    }
+
+    package func continueDeletions(at now: Timestamp, limit: Int) async throws -> DeletionStep {
+        try await changeInboxes { [settings] db, transaction in
+            try Deletions(db, transaction, settings: settings).next(at: now, limit: limit)
         }
     }
 }

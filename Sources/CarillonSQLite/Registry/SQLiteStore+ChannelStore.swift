@@ -16,7 +16,11 @@ extension SQLiteStore: ChannelStore {
             if let open = try Self.channel(id, device: device, in: db) { return .alreadyOpen(open) }
             guard
                 let app = try Int64.fetchOne(
-                    db, sql: "SELECT app FROM device WHERE serial = ?", arguments: [device.rawValue])
+                    db,
+                    sql: """
+                        SELECT app FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+                        WHERE device.serial = ?
+                        """, arguments: [device.rawValue])
             else { return .deviceGone }
             let count = try Int.fetchOne(
                 db, sql: "SELECT count(*) FROM channel WHERE device = ?", arguments: [device.rawValue])
@@ -84,7 +88,10 @@ extension SQLiteStore: ChannelStore {
     }
 
     private static let selectChannels =
-        "SELECT channel.*, device.app AS app FROM channel JOIN device ON device.serial = channel.device"
+        """
+        SELECT channel.*, device.app AS app FROM channel JOIN device ON device.serial = channel.device
+            JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+        """
 }
 
 extension PushChannel {

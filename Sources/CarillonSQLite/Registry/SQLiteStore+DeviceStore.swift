@@ -124,19 +124,16 @@ extension SQLiteStore: DeviceStore {
 
     package func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices? {
         try await changeInboxes { [settings] db, transaction in
-            let channels = try Int64.fetchAll(
-                db, sql: "SELECT serial FROM channel WHERE device = ?", arguments: [serial.rawValue])
-            try WatchTransaction(db).channelsEnd(
-                "device = ?", [serial.rawValue], because: .deviceDeleted, at: now, limits: settings.callbacks)
-            try db.execute(sql: "DELETE FROM device WHERE serial = ?", arguments: [serial.rawValue])
-            guard db.changesCount == 1 else { return nil }
-            try transaction.endAll(of: serial, at: now)
-            return RemovedDevices(devices: [serial], channels: channels.map(ChannelSerial.init))
+            let deletions = Deletions(db, transaction, settings: settings)
+            let removed = try deletions.remove(serial, because: .deviceDeleted, at: now, limit: Self.rowsAtOnce)
+            return removed.map { RemovedDevices(devices: [serial], channels: $0.channels) }
         }
     }
 
+    private static let rowsAtOnce = 500
+
     private static let selectDevices =
-        "SELECT device.*, app.id AS app_id FROM device JOIN app ON app.serial = device.app"
+        "SELECT device.*, app.id AS app_id FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL"
 }
 
 extension Device {

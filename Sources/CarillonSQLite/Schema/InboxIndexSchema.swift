@@ -35,6 +35,12 @@ enum InboxIndexSchema {
         INSERT INTO due SELECT DISTINCT bucket, position >> 6 FROM due_4 ORDER BY 1, 2;
         DROP TABLE due_4;
 
+        -- Of an app that was deleted: its devices go in steps, and it with the last of them.
+        ALTER TABLE app ADD COLUMN ended_at INTEGER;
+        CREATE INDEX app_ended ON app (serial) WHERE ended_at IS NOT NULL;
+        -- A device that was deleted, and of which envelopes are left.
+        CREATE TABLE ended_device (serial INTEGER PRIMARY KEY) STRICT;
+
         -- How much waits in all inboxes together: one row, moved with each change.
         CREATE TABLE inbox_total (
             serial INTEGER PRIMARY KEY CHECK (serial = 1),

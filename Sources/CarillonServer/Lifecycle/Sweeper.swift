@@ -3,7 +3,7 @@ import Logging
 import Metrics
 import ServiceLifecycle
 
-/// Ends what has expired, and forgets what was kept long enough, a little at a time beside the other writes.
+/// Ends what has expired, forgets what was kept long enough, and finishes deletions, a little at a time beside the other writes.
 ///
 /// Once a minute it looks for anonymous devices that nobody uses any more.
 struct Sweeper: Service {
@@ -26,6 +26,7 @@ struct Sweeper: Service {
                         nextCollection = .now + .seconds(60)
                         try await collect()
                     }
+                    while !Task.isCancelled { if try await core.apps.continueDeletions() { break } }
                     while !Task.isCancelled {
                         let swept = try await store.sweep(at: core.time.now(), limit: Self.rowsAtOnce)
                         for envelope in swept.expired {

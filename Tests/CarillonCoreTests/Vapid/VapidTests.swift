@@ -127,7 +127,8 @@ struct VapidTests {
         #expect((1...8).contains(verifier.rememberedCount))
         let early = VapidVerifier(audience: audience)
         let credentials = try #require(
-            try VapidCredentials(authorization: "vapid t=\(try token(claims(after: 90_000))), k=\(publicKey)", cryptoKey: nil))
+            try VapidCredentials(
+                authorization: "vapid t=\(try token(claims(after: 90_000))), k=\(publicKey)", cryptoKey: nil))
         #expect(throws: Refusal.self) { try early.verify(credentials, at: now) }
         #expect(early.rememberedCount == 0)
     }

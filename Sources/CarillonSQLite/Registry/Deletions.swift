@@ -1,0 +1,58 @@
+import CarillonCore
+import GRDB
+
+/// Removes devices, and what is left of apps and devices that are gone, a limited number of rows in one transaction.
+struct Deletions {
+    private let db: Database
+    private let inboxes: InboxTransaction
+    private let settings: StoreSettings
+
+    init(_ db: Database, _ inboxes: InboxTransaction, settings: StoreSettings) {
+        self.db = db
+        self.inboxes = inboxes
+        self.settings = settings
+    }
+
+    /// Removes a device and its channels; what of its inbox is beyond the limit is left to be done. Nil when there is none.
+    func remove(
+        _ device: DeviceSerial, because reason: DisconnectReason, at now: Timestamp, limit: Int
+    ) throws -> (channels: [ChannelSerial], rows: Int)? {
+        let channels = try Int64.fetchAll(
+            db, sql: "SELECT serial FROM channel WHERE device = ?", arguments: [device.rawValue])
+        try WatchTransaction(db).channelsEnd(
+            "device = ?", [device.rawValue], because: reason, at: now, limits: settings.callbacks)
+        try db.execute(sql: "DELETE FROM device WHERE serial = ?", arguments: [device.rawValue])
+        guard db.changesCount == 1 else { return nil }
+        let (rows, isDone) = try inboxes.end(limit, of: device, at: now)
+        if !isDone { try db.execute(sql: "INSERT INTO ended_device (serial) VALUES (?)", arguments: [device.rawValue]) }
+        return (channels.map(ChannelSerial.init), rows + channels.count + 1)
+    }
+
+    /// The next part of what is left to be done.
+    func next(at now: Timestamp, limit: Int) throws -> DeletionStep {
+        if let device = try Int64.fetchOne(db, sql: "SELECT serial FROM ended_device LIMIT 1") {
+            if try inboxes.end(limit, of: DeviceSerial(device), at: now).isDone {
+                try db.execute(sql: "DELETE FROM ended_device WHERE serial = ?", arguments: [device])
+            }
+            return DeletionStep(isDone: false)
+        }
+        guard let app = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE ended_at IS NOT NULL LIMIT 1") else {
+            return DeletionStep(isDone: true)
+        }
+        var step = DeletionStep(isDone: false)
+        var left = limit
+        while left > 0 {
+            let next = "SELECT serial FROM device WHERE app = ? LIMIT 1"
+            guard let device = try Int64.fetchOne(db.cachedStatement(sql: next), arguments: [app]).map(DeviceSerial.init)
+            else {
+                try db.execute(sql: "DELETE FROM app WHERE serial = ?", arguments: [app])
+                break
+            }
+            guard let removed = try remove(device, because: .appDeleted, at: now, limit: left) else { break }
+            step.removed.devices.append(device)
+            step.removed.channels += removed.channels
+            left -= removed.rows
+        }
+        return step
+    }
+}
