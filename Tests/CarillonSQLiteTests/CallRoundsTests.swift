@@ -54,7 +54,7 @@ struct CallRoundsTests {
                 store: fixture.store, sessions: sessions, scheduler: Scheduler { _, work in work() },
                 logger: Logger(label: "test"))
             let inbox = Inbox(
-                store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(after: 0),
+                store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
                 time: time, random: random)
             return CallRounds(
                 watches: fixture.store, news: ChannelNews(inbox: inbox, time: time), sealer: sealer ?? self.sealer,

@@ -19,6 +19,27 @@ struct ServerIdentityTests {
         }
     }
 
+    @Test func `each start has an epoch of its own, later than every place that is stored`() async throws {
+        let directory = try TemporaryDirectory.make()
+        var last: Int64 = 0
+        var fixture: StoreFixture?
+        for round in 0..<4 {
+            let store = try SQLiteStore(directory: directory)
+            let epoch = try await store.claimEpoch()
+            #expect(epoch > last)
+            last = epoch
+            let open: StoreFixture
+            if let fixture { open = fixture.again(store) } else { open = try await StoreFixture(store) }
+            fixture = open
+            // One that went on in epochs after its own.
+            let used = epoch + Int64(round) * 3
+            let position = PositionSource(epoch: used).next(for: open.device.serial)
+            #expect(try await open.append(open.envelope(position)) == .stored(replaced: nil))
+            last = used
+            try store.close()
+        }
+    }
+
     @Test func `no secret of a registration is in the store`() async throws {
         let directory = try TemporaryDirectory.make()
         let store = try SQLiteStore(directory: directory)

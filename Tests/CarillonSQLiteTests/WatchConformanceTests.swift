@@ -533,7 +533,6 @@ struct WatchConformanceTests {
         let settle = InboxOperation.settle(last.id, device: fixture.base.device.serial, settlement)
         #expect(try await fixture.store.commit([settle, settle]) == [.settled, .notWaiting])
         #expect(try await fixture.base.waiting().isEmpty)
-        #expect(try await fixture.store.lastPosition() == 0)
     }
 
     // MARK: Callbacks

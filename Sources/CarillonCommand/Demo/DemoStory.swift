@@ -29,8 +29,8 @@ struct DemoStory: Service {
         let address = running.addresses.base
         say("The server listens at \(address).")
         let app = try AppID.checked(Self.app)
-        if try await running.core.apps.serial(of: app) == nil { _ = try await running.core.apps.create(app) }
-        let key = try await running.core.keys.createKey(role: .client, app: app, name: "demo").secret.text
+        if try await running.domain.apps.serial(of: app) == nil { _ = try await running.domain.apps.create(app) }
+        let key = try await running.domain.keys.createKey(role: .client, app: app, name: "demo").secret.text
         let endpoint = try await live(address, key)
         if staysUp { showCommands(address, key, endpoint) }
     }

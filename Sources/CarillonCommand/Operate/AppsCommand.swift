@@ -15,8 +15,8 @@ struct AppsCommand: AsyncParsableCommand {
         @OptionGroup var new: NewStoreOption
 
         func run() async throws {
-            try await options.perform(makesMissing: new.makesMissing) { core in
-                show(AppBody(try await core.apps.create(try AppID.checked(id))))
+            try await options.perform(makesMissing: new.makesMissing) { domain in
+                show(AppBody(try await domain.apps.create(try AppID.checked(id))))
             } onServer: { client in
                 show(try await client.call(.POST, "/v1/apps", CreateApp(id: id), as: AppBody.self))
             }
@@ -32,8 +32,8 @@ struct AppsCommand: AsyncParsableCommand {
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
-            try await options.perform { core in
-                show(try await core.apps.list().map(AppBody.init))
+            try await options.perform { domain in
+                show(try await domain.apps.list().map(AppBody.init))
             } onServer: { client in
                 show(try await client.call(.GET, "/v1/apps", as: AppList.self).apps)
             }
@@ -55,8 +55,8 @@ struct AppsCommand: AsyncParsableCommand {
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
-            try await options.perform { core in
-                try await core.apps.delete(try AppID.checked(id))
+            try await options.perform { domain in
+                try await domain.apps.delete(try AppID.checked(id))
             } onServer: { client in
                 _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(id)"))
             }

@@ -19,8 +19,8 @@ struct KeysCommand: AsyncParsableCommand {
         @OptionGroup var new: NewStoreOption
 
         func run() async throws {
-            try await options.perform(makesMissing: new.makesMissing) { core in
-                let (key, secret) = try await core.keys.createKey(
+            try await options.perform(makesMissing: new.makesMissing) { domain in
+                let (key, secret) = try await domain.keys.createKey(
                     role: try KeyRole.checked(role), app: try app.map(AppID.checked), name: name)
                 options.show(KeyBody(key, secret: secret.text), event: "created")
             } onServer: { client in
@@ -35,8 +35,8 @@ struct KeysCommand: AsyncParsableCommand {
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
-            try await options.perform { core in
-                for key in try await core.keys.list() { options.show(KeyBody(key), event: nil) }
+            try await options.perform { domain in
+                for key in try await domain.keys.list() { options.show(KeyBody(key), event: nil) }
             } onServer: { client in
                 for key in try await client.call(.GET, "/v1/keys", as: KeyList.self).keys { options.show(key, event: nil) }
             }
@@ -50,8 +50,8 @@ struct KeysCommand: AsyncParsableCommand {
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
-            try await options.perform { core in
-                let (key, secret) = try await core.keys.rotate(try KeyID.checked(id), overlapSeconds: overlap)
+            try await options.perform { domain in
+                let (key, secret) = try await domain.keys.rotate(try KeyID.checked(id), overlapSeconds: overlap)
                 options.show(KeyBody(key, secret: secret.text), event: "rotated")
             } onServer: { client in
                 let body = RotateKey(overlapSeconds: overlap)
@@ -73,11 +73,11 @@ struct KeysCommand: AsyncParsableCommand {
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
-            try await options.perform { core in
+            try await options.perform { domain in
                 let key = try KeyID.checked(id)
-                guard deleteDevices else { return try await core.keys.revoke(key) }
-                try await core.keys.ensureRevoked(key)
-                try await core.devices.deleteAll(registeredWith: key)
+                guard deleteDevices else { return try await domain.keys.revoke(key) }
+                try await domain.keys.ensureRevoked(key)
+                try await domain.devices.deleteAll(registeredWith: key)
             } onServer: { client in
                 let path = "/v1/keys/\(id)" + (deleteDevices ? "?devices=delete" : "")
                 _ = try client.accepted(try await client.send(.DELETE, path))

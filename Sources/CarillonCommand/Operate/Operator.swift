@@ -47,16 +47,16 @@ struct OperatorOptions: ParsableArguments {
 
     /// Does the work on whichever side was named.
     func perform(
-        makesMissing: Bool = false, onStore: (Core) async throws -> Void, onServer: (APIClient) async throws -> Void
+        makesMissing: Bool = false, onStore: (Domain) async throws -> Void, onServer: (APIClient) async throws -> Void
     ) async throws {
         try await reportingFaults(interrupted: "interrupted; look whether it was done") {
             switch try side(Environment.all) {
             case .directory(let path):
                 let store = try SQLiteStore(directory: path, makesMissing: makesMissing)
-                let core = try await Core(
+                let domain = try await Domain(
                     store: store, audience: "", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
                     logger: Logger(label: "carillon"))
-                try await onStore(core)
+                try await onStore(domain)
                 try store.close()
             case .server(let url):
                 try await onServer(APIClient(server: url, key: key ?? Environment["CARILLON_KEY"]))

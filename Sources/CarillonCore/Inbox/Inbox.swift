@@ -39,8 +39,8 @@ package struct Inbox: Sendable {
         self.random = random
     }
 
-    private func nextID() -> MessageID {
-        MessageID(position: positions.next(), secret: Bytes16(high: random.next(), low: random.next()))
+    private func nextID(for device: DeviceSerial) -> MessageID {
+        MessageID(position: positions.next(for: device), secret: Bytes16(high: random.next(), low: random.next()))
     }
 
     /// How an envelope comes to its device.
@@ -99,7 +99,7 @@ package struct Inbox: Sendable {
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
         let refused: MessageID? = sessions.appending(to: device) { session in
-            let envelope = make(nextID())
+            let envelope = make(nextID(for: device))
             let goesLive = isOffered && session != nil
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
                 then(envelope.id, Delivered($0))
@@ -123,7 +123,7 @@ package struct Inbox: Sendable {
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
         sessions.appending(to: device) { session in
-            let envelope = make(claimed ?? nextID())
+            let envelope = make(claimed ?? nextID(for: device))
             // Nothing waits for this write: the outcome follows it, or takes its place.
             if claimed == nil { _ = writer.enqueue(.append(envelope.trace, rules), urgency: .offered) }
             let answer: @Sendable (Bool) -> Void = { wasGiven in
@@ -140,7 +140,7 @@ package struct Inbox: Sendable {
         _ device: DeviceSerial, _ rules: AppendRules, _ make: @escaping @Sendable (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
-        let id = nextID()
+        let id = nextID(for: device)
         let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { written in
             guard case .result(.stored) = written else { return then(id, Delivered(written)) }
             give(device, id, rules, make, then)

@@ -1,8 +1,6 @@
 package import CarillonWire
 
 package protocol InboxStore: Sendable {
-    /// The greatest position ever stored, or 0.
-    func lastPosition() async throws -> Int64
     /// Makes all the changes in one transaction, and answers when they are on disk, one result for each. One that cannot
     /// be stored answers ``InboxResult/failed(_:)``, and takes none of the others with it. When it throws, nothing was
     /// changed.

@@ -4,6 +4,8 @@ package import CarillonWire
 package protocol ServerStore: Sendable {
     /// Who this server is: made at the first call, and the same for as long as the store lives, wherever it is.
     func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID
+    /// An epoch that no home had before, and later than every place that is stored (``PositionSource``).
+    func claimEpoch() async throws -> Int64
     /// Answers when what is kept can be read and can be trusted.
     ///
     /// - Throws: ``StoreFault``.

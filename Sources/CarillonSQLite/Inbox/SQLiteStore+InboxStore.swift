@@ -9,18 +9,6 @@ import GRDB
 #endif
 
 extension SQLiteStore: InboxStore {
-    package func lastPosition() async throws -> Int64 {
-        try await read { db in
-            try Int64.fetchOne(
-                db,
-                sql: """
-                    SELECT max(coalesce((SELECT max(position) FROM envelope), 0),
-                        coalesce((SELECT max(position) FROM outcome), 0),
-                        coalesce((SELECT max(position) FROM idempotency), 0))
-                    """) ?? 0
-        }
-    }
-
     package func commit(_ operations: [InboxOperation]) async throws -> [InboxResult] {
         do {
             return try await changeInboxes { _, transaction in try transaction.perform(operations) }

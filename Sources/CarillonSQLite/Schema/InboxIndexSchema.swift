@@ -32,7 +32,7 @@ enum InboxIndexSchema {
             chunk INTEGER NOT NULL,
             PRIMARY KEY (bucket, chunk)
         ) STRICT, WITHOUT ROWID;
-        INSERT INTO due SELECT DISTINCT bucket, position >> 6 FROM due_4 ORDER BY 1, 2;
+        INSERT INTO due SELECT DISTINCT bucket, position >> 16 FROM due_4 ORDER BY 1, 2;
         DROP TABLE due_4;
 
         -- Of an app that was deleted: its devices go in steps, and it with the last of them.
@@ -40,6 +40,12 @@ enum InboxIndexSchema {
         CREATE INDEX app_ended ON app (serial) WHERE ended_at IS NOT NULL;
         -- A device that was deleted, and of which envelopes are left.
         CREATE TABLE ended_device (serial INTEGER PRIMARY KEY) STRICT;
+
+        -- The epoch of the home that writes here. See PositionSource.
+        CREATE TABLE home (
+            serial INTEGER PRIMARY KEY CHECK (serial = 1),
+            epoch INTEGER NOT NULL
+        ) STRICT;
 
         -- How much waits in all inboxes together: one row, moved with each change.
         CREATE TABLE inbox_total (

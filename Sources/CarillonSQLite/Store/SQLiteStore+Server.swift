@@ -11,4 +11,21 @@ extension SQLiteStore: ServerStore {
             return id
         }
     }
+
+    package func claimEpoch() async throws -> Int64 {
+        try await group.run { db in
+            // A sequence that was used up went on in the epoch after its own.
+            let last = try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT max(coalesce((SELECT max(position) FROM envelope), 0),
+                        coalesce((SELECT max(position) FROM outcome), 0),
+                        coalesce((SELECT max(position) FROM idempotency), 0))
+                    """)
+            let claimed = try Int64.fetchOne(db, sql: "SELECT epoch FROM home")
+            let epoch = max(claimed ?? 0, PositionSource.epoch(of: last ?? 0)) + 1
+            try db.execute(sql: "INSERT OR REPLACE INTO home (serial, epoch) VALUES (1, ?)", arguments: [epoch])
+            return epoch
+        }
+    }
 }

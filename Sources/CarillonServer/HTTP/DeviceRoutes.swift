@@ -4,7 +4,7 @@ import Hummingbird
 
 /// What a device does by HTTP: it registers, describes and deletes itself, and opens channels without a socket.
 struct DeviceRoutes: Sendable {
-    let core: Core
+    let domain: Domain
     let addresses: Addresses
     let clientAddress: ClientAddress
 
@@ -22,44 +22,44 @@ struct DeviceRoutes: Sendable {
         Response(
             status: .ok,
             json: ServerBody(
-                server: core.server.description, socket: addresses.socket, endpoints: addresses.endpoint(token: "")))
+                server: domain.server.description, socket: addresses.socket, endpoints: addresses.endpoint(token: "")))
     }
 
     @Sendable private func register(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let key = try await core.keys.authorize(bearer: request.bearer, as: [.client])
+        let key = try await domain.keys.authorize(bearer: request.bearer, as: [.client])
         guard let app = key.app else { throw Refusal(.roleForbidden, "The key belongs to no app.") }
         let body = try await request.decodeIfPresent(RegisterDevice.self)
         if let wanted = body?.app, wanted != app.text {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
-        let (device, credential) = try await core.devices.register(
+        let (device, credential) = try await domain.devices.register(
             app: app, registration: body?.registration, with: key.id,
             from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
             json: RegisteredDevice(
                 id: device.id.description, credential: credential.text, socket: addresses.socket,
-                server: core.server.description))
+                server: domain.server.description))
     }
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
-        Response(status: .ok, json: try await core.describe(try await device(request)))
+        Response(status: .ok, json: try await domain.describe(try await device(request)))
     }
 
     @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await core.devices.delete(try await device(request))
+        try await domain.devices.delete(try await device(request))
         return Response(status: .noContent)
     }
 
     @Sendable private func listChannels(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let channels = try await core.channels.list(device: try await device(request).serial)
+        let channels = try await domain.channels.list(device: try await device(request).serial)
         return Response(status: .ok, json: ["channels": channels.map(ChannelBody.init)])
     }
 
     @Sendable private func openChannel(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request)
         let body = try await request.decode(RegisterChannel.self)
-        let registration = try await core.channels.register(
+        let registration = try await domain.channels.register(
             try ChannelID.checked(body.channelID), device: device.serial, name: body.name,
             vapidKey: try body.key.map(ChannelRegistrar.parseVapidKey),
             from: clientAddress.of(context.connection, request.headers))
@@ -73,13 +73,13 @@ struct DeviceRoutes: Sendable {
     @Sendable private func closeChannel(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request)
         let id = try ChannelID.checked(try context.parameters.require("channel"))
-        guard try await core.channels.unregister(id, device: device.serial) else {
+        guard try await domain.channels.unregister(id, device: device.serial) else {
             throw Refusal(.channelUnknown, "The device has no open channel \(id).")
         }
         return Response(status: .noContent)
     }
 
     private func device(_ request: Request) async throws -> Device {
-        try await core.devices.authenticate(bearer: request.bearer)
+        try await domain.devices.authenticate(bearer: request.bearer)
     }
 }

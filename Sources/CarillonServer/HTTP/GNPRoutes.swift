@@ -8,7 +8,7 @@ import Logging
 ///
 /// The HTTP status is 200 whatever happened; `X-Good-GNP-Code` says what did.
 struct GNPRoutes: Sendable {
-    let core: Core
+    let domain: Domain
 
     /// The service has no notion of a time to live; a message waits a day.
     private static let ttlSeconds: Int64 = 86_400
@@ -51,7 +51,7 @@ struct GNPRoutes: Sendable {
 
     private func channel(_ request: Request) async throws -> PushChannel {
         guard let token = request.headers[.gnpToken] else { throw GNPCode.missingToken }
-        return try await core.publisher.channel(of: token)
+        return try await domain.publisher.channel(of: token)
     }
 
     private func notify(_ request: Request, channel: PushChannel) async throws {
@@ -59,7 +59,7 @@ struct GNPRoutes: Sendable {
         guard String(validating: body, as: UTF8.self) != nil else { throw GNPCode.notText }
         let coding = body.isEmpty ? nil : ContentCoding(.identity)
         let message = PublishRequest(body: body, coding: coding, ttl: Self.ttlSeconds)
-        _ = try await core.publisher.publish(message, to: channel)
+        _ = try await domain.publisher.publish(message, to: channel)
     }
 
     private static func response(_ code: GNPCode) -> Response {

@@ -6,7 +6,7 @@ import NIOCore
 
 /// A device's inbox without a socket: by long poll or as server-sent events, and what the device says of envelopes.
 struct InboxRoutes: Sendable {
-    let core: Core
+    let domain: Domain
     let settings: ServerSettings
     let readiness: Readiness
 
@@ -16,7 +16,7 @@ struct InboxRoutes: Sendable {
     }
 
     @Sendable private func read(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await core.devices.authenticate(bearer: request.bearer)
+        let device = try await domain.devices.authenticate(bearer: request.bearer)
         if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device.serial) }
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
         let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
@@ -27,17 +27,18 @@ struct InboxRoutes: Sendable {
 
     private func poll(_ device: DeviceSerial, waitSeconds: Int, max: Int) async throws -> Response {
         let wait = InboxWait()
-        let waiter = core.sessions.addWaiter(for: device) { wait.call() }
-        defer { core.sessions.removeWaiter(waiter, for: device) }
+        let home = domain.homes.home(of: device)
+        let waiter = home.sessions.addWaiter(for: device) { wait.call() }
+        defer { home.sessions.removeWaiter(waiter, for: device) }
         let deadline = ContinuousClock.now + .seconds(waitSeconds)
         while true {
             // One more than asked for tells whether there is more.
-            let read = try await core.inbox.waiting(device: device, after: 0, limit: max + 1, bytes: Self.pollBytes)
+            let read = try await home.inbox.waiting(device: device, after: 0, limit: max + 1, bytes: Self.pollBytes)
             guard case .page(let page) = read else { throw DeviceRegistrar.credentialInvalid }
             let remaining = deadline - ContinuousClock.now
             if !page.envelopes.isEmpty || remaining <= .zero || !readiness.isReady || Task.isCancelled {
                 return Response(
-                    status: .ok, text: Self.page(page.envelopes.prefix(max), more: !page.isComplete),
+                    status: .ok, text: await Self.page(page.envelopes.prefix(max), more: !page.isComplete),
                     type: "application/json")
             }
             await Self.wait(wait, atMost: remaining)
@@ -45,6 +46,7 @@ struct InboxRoutes: Sendable {
     }
 
     private static let pollBytes = 4 << 20
+    private static let stepBytes = 64 << 10
 
     private static func wait(_ wait: InboxWait, atMost time: Duration) async {
         await withTaskGroup(of: Void.self) { group in
@@ -56,11 +58,17 @@ struct InboxRoutes: Sendable {
     }
 
     /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
-    private static func page(_ envelopes: ArraySlice<Envelope>, more: Bool) -> [UInt8] {
+    private static func page(_ envelopes: ArraySlice<Envelope>, more: Bool) async -> [UInt8] {
         var text = Array(#"{"envelopes":["#.utf8)
+        var written = 0
         for (index, envelope) in envelopes.enumerated() {
             if index > 0 { text.append(UInt8(ascii: ",")) }
             text += ServerFrame(envelope).text
+            // The event loop has others to serve.
+            if text.count - written > stepBytes {
+                written = text.count
+                await Task.yield()
+            }
         }
         text += Array(#"],"more":\#(more)}"#.utf8)
         return text
@@ -69,11 +77,11 @@ struct InboxRoutes: Sendable {
     // MARK: Server-sent events
 
     private func stream(_ device: DeviceSerial) -> Response {
-        let core = core
+        let (home, time) = (domain.homes.home(of: device), domain.time)
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
-            let stream = InboxStream(device: device, core: core, window: window)
+            let stream = InboxStream(device: device, home: home, time: time, window: window)
             stream.begin()
             // One that began while the sessions were being ended was not told.
             if !readiness.isReady { stream.end(because: .serverStops) }
@@ -115,17 +123,18 @@ struct InboxRoutes: Sendable {
     // MARK: Results
 
     @Sendable private func takeResults(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await core.devices.authenticate(bearer: request.bearer)
+        let device = try await domain.devices.authenticate(bearer: request.bearer)
         let results = try await request.decode(InboxResults.self).results
         guard results.count <= Limits.resultsPerRequest else {
             throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")
         }
         let settled = try results.compactMap(Self.read)
+        let home = domain.homes.home(of: device.serial)
         for (id, outcome, code) in settled {
-            core.inbox.settle(id, device: device.serial, outcome, code: code)
+            home.inbox.settle(id, device: device.serial, outcome, code: code)
         }
-        core.sessions.session(of: device.serial)?.settled(settled.map(\.0))
-        await core.inbox.flush(device.serial)
+        home.sessions.session(of: device.serial)?.settled(settled.map(\.0))
+        await home.inbox.flush(device.serial)
         return Response(status: .noContent)
     }
 

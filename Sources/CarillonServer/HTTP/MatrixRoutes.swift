@@ -4,7 +4,7 @@ import Hummingbird
 
 /// The Matrix push gateway that UnifiedPush describes, for endpoints of this server only: it calls nobody else.
 struct MatrixRoutes: Sendable {
-    let core: Core
+    let domain: Domain
     let addresses: Addresses
 
     private static let ttlSeconds: Int64 = 86_400
@@ -31,7 +31,7 @@ struct MatrixRoutes: Sendable {
         guard let token = addresses.token(ofEndpoint: device.pushkey) else { return false }
         let message = PublishRequest(body: device.body, coding: ContentCoding(.identity), ttl: Self.ttlSeconds)
         do {
-            _ = try await core.publisher.publish(message, to: try await core.publisher.channel(of: token))
+            _ = try await domain.publisher.publish(message, to: try await domain.publisher.channel(of: token))
             return true
         } catch let refusal as Refusal where !refusal.code.isRetryable {
             return false

@@ -4,7 +4,7 @@ import Hummingbird
 
 /// Apps, keys, and devices as the operator sees them. All want an admin key.
 struct OperatorRoutes: Sendable {
-    let core: Core
+    let domain: Domain
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/apps", createApp)
@@ -21,25 +21,25 @@ struct OperatorRoutes: Sendable {
     }
 
     private func authorize(_ request: Request) async throws {
-        _ = try await core.keys.authorize(bearer: request.bearer, as: [.admin])
+        _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
     }
 
     // MARK: Apps
 
     @Sendable private func createApp(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        let app = try await core.apps.create(try AppID.checked(try await request.decode(CreateApp.self).id))
+        let app = try await domain.apps.create(try AppID.checked(try await request.decode(CreateApp.self).id))
         return Response(status: .created, json: AppBody(app))
     }
 
     @Sendable private func listApps(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        return Response(status: .ok, json: AppList(apps: try await core.apps.list().map(AppBody.init)))
+        return Response(status: .ok, json: AppList(apps: try await domain.apps.list().map(AppBody.init)))
     }
 
     @Sendable private func deleteApp(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        try await core.apps.delete(try AppID.checked(try context.parameters.require("app")))
+        try await domain.apps.delete(try AppID.checked(try context.parameters.require("app")))
         return Response(status: .noContent)
     }
 
@@ -48,14 +48,14 @@ struct OperatorRoutes: Sendable {
     @Sendable private func createKey(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
         let body = try await request.decode(CreateKey.self)
-        let (key, secret) = try await core.keys.createKey(
+        let (key, secret) = try await domain.keys.createKey(
             role: try KeyRole.checked(body.role), app: try body.app.map(AppID.checked), name: body.name)
         return Response(status: .created, json: KeyBody(key, secret: secret.text))
     }
 
     @Sendable private func listKeys(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        return Response(status: .ok, json: KeyList(keys: try await core.keys.list().map { KeyBody($0) }))
+        return Response(status: .ok, json: KeyList(keys: try await domain.keys.list().map { KeyBody($0) }))
     }
 
     @Sendable private func revokeKey(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -63,10 +63,10 @@ struct OperatorRoutes: Sendable {
         let key = try KeyID.checked(try context.parameters.require("key"))
         switch request.uri.queryParameters["devices"] {
         case nil:
-            try await core.keys.revoke(key)
+            try await domain.keys.revoke(key)
         case "delete":
-            try await core.keys.ensureRevoked(key)
-            try await core.devices.deleteAll(registeredWith: key)
+            try await domain.keys.ensureRevoked(key)
+            try await domain.devices.deleteAll(registeredWith: key)
         case .some:
             throw Refusal(.parameterInvalid, "devices can be \"delete\", or be left out.")
         }
@@ -79,7 +79,7 @@ struct OperatorRoutes: Sendable {
         guard (0...31_536_000).contains(overlap) else {
             throw Refusal(.fieldInvalid, "overlapSeconds must be from 0 to 31536000, a year.")
         }
-        let (key, secret) = try await core.keys.rotate(
+        let (key, secret) = try await domain.keys.rotate(
             try KeyID.checked(try context.parameters.require("key")), overlapSeconds: overlap)
         return Response(status: .ok, json: KeyBody(key, secret: secret.text))
     }
@@ -91,10 +91,10 @@ struct OperatorRoutes: Sendable {
         let limit = try request.number("limit", in: 1...1000, default: 100)
         let after = try request.uri.queryParameters["after"].map { try DeviceID.checked(String($0)) }
         let app = try AppID.checked(try context.parameters.require("app"))
-        guard try await core.apps.serial(of: app) != nil else {
+        guard try await domain.apps.serial(of: app) != nil else {
             throw Refusal(.appUnknown, "There is no app \"\(app)\".")
         }
-        let devices = try await core.devices.list(app: app, after: after, limit: limit)
+        let devices = try await domain.devices.list(app: app, after: after, limit: limit)
         return Response(
             status: .ok,
             json: DeviceList(
@@ -104,12 +104,12 @@ struct OperatorRoutes: Sendable {
 
     @Sendable private func showDevice(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        return Response(status: .ok, json: try await core.describe(try await device(context)))
+        return Response(status: .ok, json: try await domain.describe(try await device(context)))
     }
 
     @Sendable private func deleteDevice(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        try await core.devices.delete(try await device(context))
+        try await domain.devices.delete(try await device(context))
         return Response(status: .noContent)
     }
 
@@ -118,11 +118,11 @@ struct OperatorRoutes: Sendable {
         let device = try await device(context)
         let channel = try ChannelID.checked(try context.parameters.require("channel"))
         let code = try await request.decodeIfPresent(RevokeChannel.self)?.code
-        try await core.channels.revoke(channel, device: device.serial, code: code)
+        try await domain.channels.revoke(channel, device: device.serial, code: code)
         return Response(status: .noContent)
     }
 
     private func device(_ context: RouteContext) async throws -> Device {
-        try await core.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+        try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
     }
 }

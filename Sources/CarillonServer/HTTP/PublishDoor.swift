@@ -9,7 +9,7 @@ import NIOHTTP1
 struct PublishDoor: Sendable {
     typealias Reply = @Sendable (Answer) -> Void
 
-    let core: Core
+    let domain: Domain
     let addresses: Addresses
     let logger: Logger
 
@@ -26,7 +26,7 @@ struct PublishDoor: Sendable {
         then reply: @escaping Reply
     ) {
         do {
-            if let channel = try core.publisher.rememberedChannel(of: token) {
+            if let channel = try domain.publisher.rememberedChannel(of: token) {
                 return publish(request, to: channel, then: reply)
             }
         } catch {
@@ -35,7 +35,7 @@ struct PublishDoor: Sendable {
         // Ends with the answer of the store.
         Task(executorPreference: executor) { [token = String(token)] in
             do {
-                publish(request, to: try await core.publisher.channel(of: token), then: reply)
+                publish(request, to: try await domain.publisher.channel(of: token), then: reply)
             } catch {
                 reply(answer(error))
             }
@@ -48,7 +48,7 @@ struct PublishDoor: Sendable {
                 throw Refusal(.bodyTooLarge, "The body may have \(Limits.messageBodyBytes) bytes.")
             }
             let headers = PublishHeaders(request.head.headers)
-            core.publisher.publish(try headers.request(body: Array(buffer: body)), to: channel) { result in
+            domain.publisher.publish(try headers.request(body: Array(buffer: body)), to: channel) { result in
                 switch result {
                 case .success(let receipt): reply(answer(receipt))
                 case .failure(let error): reply(answer(error))

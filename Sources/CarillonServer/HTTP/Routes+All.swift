@@ -6,17 +6,17 @@ import Hummingbird
 extension Routes {
     /// Every address of the server.
     static func all(
-        core: Core, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
+        domain: Domain, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
         sockets: Population
     ) -> Routes {
         let routes = Routes()
-        SenderRoutes(core: core, addresses: addresses).add(to: routes)
-        WatchRoutes(core: core).add(to: routes)
-        GNPRoutes(core: core).add(to: routes)
-        MatrixRoutes(core: core, addresses: addresses).add(to: routes)
-        DeviceRoutes(core: core, addresses: addresses, clientAddress: settings.clientAddress).add(to: routes)
-        InboxRoutes(core: core, settings: settings, readiness: readiness).add(to: routes)
-        OperatorRoutes(core: core).add(to: routes)
+        SenderRoutes(domain: domain, addresses: addresses).add(to: routes)
+        WatchRoutes(domain: domain).add(to: routes)
+        GNPRoutes(domain: domain).add(to: routes)
+        MatrixRoutes(domain: domain, addresses: addresses).add(to: routes)
+        DeviceRoutes(domain: domain, addresses: addresses, clientAddress: settings.clientAddress).add(to: routes)
+        InboxRoutes(domain: domain, settings: settings, readiness: readiness).add(to: routes)
+        OperatorRoutes(domain: domain).add(to: routes)
         HealthRoutes(store: store, readiness: readiness).add(to: routes)
         routes.on(.get, "/") { _, _ in
             guard sockets.admits() else {

@@ -5,7 +5,7 @@ import Hummingbird
 
 /// What a sender can ask of a message that ``PublishDoor`` took, and what UnifiedPush asks of an endpoint.
 struct SenderRoutes: Sendable {
-    let core: Core
+    let domain: Domain
     let addresses: Addresses
 
     func add(to routes: Routes) {
@@ -18,7 +18,7 @@ struct SenderRoutes: Sendable {
 
     /// UnifiedPush's discovery: removed from its specification, still asked by older software.
     @Sendable private func discover(_ request: Request, _ context: RouteContext) async throws -> Response {
-        _ = try await core.publisher.channel(of: try context.parameters.require("token"))
+        _ = try await domain.publisher.channel(of: try context.parameters.require("token"))
         return Response(status: .ok, text: Array(#"{"unifiedpush":{"version":1}}"#.utf8), type: "application/json")
     }
 
@@ -28,17 +28,17 @@ struct SenderRoutes: Sendable {
     }
 
     @Sendable private func outcomeForSender(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let key = try await core.keys.authorize(bearer: request.bearer, as: [.sender, .admin])
+        let key = try await domain.keys.authorize(bearer: request.bearer, as: [.sender, .admin])
         let (id, record) = try await message(context)
-        if let app = key.app, try await core.apps.serial(of: app) != record.app { throw Self.unknown }
+        if let app = key.app, try await domain.apps.serial(of: app) != record.app { throw Self.unknown }
         return Response(status: .ok, json: MessageBody(id, record))
     }
 
     @Sendable private func cancel(_ request: Request, _ context: RouteContext) async throws -> Response {
         let (id, record) = try await message(context)
         if record.settlement?.outcome == .cancelled { return Response(status: .noContent) }
-        guard try await core.inbox.cancel(id) else {
-            let outcome = try await core.inbox.record(of: id)?.settlement?.outcome
+        guard try await domain.homes.home(of: id).inbox.cancel(id) else {
+            let outcome = try await domain.homes.home(of: id).inbox.record(of: id)?.settlement?.outcome
             throw Refusal(
                 .messageFinal, "The message does not wait any more; its outcome is \(outcome?.rawValue ?? "forgotten").")
         }
@@ -46,7 +46,8 @@ struct SenderRoutes: Sendable {
     }
 
     private func message(_ context: RouteContext) async throws -> (MessageID, MessageRecord) {
-        guard let id = MessageID(try context.parameters.require("id")), let record = try await core.inbox.record(of: id)
+        guard let id = MessageID(try context.parameters.require("id")),
+            let record = try await domain.homes.home(of: id).inbox.record(of: id)
         else { throw Self.unknown }
         return (id, record)
     }

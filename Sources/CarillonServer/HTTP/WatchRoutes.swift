@@ -5,7 +5,7 @@ import Hummingbird
 
 /// The back end's watch on a token: a ping address, and where to tell that the channel ended.
 struct WatchRoutes: Sendable {
-    let core: Core
+    let domain: Domain
 
     func add(to routes: Routes) {
         routes.on(.put, "/push/:token/watch", put)
@@ -16,20 +16,20 @@ struct WatchRoutes: Sendable {
     @Sendable private func put(_ request: Request, _ context: RouteContext) async throws -> Response {
         let token = try context.parameters.require("token")
         // A token that leads nowhere is refused before its body is looked at.
-        _ = try await core.publisher.channel(of: token)
-        let put = try await core.watches.put(
+        _ = try await domain.publisher.channel(of: token)
+        let put = try await domain.watches.put(
             try await request.decode(PutWatch.self), token: token, vapid: try vapid(request))
         return Response(status: put.isNew ? .created : .ok, json: WatchBody(put.watch, secret: put.secret))
     }
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let watch = try await core.watches.show(
+        let watch = try await domain.watches.show(
             token: try context.parameters.require("token"), vapid: try vapid(request))
         return Response(status: .ok, json: WatchBody(watch, secret: nil))
     }
 
     @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await core.watches.remove(token: try context.parameters.require("token"), vapid: try vapid(request))
+        try await domain.watches.remove(token: try context.parameters.require("token"), vapid: try vapid(request))
         return Response(status: .noContent)
     }
 

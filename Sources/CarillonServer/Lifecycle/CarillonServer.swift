@@ -14,7 +14,7 @@ import ServiceLifecycle
 package struct CarillonServer: Service {
     /// What is known when the server listens.
     package struct Running: Sendable {
-        package let core: Core
+        package let domain: Domain
         package let addresses: Addresses
         package let port: Int
     }
@@ -66,34 +66,34 @@ package struct CarillonServer: Service {
     private func serve(_ store: SQLiteStore) async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         let addresses = Addresses(base: settings.publicURL ?? settings.listenURL)
-        let core = try await Core(
+        let domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
             watchSettings: settings.outward.watches, callLimits: settings.outward.pace,
             allowances: settings.allowances)
-        let watchRunner = try WatchRunner(core: core, group: group, settings: settings.outward, logger: logger)
-        let anonymousApp = try await anonymousApp(core)
+        let watchRunner = try WatchRunner(domain: domain, group: group, settings: settings.outward, logger: logger)
+        let anonymousApp = try await anonymousApp(domain)
         let readiness = Readiness()
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .warning)
         let sockets = SocketHandler.Shared(
-            core: core,
+            domain: domain,
             settings: settings,
-            identifier: SocketIdentifier(devices: core.devices, anonymousApp: anonymousApp),
+            identifier: SocketIdentifier(devices: domain.devices, anonymousApp: anonymousApp),
             requests: SocketRequests(
-                devices: core.devices, channels: core.channels, addresses: addresses, anonymousApp: anonymousApp,
+                devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
                 logger: logger),
             population: Population(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused))
-        let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: core.time)
+        let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
         let listener = Listener(
             group: group, host: settings.host, port: settings.port,
             connections: ConnectionHandler.Shared(
                 routes: RouteCall(
                     responder: Routes.all(
-                        core: core, addresses: addresses, store: store, settings: settings, readiness: readiness,
+                        domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness,
                         sockets: sockets.population
                     ).router().buildResponder(),
                     logger: quiet),
-                publishDoor: PublishDoor(core: core, addresses: addresses, logger: quiet),
+                publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
                 population: Population(
@@ -103,33 +103,33 @@ package struct CarillonServer: Service {
             loops: loops, readiness: readiness, logger: logger
         ) { [onRunning, settings] channel in
             await onRunning(
-                Running(core: core, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
+                Running(domain: domain, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
         }
         let metricsListener = metrics.flatMap { registry in
             settings.metrics.map {
-                MetricsListener(registry: registry, host: $0.host, port: $0.port, core: core, logger: quiet)
+                MetricsListener(registry: registry, host: $0.host, port: $0.port, domain: domain, logger: quiet)
             }
         }
         var configuration = ServiceGroupConfiguration(
             services: (metricsListener.map { [.init(service: $0)] } ?? []) + [
-                .init(service: Sweeper(store: store, core: core, settings: settings, logger: logger)),
+                .init(service: Sweeper(store: store, domain: domain, settings: settings, logger: logger)),
                 .init(service: watchRunner),
                 .init(service: listener),
                 // Stopped first, as services stop in the reverse of this order.
-                .init(service: StopNotice(readiness: readiness, sessions: core.sessions)),
+                .init(service: StopNotice(readiness: readiness, homes: domain.homes)),
             ],
             logger: quiet)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
         try await ServiceGroup(configuration: configuration).run()
         await sockets.population.awaitEmpty(atMost: .seconds(settings.stopSeconds))
-        await core.inbox.flush()
+        for home in domain.homes.here { await home.inbox.flush() }
     }
 
     /// The app of devices that never registered; it is made when it is missing.
-    private func anonymousApp(_ core: Core) async throws -> AppID? {
+    private func anonymousApp(_ domain: Domain) async throws -> AppID? {
         guard let name = settings.anonymousApp else { return nil }
         let app = try AppID.checked(name)
-        if try await core.apps.serial(of: app) == nil { _ = try await core.apps.create(app) }
+        if try await domain.apps.serial(of: app) == nil { _ = try await domain.apps.create(app) }
         return app
     }
 }

@@ -4,11 +4,11 @@ import ServiceLifecycle
 /// Tells everyone that the server is stopping: readiness turns, sessions end, and long polls answer with what they have.
 struct StopNotice: Service {
     let readiness: Readiness
-    let sessions: LiveSessions
+    let homes: Homes
 
     func run() async throws {
         try? await gracefulShutdown()
         readiness.beginStopping()
-        sessions.endAll(because: .serverStops)
+        for home in homes.here { home.sessions.endAll(because: .serverStops) }
     }
 }

@@ -8,7 +8,7 @@ import ServiceLifecycle
 /// Once a minute it looks for anonymous devices that nobody uses any more.
 struct Sweeper: Service {
     let store: any InboxStore
-    let core: Core
+    let domain: Domain
     let settings: ServerSettings
     let logger: Logger
 
@@ -21,16 +21,18 @@ struct Sweeper: Service {
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 do {
-                    try await core.devices.writeSeen()
+                    try await domain.devices.writeSeen()
                     if ContinuousClock.now >= nextCollection {
                         nextCollection = .now + .seconds(60)
                         try await collect()
                     }
-                    while !Task.isCancelled { if try await core.apps.continueDeletions() { break } }
+                    while !Task.isCancelled { if try await domain.apps.continueDeletions() { break } }
                     while !Task.isCancelled {
-                        let swept = try await store.sweep(at: core.time.now(), limit: Self.rowsAtOnce)
+                        let swept = try await store.sweep(at: domain.time.now(), limit: Self.rowsAtOnce)
                         for envelope in swept.expired {
-                            core.sessions.session(of: envelope.device)?.withdrew(.envelope(envelope.position)) {}
+                            domain.homes.home(of: envelope.device).sessions.session(of: envelope.device)?.withdrew(
+                                .envelope(envelope.position)
+                            ) {}
                         }
                         if swept.isDone { break }
                     }
@@ -44,7 +46,7 @@ struct Sweeper: Service {
 
     private func collect() async throws {
         while !Task.isCancelled {
-            let count = try await core.devices.collectIdle(
+            let count = try await domain.devices.collectIdle(
                 idleSeconds: settings.anonymousIdleSeconds, unusedSeconds: settings.anonymousUnusedSeconds,
                 limit: Self.devicesAtOnce)
             collected.increment(by: count)

@@ -11,7 +11,7 @@ struct MetricsListener: Service {
     let registry: MetricsRegistry
     let host: String
     let port: Int
-    let core: Core
+    let domain: Domain
     let logger: Logger
 
     /// A scraper uses one.
@@ -38,14 +38,14 @@ struct MetricsListener: Service {
     }
 
     private func samples() async -> [MetricsRegistry.Sample] {
-        let population = core.sessions.population
+        let populations = domain.homes.here.map(\.sessions.population)
         // A store that cannot be read shows by what is missing here.
-        let waiting = try? await core.inbox.waitingInAll()
+        let waiting = try? await domain.homes.here.first?.inbox.waitingInAll()
         return ProcessStatistics.samples() + [
             .init(.buildInfo, CarillonVersion.text, value: 1),
-            .init(.sessions, value: Double(population.sessions)),
-            .init(.waiters, value: Double(population.waiters)),
-            .init(.callsUnderWay, value: Double(core.rounds.underWay)),
+            .init(.sessions, value: Double(populations.reduce(0) { $0 + $1.sessions })),
+            .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
+            .init(.callsUnderWay, value: Double(domain.rounds.underWay)),
         ] + (waiting.map(Self.samples) ?? [])
     }
 }

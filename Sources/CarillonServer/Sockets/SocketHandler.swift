@@ -14,7 +14,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// What all sockets of a server share; a class, so that each holds one pointer.
     final class Shared: Sendable {
-        let core: Core
+        let domain: Domain
         let settings: ServerSettings
         let sessionSettings: SessionMachine.Settings
         let identifier: SocketIdentifier
@@ -22,16 +22,16 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         let population: Population
 
         init(
-            core: Core, settings: ServerSettings, identifier: SocketIdentifier, requests: SocketRequests,
+            domain: Domain, settings: ServerSettings, identifier: SocketIdentifier, requests: SocketRequests,
             population: Population
         ) {
-            self.core = core
+            self.domain = domain
             self.settings = settings
             self.identifier = identifier
             self.requests = requests
             self.population = population
             sessionSettings = SessionMachine.Settings(
-                window: settings.window, keepAliveSeconds: settings.keepAliveSeconds, server: core.server)
+                window: settings.window, keepAliveSeconds: settings.keepAliveSeconds, server: domain.server)
         }
     }
 
@@ -114,7 +114,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         if isWritable {
             lastHeard = loop.wheel.value.now
             machine.receivedSignOfLife()
-            perform(machine.outputResumed(at: shared.core.time.now()))
+            perform(machine.outputResumed(at: shared.domain.time.now()))
         } else {
             machine.outputPaused()
             watchOutput()
@@ -203,13 +203,13 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             identify(hello)
         case .join(let device):
             joined = device
-            shared.core.sessions.join(self, device: device)
+            shared.domain.homes.home(of: device).sessions.join(self, device: device)
         case .load(let load, let device):
             self.load(load, device)
         case .perform(let request):
             perform(request)
         case .settle(let id, let device, let outcome, let code):
-            shared.core.inbox.settle(id, device: device, outcome, code: code)
+            shared.domain.homes.home(of: device).inbox.settle(id, device: device, outcome, code: code)
         case .answerOffer(let wasGiven):
             if !offerAnswers.isEmpty { offerAnswers.removeFirst()(wasGiven) }
         case .ping:
@@ -242,7 +242,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     /// Envelopes come here no more.
     private func leave() {
-        if let joined { shared.core.sessions.leave(self, device: joined) }
+        if let joined { shared.domain.homes.home(of: joined).sessions.leave(self, device: joined) }
         joined = nil
         for answer in offerAnswers { answer(false) }
         offerAnswers = []
@@ -265,15 +265,15 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     }
 
     private func load(_ load: EnvelopeWindow.Load, _ device: DeviceSerial) {
-        let core = shared.core
+        let domain = shared.domain
         start {
-            try? await core.inbox.waiting(
+            try? await domain.homes.home(of: device).inbox.waiting(
                 device: device, after: load.after, limit: load.limit, bytes: load.bytes)
         } then: { handler, result in
             switch result {
             case .page(let page)?:
                 handler.perform(
-                    handler.machine.loaded(page.envelopes, isComplete: page.isComplete, at: core.time.now()))
+                    handler.machine.loaded(page.envelopes, isComplete: page.isComplete, at: domain.time.now()))
             case .deviceGone?: handler.perform(handler.machine.foundDeviceGone())
             case nil: handler.perform(handler.machine.loadFailed())
             }
@@ -318,7 +318,7 @@ private let closes = Dictionary(
 extension SocketHandler: LiveSession {
     func offer(_ envelope: Envelope) {
         eventLoop.execute {
-            self.perform(self.machine.offered(envelope, isVolatile: false, at: self.shared.core.time.now()))
+            self.perform(self.machine.offered(envelope, isVolatile: false, at: self.shared.domain.time.now()))
         }
     }
 
@@ -326,12 +326,12 @@ extension SocketHandler: LiveSession {
         eventLoop.execute {
             guard self.context != nil, !self.isClosing else { return answer(false) }
             self.offerAnswers.append(answer)
-            self.perform(self.machine.offered(envelope, isVolatile: true, at: self.shared.core.time.now()))
+            self.perform(self.machine.offered(envelope, isVolatile: true, at: self.shared.domain.time.now()))
         }
     }
 
     func storedMore() {
-        eventLoop.execute { self.perform(self.machine.storedMore(at: self.shared.core.time.now())) }
+        eventLoop.execute { self.perform(self.machine.storedMore(at: self.shared.domain.time.now())) }
     }
 
     func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {

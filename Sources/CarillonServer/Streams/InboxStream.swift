@@ -23,39 +23,41 @@ final class InboxStream: LiveSession {
     let items: AsyncStream<Item>
     private let output: AsyncStream<Item>.Continuation
     private let device: DeviceSerial
-    private let core: Core
+    private let home: Home
+    private let time: TimeSource
     private let outputBytes: Int
     private let state: Mutex<State>
 
     /// The stream's buffer needs no bound of its own: what waits in it pauses the window.
-    init(device: DeviceSerial, core: Core, window: EnvelopeWindow.Limits) {
+    init(device: DeviceSerial, home: Home, time: TimeSource, window: EnvelopeWindow.Limits) {
         self.device = device
-        self.core = core
+        self.home = home
+        self.time = time
         outputBytes = window.outputBytes
         state = Mutex(State(window: EnvelopeWindow(limits: window)))
         (items, output) = AsyncStream.makeStream(of: Item.self, bufferingPolicy: .unbounded)
     }
 
     func begin() {
-        core.sessions.join(self, device: device)
+        home.sessions.join(self, device: device)
         start(state.withLock { $0.window.began() })
     }
 
     /// The connection is gone.
     func finish() {
-        core.sessions.leave(self, device: device)
+        home.sessions.leave(self, device: device)
         let lost = state.withLock { state in
             state.isOpen = false
             return state.window.ended()
         }
-        for id in lost { core.inbox.settle(id, device: device, .dropped, code: nil) }
+        for id in lost { home.inbox.settle(id, device: device, .dropped, code: nil) }
         output.finish()
     }
 
     /// Whether what was taken out of ``items`` may still be given: it can have been withdrawn, or have expired, meanwhile.
     func isWanted(_ item: Item) -> Bool {
         guard case .envelope(let envelope) = item else { return true }
-        if !envelope.isVolatile, envelope.isExpired(at: core.time.now()) { return false }
+        if !envelope.isVolatile, envelope.isExpired(at: time.now()) { return false }
         return state.withLock { $0.window.holds(envelope.id) }
     }
 
@@ -69,7 +71,7 @@ final class InboxStream: LiveSession {
                 state.waitingBytes -= envelope.byteCount
                 guard state.isPaused, state.waitingBytes <= outputBytes / 4 else { return nil }
                 state.isPaused = false
-                return state.isOpen ? state.window.outputResumed(at: core.time.now()) : nil
+                return state.isOpen ? state.window.outputResumed(at: time.now()) : nil
             })
     }
 
@@ -84,7 +86,7 @@ final class InboxStream: LiveSession {
     func offer(_ envelope: Envelope) {
         let load: EnvelopeWindow.Load? = state.withLock { state in
             guard state.isOpen else { return nil }
-            switch state.window.offered(envelope, isVolatile: false, at: core.time.now()) {
+            switch state.window.offered(envelope, isVolatile: false, at: time.now()) {
             case .give:
                 give(envelope, &state)
                 return nil
@@ -97,7 +99,7 @@ final class InboxStream: LiveSession {
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
         let wasGiven = state.withLock { state in
-            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: core.time.now()) == .give else {
+            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: time.now()) == .give else {
                 return false
             }
             give(envelope, &state)
@@ -107,7 +109,7 @@ final class InboxStream: LiveSession {
     }
 
     func storedMore() {
-        start(state.withLock { $0.isOpen ? $0.window.storedMore(at: core.time.now()) : nil })
+        start(state.withLock { $0.isOpen ? $0.window.storedMore(at: time.now()) : nil })
     }
 
     func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
@@ -131,7 +133,7 @@ final class InboxStream: LiveSession {
     }
 
     private func run(_ load: EnvelopeWindow.Load) async {
-        let read = try? await core.inbox.waiting(
+        let read = try? await home.inbox.waiting(
             device: device, after: load.after, limit: load.limit, bytes: load.bytes)
         let next: EnvelopeWindow.Load? = state.withLock { state in
             guard state.isOpen else { return nil }
@@ -147,7 +149,7 @@ final class InboxStream: LiveSession {
                 output.finish()
                 return nil
             }
-            let loaded = state.window.loaded(page.envelopes, isComplete: page.isComplete, at: core.time.now())
+            let loaded = state.window.loaded(page.envelopes, isComplete: page.isComplete, at: time.now())
             for envelope in loaded.give { give(envelope, &state) }
             if loaded.isCaughtUp { output.yield(.caughtUp) }
             return loaded.load

@@ -19,9 +19,9 @@ final class WatchRunner: Service {
     private let logger: Logger
 
     /// - Throws: when the file of certificates to be trusted cannot be read.
-    init(core: Core, group: any EventLoopGroup, settings: OutwardSettings, logger: Logger) throws {
-        rounds = core.rounds
-        time = core.time
+    init(domain: Domain, group: any EventLoopGroup, settings: OutwardSettings, logger: Logger) throws {
+        rounds = domain.rounds
+        time = domain.time
         resolver = NameResolver(group: group, lookUp: settings.lookUp)
         do {
             caller = try OutwardCaller(group: group, resolver: resolver, settings: settings)

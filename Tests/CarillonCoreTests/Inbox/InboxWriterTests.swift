@@ -214,7 +214,6 @@ private final class ScriptedInboxStore: InboxStore {
 
     struct NotAsked: Error {}
 
-    func lastPosition() async throws -> Int64 { 0 }
     func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
     ) async throws -> [Envelope]? { throw NotAsked() }

@@ -34,7 +34,7 @@ final class DeliveryWorld: Sendable {
             limits: limits)
         inbox = Inbox(
             store: store, writer: writer, sessions: sessions,
-            positions: PositionSource(after: try await fixture.store.lastPosition()), time: time, random: random)
+            positions: PositionSource(epoch: try await fixture.store.claimEpoch()), time: time, random: random)
         var settings = Allowances.Settings()
         allowances(&settings)
         publisher = Publisher(
@@ -98,8 +98,6 @@ final class MortalStore: InboxStore {
         guard !isDead.load(ordering: .sequentiallyConsistent) else { throw StoreFault(.unavailable, "killed") }
         return try await store.commit(operations)
     }
-
-    func lastPosition() async throws -> Int64 { try await store.lastPosition() }
 
     func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp

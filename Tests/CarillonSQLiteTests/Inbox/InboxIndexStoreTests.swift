@@ -128,15 +128,23 @@ struct InboxIndexStoreTests {
         try fixture.store.close()
     }
 
+    private actor Counter {
+        private var last: Int64 = 0
+        func next() -> Int64 {
+            last += 1
+            return last
+        }
+    }
+
     @Test func `who reads sees all that was committed before, while entries move`() async throws {
         let store = try SQLiteStore(directory: TemporaryDirectory.make(), indexCapacity: 50)
         let fixture = try await StoreFixture(store)
-        let positions = PositionSource(after: 0)
+        let counter = Counter()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
                     for _ in 0..<150 {
-                        let position = positions.next()
+                        let position = await counter.next()
                         let result = try await fixture.append(fixture.envelope(position))
                         #expect(result == .stored(replaced: nil))
                         let seen = try await fixture.waiting(after: position - 1, limit: 1)

@@ -30,7 +30,7 @@ struct ConnectionTests {
                 let answer = try await server.request("POST /push/\(token)", Self.message + fields, "x")
                 #expect(answer.status == 400, "\(fields)")
             }
-            #expect(try await server.core.inbox.waitingCount(device: device) == 7)
+            #expect(try await server.domain.homes.here[0].inbox.waitingCount(device: device) == 7)
         }
     }
 
@@ -41,7 +41,7 @@ struct ConnectionTests {
                 let answer = try await server.request("POST /push/\(token)", Self.message + ["TTL: \(ttl)"], "x")
                 #expect(answer["ttl"] == "2592000")
                 let id = answer["location"]?.split(separator: "/").last.flatMap { MessageID(String($0)) }
-                let record = try await server.core.inbox.record(of: try #require(id))
+                let record = try await server.domain.homes.here[0].inbox.record(of: try #require(id))
                 let kept = try #require(record.map { $0.expiresAt.milliseconds - $0.acceptedAt.milliseconds })
                 #expect(kept == 2_592_000_000)
             }
@@ -76,7 +76,7 @@ struct ConnectionTests {
                     #expect(answer.body.contains("vapid_invalid"))
                 }
             }
-            #expect(try await server.core.inbox.waitingCount(device: device) == 0)
+            #expect(try await server.domain.homes.here[0].inbox.waitingCount(device: device) == 0)
             let good = Self.message + Self.field(try Self.token(key, claims: claims), key)
             #expect(try await server.request("POST /push/\(token)", good, "x").status == 201)
         }

@@ -9,7 +9,7 @@ import NIOPosix
 
 /// A whole server in this process, and bytes to it over true connections.
 struct ServedConnections: Sendable {
-    let core: Core
+    let domain: Domain
     let port: Int
 
     /// Serves while the closure runs.
@@ -32,7 +32,7 @@ struct ServedConnections: Sendable {
                 try await server.run()
             }
             for await running in running {
-                try await body(ServedConnections(core: running.core, port: running.port))
+                try await body(ServedConnections(domain: running.domain, port: running.port))
                 break
             }
             group.cancelAll()
@@ -45,10 +45,10 @@ struct ServedConnections: Sendable {
     /// A device with a channel.
     func openChannel(vapidKey: [UInt8]? = nil) async throws -> (token: String, credential: String, device: DeviceSerial) {
         let app = try AppID.checked("com.example.app")
-        if try await core.apps.serial(of: app) == nil { _ = try await core.apps.create(app) }
-        let (device, credential) = try await core.devices.register(app: app)
+        if try await domain.apps.serial(of: app) == nil { _ = try await domain.apps.create(app) }
+        let (device, credential) = try await domain.devices.register(app: app)
         var random = SystemRandomNumberGenerator()
-        let registration = try await core.channels.register(
+        let registration = try await domain.channels.register(
             ChannelID.random(using: &random), device: device.serial, name: nil, vapidKey: vapidKey)
         return (registration.token, credential.text, device.serial)
     }

@@ -10,32 +10,32 @@ import Testing
 @Suite(.timeLimit(.minutes(2)))
 struct InboxStreamTests {
     private struct World {
-        let core: Core
+        let domain: Domain
         let device: Device
         let channel: PushChannel
         let credential: String
 
         init(_ fixture: RouteFixture) async throws {
-            core = fixture.core
+            domain = fixture.domain
             let app = try AppID.checked("com.example.app")
-            _ = try await core.apps.create(app)
-            let registered = try await core.devices.register(app: app)
+            _ = try await domain.apps.create(app)
+            let registered = try await domain.devices.register(app: app)
             device = registered.device
             credential = registered.credential.text
             var random = SystemRandomNumberGenerator()
-            channel = try await core.channels.register(
+            channel = try await domain.channels.register(
                 .random(using: &random), device: device.serial, name: nil, vapidKey: nil
             ).channel
         }
 
         func send(ttl: Int64 = 60, topic: String? = nil, bytes: Int = 5) async throws -> PublishReceipt {
             let body = Array(repeating: UInt8(ascii: "x"), count: bytes)
-            return try await core.publisher.publish(
+            return try await domain.publisher.publish(
                 PublishRequest(body: body, coding: ContentCoding(.identity), ttl: ttl, topic: topic), to: channel)
         }
 
         func envelope(ttl: Int64) -> Envelope {
-            let now = core.time.now()
+            let now = domain.time.now()
             return Envelope(
                 id: MessageID(position: 1 << 40, secret: Bytes16(high: 1, low: 1)), device: device.serial, app: device.app,
                 origin: channel.origin,
@@ -44,7 +44,8 @@ struct InboxStreamTests {
         }
 
         func stream(_ limits: EnvelopeWindow.Limits = .init()) -> (InboxStream, AsyncStream<InboxStream.Item>.Iterator) {
-            let stream = InboxStream(device: device.serial, core: core, window: limits)
+            let stream = InboxStream(
+                device: device.serial, home: domain.homes.here[0], time: domain.time, window: limits)
             stream.begin()
             return (stream, stream.items.makeAsyncIterator())
         }
@@ -79,7 +80,7 @@ struct InboxStreamTests {
         let receipt = try await world.send(ttl: 0)
         #expect(receipt.standing == .offered)
         stream.finish()
-        #expect(try await world.core.inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
+        #expect(try await world.domain.homes.here[0].inbox.record(of: receipt.id)?.settlement?.outcome == .dropped)
         #expect(try await world.send(ttl: 0).standing == .final(.dropped))
         // One that is offered while it ends.
         let wasGiven = await withCheckedContinuation { continuation in
@@ -96,7 +97,7 @@ struct InboxStreamTests {
         let expiring = try await world.send(ttl: 1)
         let replaced = try await world.send(topic: "a")
         let newest = try await world.send(topic: "a")
-        while try await world.core.inbox.record(of: expiring.id)?.settlement == nil {}
+        while try await world.domain.homes.here[0].inbox.record(of: expiring.id)?.settlement == nil {}
         var wanted: [MessageID] = []
         for expected in [expiring, replaced, newest] {
             let item = try #require(await items.next())
@@ -125,7 +126,7 @@ struct InboxStreamTests {
 
     @Test func `a stream of a device that was deleted before it joined ends`() async throws {
         let world = try await World(try await RouteFixture())
-        try await world.core.devices.delete(world.device)
+        try await world.domain.devices.delete(world.device)
         var (stream, items) = world.stream()
         defer { stream.finish() }
         guard case .ended(.deviceGone)? = await items.next() else {
@@ -140,8 +141,8 @@ struct InboxStreamTests {
         let world = try await World(fixture)
         async let polled = fixture.request(.get, "/v1/inbox?wait=60", key: world.credential)
         // The poll waits when it is among those who are called.
-        while !world.core.sessions.hasWaiters(world.device.serial) { await Task.yield() }
-        try await world.core.devices.delete(world.device)
+        while !world.domain.homes.here[0].sessions.hasWaiters(world.device.serial) { await Task.yield() }
+        try await world.domain.devices.delete(world.device)
         let answer = try await polled
         #expect(answer.status == 401)
         #expect(answer.code == "credential_invalid")

@@ -27,7 +27,7 @@ struct SlowReaderTests {
             for index in 0..<count {
                 let body = Array("\(index)-".utf8) + Array(repeating: UInt8(ascii: "x"), count: bytes)
                 let request = PublishRequest(body: body, coding: ContentCoding(.identity), ttl: ttl, topic: topic)
-                server.core.publisher.publish(request, to: channel) { result in
+                server.domain.publisher.publish(request, to: channel) { result in
                     switch result {
                     case .success(let receipt): accepted.yield(receipt.id)
                     case .failure(let error): accepted.finish(throwing: error)
@@ -60,7 +60,7 @@ struct SlowReaderTests {
                 _ = try await peer.read(until: "caughtUp")
             }
             try await body(
-                World(server: server, channel: try await server.core.publisher.channel(of: channel.token), peer: peer))
+                World(server: server, channel: try await server.domain.publisher.channel(of: channel.token), peer: peer))
         }
     }
 
@@ -76,7 +76,7 @@ struct SlowReaderTests {
             let text = try await world.peer.read(until: last.description)
             #expect(text.utf8.count < Self.underWayBytes)
             #expect(Self.notifications(in: text) < 40)
-            #expect(try await world.server.core.inbox.waitingCount(device: world.channel.device) == 1)
+            #expect(try await world.server.domain.homes.here[0].inbox.waitingCount(device: world.channel.device) == 1)
         }
     }
 
@@ -85,7 +85,7 @@ struct SlowReaderTests {
         try await run(way) { world in
             let expiring = try await world.send(1500, bytes: 300, ttl: 1)
             let last = try #require(expiring.last)
-            while try await world.server.core.inbox.record(of: last)?.settlement?.outcome != .expired {}
+            while try await world.server.domain.homes.here[0].inbox.record(of: last)?.settlement?.outcome != .expired {}
             let newest = try await world.send(1, bytes: 10)[0]
             let text = try await world.peer.read(until: newest.description)
             #expect(text.utf8.count < Self.underWayBytes)
@@ -116,7 +116,7 @@ struct SlowReaderTests {
         } _: { world in
             _ = try await world.send(60, bytes: 8000)
             let began = ContinuousClock.now
-            while world.server.core.sessions.session(of: world.channel.device) != nil {
+            while world.server.domain.homes.here[0].sessions.session(of: world.channel.device) != nil {
                 _ = await world.peer.read(1)
                 try await Task.sleep(for: .milliseconds(20))
             }
@@ -165,7 +165,7 @@ struct SlowReaderTests {
                 guard sent < 64 << 20 else { break }
             }
             #expect(sent < 16 << 20)
-            while world.server.core.sessions.session(of: world.channel.device) != nil {
+            while world.server.domain.homes.here[0].sessions.session(of: world.channel.device) != nil {
                 try await Task.sleep(for: .milliseconds(20))
             }
         }

@@ -81,7 +81,7 @@ struct RegistrationTests {
         let answer = try await routes.request(.get, "/v1/server")
         #expect(answer.status == 200)
         let server = try JSONDecoder().decode(ServerBody.self, from: answer.body)
-        #expect(server.server == routes.core.server.description)
+        #expect(server.server == routes.domain.server.description)
         #expect(server.server.utf8.count == 32)
         #expect(server.socket == "wss://push.example.com/")
         #expect(server.endpoints == "https://push.example.com/push/")

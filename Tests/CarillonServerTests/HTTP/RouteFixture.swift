@@ -29,7 +29,7 @@ struct RouteFixture {
         }
     }
 
-    let core: Core
+    let domain: Domain
     let readiness = Readiness()
     let admin: String
     private let responder: any HTTPResponder<RouteContext>
@@ -38,11 +38,11 @@ struct RouteFixture {
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let store = try SQLiteStore(inMemory: .init())
         let addresses = Addresses(base: "https://push.example.com")
-        core = try await Core(
+        domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger)
-        admin = try await core.keys.createKey(role: .admin, app: nil, name: nil).secret.text
+        admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         responder = Routes.all(
-            core: core, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
+            domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
             readiness: readiness, sockets: Population(limit: 1, gauge: .sockets, refused: .socketsRefused)
         ).router().buildResponder()
     }

@@ -9,7 +9,7 @@ import NIOHTTP1
 
 /// A whole server in this process, with one app, and the ways to it that a device and a back end have.
 struct WatchedServer: Sendable {
-    let core: Core
+    let domain: Domain
     let port: Int
     var address: String { "http://127.0.0.1:\(port)" }
 
@@ -57,7 +57,7 @@ struct WatchedServer: Sendable {
                 try await server.run()
             }
             for await running in running {
-                try await body(WatchedServer(core: running.core, port: running.port))
+                try await body(WatchedServer(domain: running.domain, port: running.port))
                 break
             }
             group.cancelAll()
@@ -81,8 +81,8 @@ struct WatchedServer: Sendable {
 
     func openChannel() async throws -> Channel {
         let app = try AppID.checked("com.example.app")
-        if try await core.apps.serial(of: app) == nil { _ = try await core.apps.create(app) }
-        let (device, credential) = try await core.devices.register(app: app)
+        if try await domain.apps.serial(of: app) == nil { _ = try await domain.apps.create(app) }
+        let (device, credential) = try await domain.devices.register(app: app)
         return try await openChannel(of: device.serial, credential.text)
     }
 
@@ -94,7 +94,7 @@ struct WatchedServer: Sendable {
     private func openChannel(of device: DeviceSerial, _ credential: String) async throws -> Channel {
         var random = SystemRandomNumberGenerator()
         let id = ChannelID.random(using: &random)
-        let registration = try await core.channels.register(id, device: device, name: nil, vapidKey: nil)
+        let registration = try await domain.channels.register(id, device: device, name: nil, vapidKey: nil)
         return Channel(
             token: registration.token, id: id.description, credential: credential, device: device)
     }

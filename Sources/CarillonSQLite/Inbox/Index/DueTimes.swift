@@ -6,8 +6,8 @@ import Synchronization
 /// there may be something that is due by the end of a bucket. A message adds none when its neighbours have the same; none is
 /// removed with a message.
 final class DueTimes: Sendable {
-    /// As a power of two.
-    private static let chunkBits: Int64 = 6
+    /// As a power of two: 64 places, one after the other, whatever their shards.
+    private static let chunkBits: Int64 = 16
 
     struct Entry: Hashable {
         var bucket: Int64

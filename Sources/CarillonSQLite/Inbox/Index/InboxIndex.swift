@@ -31,7 +31,7 @@ final class InboxIndex: Sendable {
         var size: Int
     }
 
-    private struct Generation {
+    fileprivate struct Generation {
         var slots: [Key: [Slot]] = [:]
         var count = 0
 
@@ -147,20 +147,40 @@ final class InboxIndex: Sendable {
     /// Of the generation that gathers.
     var number: Int64 { state.withLock { $0.number ?? 0 } }
 
-    /// Takes what the log says: entries of earlier generations, which are moving, and of the last.
-    func read(number: Int64, _ entries: [(generation: Int64, change: IndexLog.Change)]) {
-        var read = State()
-        for entry in entries {
-            switch entry.change {
-            case .added(let slot, let key) where entry.generation == number: read.gathering.add(slot, to: key)
-            case .added(let slot, let key): read.moving.add(slot, to: key)
+    /// What was here, as the log says it from its beginning: the last generation gathers, those before it are moving.
+    struct Reading {
+        fileprivate var number: Int64 = 0
+        fileprivate var gathering = Generation()
+        fileprivate var moving = Generation()
+
+        mutating func begin(_ generation: Int64) {
+            guard generation > number else { return }
+            if moving.slots.isEmpty {
+                moving = gathering
+            } else {
+                for (key, slots) in gathering.slots { for slot in slots { moving.add(slot, to: key) } }
+            }
+            gathering = Generation()
+            number = generation
+        }
+
+        mutating func take(_ change: IndexLog.Change) {
+            switch change {
+            case .added(let slot, let key): gathering.add(slot, to: key)
             case .removed(let position, let key):
-                if !read.gathering.remove(position, from: key) { _ = read.moving.remove(position, from: key) }
+                if !gathering.remove(position, from: key) { _ = moving.remove(position, from: key) }
             }
         }
-        read.number = number
-        read.unmoved = read.moving.slots.keys.sorted(by: >)
-        state.withLock { [read] in $0 = read }
+    }
+
+    func take(_ reading: Reading) {
+        state.withLock { state in
+            state = State()
+            state.number = reading.number
+            state.gathering = reading.gathering
+            state.moving = reading.moving
+            state.unmoved = reading.moving.slots.keys.sorted(by: >)
+        }
     }
 
     /// Begins to move what was gathered, when it is enough and nothing else is on its way. Answers whether it did.

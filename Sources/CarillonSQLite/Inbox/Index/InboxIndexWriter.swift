@@ -91,15 +91,14 @@ final class InboxIndexWriter {
 
     /// Reads back what was in memory.
     static func read(into index: InboxIndex, from db: Database) throws {
-        var changes: [(generation: Int64, change: IndexLog.Change)] = []
+        var reading = InboxIndex.Reading()
         let rows = try Row.fetchCursor(db, sql: "SELECT generation, changes FROM inbox_log ORDER BY serial")
-        var last: Int64 = 0
         while let row = try rows.next() {
-            last = row["generation"]
-            let data: Data = row["changes"]
-            changes += try IndexLog.changes(in: data).map { (last, $0) }
+            let (generation, data) = (row[0] as Int64, row[1] as Data)
+            reading.begin(generation)
+            try data.withUnsafeBytes { try IndexLog.forEachChange(in: $0) { reading.take($0) } }
         }
-        index.read(number: last, changes)
+        index.take(reading)
     }
 }
 

@@ -33,27 +33,26 @@ struct IndexLog {
 
     private static let entryBytes = 21
 
+    /// Reads what a commit appended.
+    ///
     /// - Throws: ``StoreFault`` for what this did not write.
-    static func changes(in bytes: some RandomAccessCollection<UInt8>) throws(StoreFault) -> [Change] {
+    static func forEachChange(
+        in bytes: UnsafeRawBufferPointer, _ body: (Change) -> Void
+    ) throws(StoreFault) {
         guard bytes.count % entryBytes == 0 else { throw damage }
-        var changes: [Change] = []
-        changes.reserveCapacity(bytes.count / entryBytes)
-        var rest = bytes[...]
-        while let what = rest.first {
-            let entry = rest.prefix(entryBytes)
-            rest = rest.dropFirst(entryBytes)
-            let key = InboxIndex.Key(number: Int64(bitPattern: number(entry.dropFirst().prefix(8))))
-            let position = Int64(bitPattern: number(entry.dropFirst(9).prefix(8)))
-            switch what {
-            case 0: changes.append(.added(.init(position: position, size: Int(number(entry.suffix(4)))), key))
-            case 1: changes.append(.removed(position, key))
+        for start in stride(from: 0, to: bytes.count, by: entryBytes) {
+            func number<Value: FixedWidthInteger>(at offset: Int, as type: Value.Type) -> Value {
+                Value(bigEndian: bytes.loadUnaligned(fromByteOffset: start + offset, as: type))
+            }
+            let key = InboxIndex.Key(number: number(at: 1, as: Int64.self))
+            let position = number(at: 9, as: Int64.self)
+            switch bytes[start] {
+            case 0: body(.added(.init(position: position, size: Int(number(at: 17, as: UInt32.self))), key))
+            case 1: body(.removed(position, key))
             default: throw damage
             }
         }
-        return changes
     }
-
-    private static func number(_ bytes: some Sequence<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 
     private static let damage = StoreFault(.damaged, "the log of the inboxes' index cannot be read")
 }

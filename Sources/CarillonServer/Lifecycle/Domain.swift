@@ -10,15 +10,14 @@ import NIOPosix
     import Foundation
 #endif
 
-/// The core, put together over one store.
-package struct Core: Sendable {
+/// All that the doors use of the core, put together over one store.
+package struct Domain: Sendable {
     package let apps: AppRegistrar
     package let keys: KeyAuthority
     package let devices: DeviceRegistrar
     package let channels: ChannelRegistrar
     package let publisher: Publisher
-    package let inbox: Inbox
-    package let sessions: LiveSessions
+    package let homes: Homes
     package let time: TimeSource
     package let watches: WatchRegistrar
     package let rounds: CallRounds
@@ -39,7 +38,7 @@ package struct Core: Sendable {
         }
         let sessions = LiveSessions()
         let directory = ChannelDirectory(store: store)
-        let positions = PositionSource(after: try await store.lastPosition())
+        let positions = PositionSource(epoch: try await store.claimEpoch())
         let tokenKeys = try await store.tokenKeys { random.bytes(TokenKey.byteCount) }
         let sealer = TokenSealer(keys: tokenKeys, random: random)
         let writer = InboxWriter(store: store, sessions: sessions, scheduler: scheduler, logger: logger)
@@ -47,8 +46,7 @@ package struct Core: Sendable {
             store: store, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
         let allowances = Allowances(settings: allowances, ticks: .system)
         self.allowances = allowances
-        self.inbox = inbox
-        self.sessions = sessions
+        homes = Homes(only: Home(inbox: inbox, sessions: sessions))
         self.time = time
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, random: random)

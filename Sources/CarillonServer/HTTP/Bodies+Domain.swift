@@ -32,12 +32,12 @@ extension ChannelBody {
     }
 }
 
-extension Core {
+extension Domain {
     func describe(_ device: Device) async throws -> DeviceBody {
         DeviceBody(
             id: device.id.description, app: device.appID.text, status: "registered",
             createdAt: Timestamp3339.text(device.createdAt.milliseconds),
-            waiting: try await inbox.waitingCount(device: device.serial),
+            waiting: try await homes.home(of: device.serial).inbox.waitingCount(device: device.serial),
             channels: try await channels.list(device: device.serial).map(ChannelBody.init))
     }
 }

@@ -1,0 +1,29 @@
+package import CarillonWire
+
+/// Where every decision about a device is made: its inbox, and who is connected.
+package struct Home: Sendable {
+    package let inbox: Inbox
+    package let sessions: LiveSessions
+
+    package init(inbox: Inbox, sessions: LiveSessions) {
+        self.inbox = inbox
+        self.sessions = sessions
+    }
+}
+
+/// The one way from a door to the home of a device. On one machine there is one home, and every shard is its own.
+package struct Homes: Sendable {
+    private let only: Home
+
+    package init(only: Home) { self.only = only }
+
+    package func home(of device: DeviceSerial) -> Home { home(of: Shard(of: device)) }
+
+    /// The home of the device whose envelope it is.
+    package func home(of id: MessageID) -> Home { home(of: Shard(of: id.position)) }
+
+    private func home(of shard: Shard) -> Home { only }
+
+    /// Those that are in this process.
+    package var here: [Home] { [only] }
+}

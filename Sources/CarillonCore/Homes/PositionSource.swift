@@ -1,0 +1,29 @@
+import Synchronization
+
+/// Gives envelopes their places. Those of one device ascend, also from one home to the next, as each home has an epoch of its
+/// own; and a place says in which shard it is.
+///
+///     0 │ epoch, 24 bits │ sequence, 29 bits │ shard, 10 bits
+///
+/// What was stored before there were epochs lies below the first of them.
+package final class PositionSource: Sendable {
+    /// Epoch and sequence of the last. A sequence that is used up goes on in the next epoch.
+    private let last: Atomic<Int64>
+
+    private static let sequenceBits: Int64 = 29
+
+    /// - Parameter epoch: As ``ServerStore/claimEpoch()`` gave it.
+    package init(epoch: Int64) { last = Atomic(epoch << Self.sequenceBits) }
+
+    package func next(for device: DeviceSerial) -> Int64 {
+        last.wrappingAdd(1, ordering: .relaxed).newValue << Shard.bits | Int64(Shard(of: device).number)
+    }
+
+    /// The epoch in which a place was given.
+    package static func epoch(of position: Int64) -> Int64 { position >> (sequenceBits + Shard.bits) }
+}
+
+extension Shard {
+    /// In which a place was given.
+    package init(of position: Int64) { number = UInt16(position & (1 << Self.bits - 1)) }
+}
