@@ -13,11 +13,11 @@ run: setup
 	@# Ctrl-C is how it ends.
 	$(BUILD)/carillon demo || [ $$? = 130 ]
 
-## All tests, with the real executable and the parties from PyPI. What keeps both cores busy runs alone.
+## All tests, with the real executable and programs from PyPI. What keeps both cores busy runs alone.
 test: setup-tests
 	swift build --build-tests
-	CARILLON_PARTIES=$(CURDIR)/$(PYTHON) swift test --skip-build --filter PartiesTests
-	swift test --skip-build --skip PartiesTests --skip CarillonAPNsTests
+	CARILLON_INTEROP=$(CURDIR)/$(PYTHON) swift test --skip-build --filter InteropTests
+	swift test --skip-build --skip InteropTests --skip CarillonAPNsTests
 	swift test --skip-build --no-parallel --filter CarillonAPNsTests
 
 ## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, the release
@@ -48,7 +48,7 @@ bench: setup-bench
 ## Hundreds of SIGKILLs under load; CI does a short run of the same.
 test-durability: setup-tests
 	swift build --product carillon
-	CARILLON_EXECUTABLE=$(CURDIR)/$(BUILD)/carillon $(PYTHON) -B Tests/EndToEndTests/Parties/durability --kills 300
+	CARILLON_EXECUTABLE=$(CURDIR)/$(BUILD)/carillon $(PYTHON) -B Tests/EndToEndTests/Interop/durability --kills 300
 
 ## A million pushes to a simulator that misbehaves at random, each accounted for; CI does twenty thousand.
 test-soak: setup

@@ -292,7 +292,7 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
             ],
-            exclude: ["Parties"],
+            exclude: ["Interop"],
             swiftSettings: settings
         ),
     ],

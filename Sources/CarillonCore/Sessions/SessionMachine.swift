@@ -131,7 +131,7 @@ package struct SessionMachine: Sendable {
     }
 
     /// Something came that is no frame.
-    package mutating func receivedNonsense(_ code: CloseCode, _ reason: String) -> [Action] { close(code, reason) }
+    package mutating func receivedInvalidFrame(_ code: CloseCode, _ reason: String) -> [Action] { close(code, reason) }
 
     /// Any bytes at all are a sign of life.
     package mutating func receivedSignOfLife() { awaitsSignOfLife = false }

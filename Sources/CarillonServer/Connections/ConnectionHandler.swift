@@ -18,7 +18,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         let publishDoor: PublishDoor
         let sockets: SocketHandler.Shared
         let clientAddress: ClientAddress
-        let population: Population
+        let limit: ConnectionLimit
         let settings: RequestMachine.Settings
         let sharing: CrossOriginSharing
     }
@@ -48,7 +48,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         self.counter = counter
         machine = RequestMachine(
             settings: shared.settings, origins: shared.sharing.origins, at: loop.wheel.value.now)
-        shared.population.opened()
+        shared.limit.opened()
     }
 
     private var now: Int { loop.wheel.value.now }
@@ -61,7 +61,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        if shared.population.isOverfull { perform(machine.foundServerFull()) }
+        if shared.limit.isOverfull { perform(machine.foundServerFull()) }
         context.fireChannelActive()
     }
 
@@ -75,13 +75,13 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
     private func leave() {
         guard context != nil else { return }
         context = nil
-        shared.population.closed()
+        shared.limit.closed()
         loop.wheel.value.remove(self)
         task?.cancel()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        perform(machine.received(Self.unwrapInboundIn(data), admitsSocket: shared.sockets.population.admits))
+        perform(machine.received(Self.unwrapInboundIn(data), admitsSocket: shared.sockets.limit.admits))
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
@@ -251,7 +251,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         // An answer that is given at once leads here again, from inside the loop.
         if isTakingHeld { return }
         isTakingHeld = true
-        while let action = machine.heldAction(at: now, admitsSocket: shared.sockets.population.admits) { perform(action) }
+        while let action = machine.heldAction(at: now, admitsSocket: shared.sockets.limit.admits) { perform(action) }
         isTakingHeld = false
     }
 

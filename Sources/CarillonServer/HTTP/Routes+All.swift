@@ -7,7 +7,7 @@ extension Routes {
     /// Every address of the server.
     static func all(
         domain: Domain, addresses: Addresses, store: any ServerStore, settings: ServerSettings, readiness: Readiness,
-        sockets: Population
+        sockets: ConnectionLimit
     ) -> Routes {
         let routes = Routes()
         SenderRoutes(domain: domain, addresses: addresses).add(to: routes)

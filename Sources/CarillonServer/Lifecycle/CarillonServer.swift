@@ -82,7 +82,7 @@ package struct CarillonServer: Service {
             requests: SocketRequests(
                 devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
                 logger: logger),
-            population: Population(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused))
+            limit: ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused))
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
         let listener = Listener(
             group: group, host: settings.host, port: settings.port,
@@ -90,13 +90,13 @@ package struct CarillonServer: Service {
                 routes: RouteCall(
                     responder: Routes.all(
                         domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness,
-                        sockets: sockets.population
+                        sockets: sockets.limit
                     ).router().buildResponder(),
                     logger: quiet),
                 publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
-                population: Population(
+                limit: ConnectionLimit(
                     limit: settings.maximumConnections, gauge: .connections, refused: .connectionsRefused),
                 settings: settings.requests,
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.origin))),
@@ -121,7 +121,7 @@ package struct CarillonServer: Service {
             logger: quiet)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
         try await ServiceGroup(configuration: configuration).run()
-        await sockets.population.awaitEmpty(atMost: .seconds(settings.stopSeconds))
+        await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
         for home in domain.homes.here { await home.inbox.flush() }
     }
 

@@ -19,17 +19,17 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         let sessionSettings: SessionMachine.Settings
         let identifier: SocketIdentifier
         let requests: SocketRequests
-        let population: Population
+        let limit: ConnectionLimit
 
         init(
             domain: Domain, settings: ServerSettings, identifier: SocketIdentifier, requests: SocketRequests,
-            population: Population
+            limit: ConnectionLimit
         ) {
             self.domain = domain
             self.settings = settings
             self.identifier = identifier
             self.requests = requests
-            self.population = population
+            self.limit = limit
             sessionSettings = SessionMachine.Settings(
                 window: settings.window, keepAliveSeconds: settings.keepAliveSeconds, server: domain.server)
         }
@@ -65,7 +65,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        shared.population.opened()
+        shared.limit.opened()
         lastHeard = loop.wheel.value.now
         loop.wheel.value.insert(self, afterSeconds: shared.settings.helloTimeoutSeconds)
     }
@@ -73,7 +73,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     func handlerRemoved(context: ChannelHandlerContext) {
         guard self.context != nil else { return }
         self.context = nil
-        shared.population.closed()
+        shared.limit.closed()
         loop.wheel.value.remove(self)
         perform(machine.disconnected())
         leave()
@@ -97,12 +97,12 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         case .close(let code):
             closed(byPeerWith: code, context)
         case .fault(let code, let reason):
-            perform(machine.receivedNonsense(code, reason))
+            perform(machine.receivedInvalidFrame(code, reason))
         case .text(let bytes):
             do {
                 perform(machine.received(try ClientFrame(parsing: bytes)))
             } catch {
-                perform(machine.receivedNonsense(.protocolError, error.reason))
+                perform(machine.receivedInvalidFrame(.protocolError, error.reason))
             }
         }
     }
@@ -349,7 +349,7 @@ extension SocketHandler: LiveSession {
         // When the server stops, closings are spread over time, so that not all clients come back at once.
         let delay: TimeAmount =
             reason == .serverStops
-            ? shared.population.closingDelay(withinSeconds: shared.settings.stopSeconds / 2) : .zero
+            ? shared.limit.closingDelay(withinSeconds: shared.settings.stopSeconds / 2) : .zero
         eventLoop.scheduleTask(in: delay) { self.perform(self.machine.ended(because: reason)) }
     }
 }

@@ -34,7 +34,7 @@ struct TestCertificates {
         let certificate = try Certificate(
             version: .v3, serialNumber: .init(), publicKey: Certificate.PublicKey(own.publicKey),
             notValidBefore: Date(timeIntervalSinceNow: start), notValidAfter: Date(timeIntervalSinceNow: end),
-            issuer: name, subject: try DistinguishedName { CommonName("a party of the tests") },
+            issuer: name, subject: try DistinguishedName { CommonName("a peer of the tests") },
             signatureAlgorithm: .ecdsaWithSHA256,
             extensions: try .init {
                 BasicConstraints.notCertificateAuthority

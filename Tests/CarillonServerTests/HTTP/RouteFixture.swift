@@ -43,7 +43,7 @@ struct RouteFixture {
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         responder = Routes.all(
             domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
-            readiness: readiness, sockets: Population(limit: 1, gauge: .sockets, refused: .socketsRefused)
+            readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused)
         ).router().buildResponder()
     }
 

@@ -1,0 +1,91 @@
+import CarillonCore
+import Metrics
+import NIOCore
+import Synchronization
+
+/// How many connections of a kind there are, and how many there may be.
+final class ConnectionLimit: Sendable {
+    private let count = Atomic<Int>(0)
+    private let limit: Int
+    private let waiting = Mutex(Waiting())
+
+    private struct Waiting {
+        var isOver = false
+        var continuation: CheckedContinuation<Void, Never>?
+    }
+    private let gauge: Gauge
+    private let refused: Counter
+
+    /// - Parameters:
+    ///   - gauge: Shows how many there are.
+    ///   - refused: Counts those beyond the limit.
+    init(limit: Int, gauge: ServerMetric, refused: ServerMetric) {
+        self.limit = limit
+        self.gauge = gauge.gauge()
+        self.refused = refused.counter()
+    }
+
+    /// Whether one more may come in.
+    func admits() -> Bool {
+        if count.load(ordering: .relaxed) < limit { return true }
+        refused.increment()
+        return false
+    }
+
+    /// Whether more are in than may be, the last one counted.
+    var isOverfull: Bool {
+        if count.load(ordering: .relaxed) <= limit { return false }
+        refused.increment()
+        return true
+    }
+
+    func opened() { gauge.record(count.wrappingAdd(1, ordering: .relaxed).newValue) }
+
+    func closed() {
+        let left = count.wrappingSubtract(1, ordering: .relaxed).newValue
+        gauge.record(left)
+        if left == 0 { wake(isOver: false) }
+    }
+
+    /// Waits until the last socket is closed, or the time is over.
+    func awaitEmpty(atMost time: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.awaitEmpty() }
+            group.addTask {
+                try? await Task.sleep(for: time)
+                self.wake(isOver: true)
+            }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func awaitEmpty() async {
+        await withCheckedContinuation { continuation in
+            let isOver = waiting.withLock { waiting in
+                if !waiting.isOver { waiting.continuation = continuation }
+                return waiting.isOver
+            }
+            if isOver {
+                continuation.resume()
+            } else if count.load(ordering: .relaxed) == 0 {
+                wake(isOver: false)
+            }
+        }
+    }
+
+    private func wake(isOver: Bool) {
+        let continuation = waiting.withLock { waiting in
+            if isOver { waiting.isOver = true }
+            defer { waiting.continuation = nil }
+            return waiting.continuation
+        }
+        continuation?.resume()
+    }
+
+    /// When one of all these is to be closed, so that about two thousand are closed in a second, and all within a time.
+    func closingDelay(withinSeconds seconds: Int) -> TimeAmount {
+        let window = min(Int64(count.load(ordering: .relaxed)) * 500, Int64(seconds) * 1_000_000)
+        return .microseconds(Int64.random(in: 0...max(0, window)))
+    }
+}
