@@ -94,22 +94,34 @@ struct InboxReader {
     }
 
     /// What waits at these positions no longer than until a moment.
-    func waitingRows(in positions: ClosedRange<Int64>, dueBy moment: Timestamp) throws -> [InboxRow] {
+    func waitingRows(in positions: ClosedRange<Int64>, dueBy moment: Timestamp, limit: Int) throws -> [InboxRow] {
         let select = try db.cachedStatement(
             sql: """
                 SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ?
-                    AND expires_at + iif(expires_at = accepted_at, \(1000 * Envelope.volatileGraceSeconds), 0) <= ?
+                    AND expires_at + iif(expires_at = accepted_at, \(1000 * Envelope.volatileGraceSeconds), 0) <= ? LIMIT ?
                 """)
-        return try Row.fetchAll(select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds])
+        return try Row.fetchAll(
+            select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds, limit]
+        ).map(InboxRow.init(waiting:))
+    }
+
+    /// What waits at these positions of TTL 0.
+    func volatileRows(in positions: ClosedRange<Int64>) throws -> [InboxRow] {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ? AND expires_at = accepted_at
+                """)
+        return try Row.fetchAll(select, arguments: [positions.lowerBound, positions.upperBound])
             .map(InboxRow.init(waiting:))
     }
 
     /// What became final at these positions until a moment.
-    func finalRows(in positions: ClosedRange<Int64>, until moment: Timestamp) throws -> [InboxRow] {
+    func finalRows(in positions: ClosedRange<Int64>, until moment: Timestamp, limit: Int) throws -> [InboxRow] {
         let select = try db.cachedStatement(
-            sql: "SELECT * FROM outcome WHERE position BETWEEN ? AND ? AND final_at <= ?")
-        return try Row.fetchAll(select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds])
-            .map(InboxRow.init(final:))
+            sql: "SELECT * FROM outcome WHERE position BETWEEN ? AND ? AND final_at <= ? LIMIT ?")
+        return try Row.fetchAll(
+            select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds, limit]
+        ).map(InboxRow.init(final:))
     }
 
     func nextFinalRow(in positions: ClosedRange<Int64>, after moment: Timestamp) throws -> InboxRow? {

@@ -52,18 +52,17 @@ final class InboxTransaction {
         memory.usage.forget(device)
         guard rows.count < limit else { return (rows.count, false) }
         let excess = try reader.outcomeCount(of: device) - settings.inbox.outcomes
-        if excess > 0 { try writer.forgetOutcomes(excess, of: device) }
-        return (rows.count, true)
+        let forgotten = min(max(0, excess), limit - rows.count)
+        if forgotten > 0 { try writer.forgetOutcomes(forgotten, of: device) }
+        return (rows.count + forgotten, excess <= forgotten)
     }
 
     /// No connection outlives the process that it was given by: what it was given of TTL 0 and did not answer for is lost.
     func dropVolatile(at now: Timestamp) throws {
         // As long ahead as it may be due, and as much again for a clock that was set back.
         let end = now.adding(seconds: 4 * Envelope.volatileGraceSeconds)
-        for entry in try DueTimes.entries(by: end, limit: .max, in: db) {
-            for row in try reader.waitingRows(in: entry.positions, dueBy: .never) where row.isVolatile {
-                _ = try perform([.expire(row.id, at: row.waitsUntil)])
-            }
+        for positions in Set(try DueTimes.entries(by: end, limit: .max, in: db).map(\.positions)) {
+            for row in try reader.volatileRows(in: positions) { _ = try perform([.expire(row.id, at: row.waitsUntil)]) }
         }
     }
 
@@ -84,19 +83,21 @@ final class InboxTransaction {
         var (entriesDone, rowsDone) = (0, 0)
         for entry in entries {
             guard rowsDone < limit else { break }
-            try memory.due.remove(entry, in: db)
-            let expired = try reader.waitingRows(in: entry.positions, dueBy: now)
+            let expired = try reader.waitingRows(in: entry.positions, dueBy: now, limit: limit)
             let results = try perform(expired.map { .expire($0.id, at: now) })
             for (row, result) in zip(expired, results) where result == .settled {
                 swept.append(.init(device: row.device, position: row.position))
             }
             let last = memory.due.lastForgotten(at: now)
-            let forgotten = try reader.finalRows(in: entry.positions, until: last)
+            let forgotten = try reader.finalRows(in: entry.positions, until: last, limit: limit)
             try writer.forget(forgotten)
+            rowsDone += expired.count + forgotten.count
+            // Where there were so many there may be more.
+            guard expired.count < limit, forgotten.count < limit else { break }
+            try memory.due.remove(entry, in: db)
             // Outcomes may be kept longer than when the entry was made.
             if let next = try reader.nextFinalRow(in: entry.positions, after: last) { try memory.due.add(next, in: db) }
             entriesDone += 1
-            rowsDone += expired.count + forgotten.count
         }
         let keys = try writer.forgetKeys(before: now, limit: limit)
         try writer.forgetReleasedContent()

@@ -23,18 +23,26 @@ extension SQLiteStore: InboxStore {
         do {
             let (results, tally) = try await group.run { [memory, settings] db in
                 var (results, tally): ([InboxResult], InboxTally) = ([], InboxTally())
+                var (failures, inARow): (Int, Int) = (0, 0)
                 for operation in operations {
                     do {
+                        guard inARow < Self.failuresInARow, failures < Self.failuresInAll else {
+                            throw StoreFault(.unavailable, "too many of the changes before it could not be stored")
+                        }
+                        let transaction = InboxTransaction(db, memory: memory, settings: settings)
+                        var result = InboxResult.notWaiting
                         try db.inSavepoint {
-                            let transaction = InboxTransaction(db, memory: memory, settings: settings)
-                            results += try transaction.perform([operation])
+                            result = try transaction.perform([operation])[0]
                             try transaction.finish()
-                            tally.add(transaction.tally)
                             return .commit
                         }
+                        results.append(result)
+                        tally.add(transaction.tally)
+                        inARow = 0
                     } catch {
                         guard db.isInsideTransaction else { throw error }
-                        memory.rolledBack(in: db)
+                        if inARow < Self.failuresInARow, failures < Self.failuresInAll { memory.rolledBack(in: db) }
+                        (failures, inARow) = (failures + 1, inARow + 1)
                         results.append(.failed(StoreFault(error)))
                     }
                 }
@@ -67,12 +75,14 @@ extension SQLiteStore: InboxStore {
 
     /// After so many changes that failed one after the other, the store is at fault, and the rest are not tried.
     private static let failuresInARow = 8
+    /// Each that fails has what is remembered read again.
+    private static let failuresInAll = 64
 
     package func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
     ) async throws -> [Envelope]? {
         let key = InboxIndex.Key(device, isFinal: false)
-        let inMemory = try memory.index.slots(of: key, after: position)
+        let inMemory = try memory.index.slotsForReaders(of: key, after: position)
         return try await readPage(of: bytes) { db in
             let slots = WaitingSlots(key, inMemory: inMemory, after: position, in: db)
             guard try Self.exists(device, in: db) else { return nil }
@@ -92,7 +102,7 @@ extension SQLiteStore: InboxStore {
 
     package func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {
         let key = InboxIndex.Key(device, isFinal: false)
-        let inMemory = try memory.index.slots(of: key)
+        let inMemory = try memory.index.slotsForReaders(of: key)
         return try await read { db in try WaitingSlots(key, inMemory: inMemory, after: 0, in: db).count(at: now) }
     }
 

@@ -48,9 +48,11 @@ struct WaitingSlots {
         let select = try db.cachedStatement(
             sql: "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) ORDER BY position")
         var after = position
+        var inMemory = inMemory[...]
         while true {
+            inMemory = inMemory.drop { $0.position <= after }
             let slots = try InboxIndexWriter.slots(
-                of: key, inMemory: Array(inMemory.drop { $0.position <= after }), after: after, limit: pages, in: db)
+                of: key, inMemory: Array(inMemory.prefix(pages)), after: after, limit: pages, in: db)
             for start in stride(from: 0, to: slots.count, by: Self.rowsAtOnce) {
                 let positions = slots[start..<min(start + Self.rowsAtOnce, slots.count)].map(\.position)
                 // A place too many finds nothing.

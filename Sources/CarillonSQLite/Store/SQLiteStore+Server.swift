@@ -19,8 +19,7 @@ extension SQLiteStore: ServerStore {
                 db,
                 sql: """
                     SELECT max(coalesce((SELECT max(position) FROM envelope), 0),
-                        coalesce((SELECT max(position) FROM outcome), 0),
-                        coalesce((SELECT max(position) FROM idempotency), 0))
+                        coalesce((SELECT max(position) FROM outcome), 0))
                     """)
             let claimed = try Int64.fetchOne(db, sql: "SELECT epoch FROM home")
             let epoch = max(claimed ?? 0, PositionSource.epoch(of: last ?? 0)) + 1

@@ -20,27 +20,38 @@ struct Sweeper: Service {
         await cancelWhenGracefulShutdown {
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
-                do {
+                // What fails holds up nothing else.
+                await report("devices") {
                     try await domain.devices.writeSeen()
-                    if ContinuousClock.now >= nextCollection {
-                        nextCollection = .now + .seconds(60)
-                        try await collect()
-                    }
-                    while !Task.isCancelled { if try await domain.apps.continueDeletions() { break } }
-                    while !Task.isCancelled {
-                        let swept = try await store.sweep(at: domain.time.now(), limit: Self.rowsAtOnce)
-                        for envelope in swept.expired {
-                            domain.homes.home(of: envelope.device).sessions.session(of: envelope.device)?.withdrew(
-                                .envelope(envelope.position)
-                            ) {}
-                        }
-                        if swept.isDone { break }
-                    }
-                } catch {
-                    logger.error("sweep failed", metadata: ["reason": "\(error)"])
+                    guard ContinuousClock.now >= nextCollection else { return }
+                    nextCollection = .now + .seconds(60)
+                    try await collect()
                 }
+                await report("deletions") {
+                    while !Task.isCancelled { if try await domain.apps.continueDeletions() { break } }
+                }
+                await report("time") { try await sweep() }
                 try? await Task.sleep(for: .seconds(settings.sweepSeconds))
             }
+        }
+    }
+
+    private func report(_ what: String, _ work: () async throws -> Void) async {
+        do {
+            try await work()
+        } catch {
+            logger.error("sweep failed", metadata: ["of": "\(what)", "reason": "\(error)"])
+        }
+    }
+
+    private func sweep() async throws {
+        while !Task.isCancelled {
+            let swept = try await store.sweep(at: domain.time.now(), limit: Self.rowsAtOnce)
+            for envelope in swept.expired {
+                domain.homes.home(of: envelope.device).sessions.session(of: envelope.device)?
+                    .withdrew(.envelope(envelope.position)) {}
+            }
+            if swept.isDone { break }
         }
     }
 

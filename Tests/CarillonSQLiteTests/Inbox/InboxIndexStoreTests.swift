@@ -192,6 +192,48 @@ struct InboxIndexStoreTests {
         try store.close()
     }
 
+    @Test func `the log stays bounded where messages come and go`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let store = try SQLiteStore(directory: directory, indexCapacity: 50)
+        let fixture = try await StoreFixture(store)
+        for first in stride(from: Int64(1), to: 3000, by: 10) {
+            let positions = first..<first + 10
+            _ = try await store.commit(positions.map { .append(fixture.envelope($0), AppendRules()) })
+            let later = start.adding(seconds: 1)
+            _ = try await store.commit(
+                positions.map {
+                    .settle(fixture.envelope($0).id, device: fixture.device.serial, Settlement(.acknowledged, at: later))
+                })
+            // Outcomes are forgotten as fast.
+            _ = try await store.sweep(at: start.adding(seconds: 8 * 86_400), limit: 1000)
+            let bytes = try await store.database.read { db in
+                try Int.fetchOne(db, sql: "SELECT coalesce(sum(length(changes)), 0) FROM inbox_log") ?? 0
+            }
+            #expect(bytes <= 21 * 3 * 4 * 50)
+        }
+        try await check(store, "at the end")
+        try store.close()
+        let again = try SQLiteStore(directory: directory, indexCapacity: 50)
+        try await check(again, "opened again")
+        try again.close()
+    }
+
+    @Test func `when writing down fails, each change fails once, and none is taken for another`() async throws {
+        let fixture = try await StoreFixture(.file)
+        try await fixture.store.database.write { db in
+            try db.execute(
+                sql: """
+                    CREATE TRIGGER poison BEFORE INSERT ON inbox_log
+                    BEGIN SELECT RAISE(ABORT, 'poison'); END
+                    """)
+        }
+        let operations = (Int64(1)...6).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
+        let results = try await fixture.store.commit(operations)
+        #expect(results.count == 6)
+        #expect(results.allSatisfy { if case .failed = $0 { true } else { false } })
+        #expect(try await fixture.waiting().isEmpty)
+    }
+
     @Test func `what was to be due and was taken back is written down anew`() async throws {
         let fixture = try await StoreFixture(.file)
         try await fixture.store.database.write { db in

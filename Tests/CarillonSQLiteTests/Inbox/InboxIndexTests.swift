@@ -15,7 +15,13 @@ struct InboxIndexTests {
         for position in positions { index.add(.init(position: position, size: 10), to: key) }
     }
 
-    private func positions(after: Int64 = 0) throws -> [Int64] { try index.slots(of: key, after: after).map(\.position) }
+    /// Of what is removed, nothing is left for readers.
+    private func positions(after: Int64 = 0) throws -> [Int64] {
+        index.removedForAll()
+        let positions = try index.slotsForReaders(of: key, after: after).map(\.position)
+        #expect(try positions == index.slots(of: key).map(\.position).filter { $0 > after })
+        return positions
+    }
 
     @Test func `entries are in order of position, whatever the order in which they came, each once`() throws {
         add(5, 1, 3, 5, 9, 1)
@@ -29,9 +35,9 @@ struct InboxIndexTests {
 
     @Test func `what was gathered here and leaves needs no look into the table`() throws {
         add(1, 2)
-        #expect(!index.remove(1, from: key))
-        #expect(index.remove(1, from: key))
-        #expect(index.remove(2, from: other))
+        #expect(!index.remove(.init(position: 1, size: 10), from: key))
+        #expect(index.remove(.init(position: 1, size: 10), from: key))
+        #expect(index.remove(.init(position: 2, size: 10), from: other))
         #expect(try positions() == [2])
         #expect(index.count == 1)
     }
@@ -41,16 +47,16 @@ struct InboxIndexTests {
         #expect(!index.beginMovingWhenFull())
         #expect(index.nextToMove(atLeast: 1) == nil)
         add(4)
-        #expect(index.number == 0)
+        #expect(try index.number() == 0)
         #expect(index.beginMovingWhenFull())
-        #expect(index.number == 1)
+        #expect(try index.number() == 1)
         add(6, 5, 8, 7)
         // One at a time.
         #expect(!index.beginMovingWhenFull())
         #expect(try positions() == [1, 2, 3, 4, 5, 6, 7, 8])
         #expect(try positions(after: 3) == [4, 5, 6, 7, 8])
         // What moves may be in the table already.
-        #expect(index.remove(3, from: key))
+        #expect(index.remove(.init(position: 3, size: 10), from: key))
         let next = try #require(index.nextToMove(atLeast: 1))
         #expect(next.areLast)
         #expect(next.entries.map(\.0) == [key])
@@ -96,16 +102,48 @@ struct InboxIndexTests {
         added(4, 5)
         for position in [1, 4, 77] as [Int64] { reading.take(.removed(position, key)) }
         index.take(reading)
-        #expect(index.number == 5)
+        #expect(try index.number() == 5)
         #expect(try positions() == [2, 3, 8])
-        #expect(!index.remove(3, from: key))
+        #expect(!index.remove(.init(position: 3, size: 10), from: key))
         #expect(index.nextToMove(atLeast: 9)?.entries.flatMap(\.1).map(\.position) == [2, 8])
+    }
+
+    @Test func `who reads finds what was removed until that is on disk, and who writes does not`() throws {
+        add(1, 2, 3, 4)
+        #expect(index.beginMovingWhenFull())
+        add(5, 6)
+        for position in [6, 2, 5] as [Int64] { _ = index.remove(.init(position: position, size: 10), from: key) }
+        // One that is in the table only.
+        _ = index.remove(.init(position: 9, size: 10), from: key)
+        #expect(try index.slots(of: key).map(\.position) == [1, 3, 4])
+        #expect(try index.slotsForReaders(of: key).map(\.position) == [1, 2, 3, 4, 5, 6, 9])
+        #expect(try index.slotsForReaders(of: key, after: 4).map(\.position) == [5, 6, 9])
+        index.removedForAll()
+        #expect(try index.slotsForReaders(of: key).map(\.position) == [1, 3, 4])
+    }
+
+    @Test func `what comes and goes is moved as well, for the sake of its log`() throws {
+        for position in Int64(1)...7 {
+            add(position)
+            _ = index.remove(.init(position: position, size: 10), from: key)
+            #expect(!index.beginMovingWhenFull())
+        }
+        add(8)
+        _ = index.remove(.init(position: 8, size: 10), from: key)
+        #expect(index.beginMovingWhenFull())
+        let next = try #require(index.nextToMove(atLeast: 1))
+        #expect(next.entries.isEmpty && next.areLast)
+        #expect(index.nextToMove(atLeast: 1) == nil)
+        index.moved()
+        #expect(index.takeMovedUpTo() == 0)
     }
 
     @Test func `what is lost is not taken for empty`() {
         add(1)
         index.lose()
-        #expect(throws: StoreFault.self) { try positions() }
+        #expect(throws: StoreFault.self) { try index.slotsForReaders(of: key) }
+        #expect(throws: StoreFault.self) { try index.slots(of: key) }
+        #expect(throws: StoreFault.self) { try index.number() }
     }
 
     @Test func `two orders become one, and what is in both is there once`() {

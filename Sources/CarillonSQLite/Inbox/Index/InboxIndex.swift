@@ -67,14 +67,26 @@ final class InboxIndex: Sendable {
         /// Of the generation that gathers; nil until it was read.
         var number: Int64?
         var gathering = Generation()
+        /// What was logged of it, additions and removals.
+        var logged = 0
+        /// Was removed by a transaction that is not on disk yet: who reads must find it until then.
+        var leaving: [Key: [Slot]] = [:]
         /// Is on its way to the table, and stays here until it is there.
         var moving = Generation()
         /// What of it is to be moved yet, the last first.
         var unmoved: [Key] = []
+        /// Something moves, and its log is needed until it has arrived.
+        var isMoving = false
+        var isHandedOut = false
         /// The log of generations up to this is needed no more.
         var movedUpTo: Int64?
 
-        var isMoving: Bool { !moving.slots.isEmpty || !unmoved.isEmpty }
+        func slots(of key: Key, after position: Int64) throws(StoreFault) -> [Slot] {
+            guard number != nil else { throw StoreFault(.unavailable, "the index of the inboxes is not read") }
+            let young = gathering.slots[key]?.after(position) ?? []
+            guard let moving = moving.slots[key] else { return Array(young) }
+            return InboxIndex.merged(moving.after(position), young)
+        }
     }
 
     private let capacity: Int
@@ -85,15 +97,21 @@ final class InboxIndex: Sendable {
 
     // MARK: Looking
 
-    /// What is here of a key beyond a position, in order.
+    /// What is here of a key, in order, for the writing connection.
     ///
     /// - Throws: ``StoreFault`` while nothing is known.
-    func slots(of key: Key, after position: Int64 = 0) throws(StoreFault) -> [Slot] {
+    func slots(of key: Key) throws(StoreFault) -> [Slot] {
+        try state.withLock { state throws(StoreFault) in try state.slots(of: key, after: 0) }
+    }
+
+    /// What a reader must look for beyond a position: the same, and what is removed but for the disk.
+    ///
+    /// - Throws: ``StoreFault`` while nothing is known.
+    func slotsForReaders(of key: Key, after position: Int64 = 0) throws(StoreFault) -> [Slot] {
         try state.withLock { state throws(StoreFault) in
-            guard state.number != nil else { throw StoreFault(.unavailable, "the index of the inboxes is not read") }
-            let young = state.gathering.slots[key]?.after(position) ?? []
-            guard let moving = state.moving.slots[key] else { return Array(young) }
-            return Self.merged(moving.after(position), young)
+            let slots = try state.slots(of: key, after: position)
+            guard let leaving = state.leaving[key] else { return slots }
+            return Self.merged(slots, leaving.after(position))
         }
     }
 
@@ -128,16 +146,31 @@ final class InboxIndex: Sendable {
 
     // MARK: Changing
 
-    func add(_ slot: Slot, to key: Key) { state.withLock { $0.gathering.add(slot, to: key) } }
-
-    /// Answers whether the table may have it.
-    func remove(_ position: Int64, from key: Key) -> Bool {
+    func add(_ slot: Slot, to key: Key) {
         state.withLock { state in
+            state.gathering.add(slot, to: key)
+            state.logged += 1
+        }
+    }
+
+    /// Answers whether the table may have it. Readers find it until ``removedForAll()``.
+    func remove(_ slot: Slot, from key: Key) -> Bool {
+        let position = slot.position
+        return state.withLock { state in
+            state.logged += 1
+            if state.leaving[key, default: []].last.map({ $0.position < position }) ?? true {
+                state.leaving[key, default: []].append(slot)
+            } else {
+                state.leaving[key] = Self.merged(state.leaving[key] ?? [], [slot])
+            }
             if state.gathering.remove(position, from: key) { return false }
             _ = state.moving.remove(position, from: key)
             return true
         }
     }
+
+    /// What was removed is on disk, where nobody finds it any more.
+    func removedForAll() { state.withLock { $0.leaving = [:] } }
 
     // MARK: Generations
 
@@ -145,16 +178,30 @@ final class InboxIndex: Sendable {
     func lose() { state.withLock { $0 = State() } }
 
     /// Of the generation that gathers.
-    var number: Int64 { state.withLock { $0.number ?? 0 } }
+    ///
+    /// - Throws: ``StoreFault`` while nothing is known.
+    func number() throws(StoreFault) -> Int64 {
+        guard let number = state.withLock({ $0.number }) else {
+            throw StoreFault(.unavailable, "the index of the inboxes is not read")
+        }
+        return number
+    }
 
     /// What was here, as the log says it from its beginning: the last generation gathers, those before it are moving.
     struct Reading {
         fileprivate var number: Int64 = 0
         fileprivate var gathering = Generation()
         fileprivate var moving = Generation()
+        fileprivate var logged = 0
+        /// There is a log of earlier generations.
+        fileprivate var isMoving = false
+        private var hasBegun = false
 
         mutating func begin(_ generation: Int64) {
+            defer { hasBegun = true }
             guard generation > number else { return }
+            isMoving = hasBegun
+            logged = 0
             if moving.slots.isEmpty {
                 moving = gathering
             } else {
@@ -165,6 +212,7 @@ final class InboxIndex: Sendable {
         }
 
         mutating func take(_ change: IndexLog.Change) {
+            logged += 1
             switch change {
             case .added(let slot, let key): gathering.add(slot, to: key)
             case .removed(let position, let key):
@@ -174,46 +222,63 @@ final class InboxIndex: Sendable {
     }
 
     func take(_ reading: Reading) {
-        state.withLock { state in
-            state = State()
-            state.number = reading.number
-            state.gathering = reading.gathering
-            state.moving = reading.moving
-            state.unmoved = reading.moving.slots.keys.sorted(by: >)
-        }
+        var read = State()
+        read.number = reading.number
+        read.gathering = reading.gathering
+        read.logged = reading.logged
+        read.moving = reading.moving
+        read.isMoving = reading.isMoving
+        read.unmoved = reading.moving.slots.keys.sorted(by: >)
+        state.withLock { [read] in $0 = read }
     }
 
     /// Begins to move what was gathered, when it is enough and nothing else is on its way. Answers whether it did.
     func beginMovingWhenFull() -> Bool {
-        state.withLock { state in
-            guard let number = state.number, !state.isMoving, state.gathering.count >= capacity else { return false }
+        let keys = state.withLock { state -> [Key]? in
+            // What comes and goes leaves nothing here, but much in the log.
+            let isFull = state.gathering.count >= capacity || state.logged >= Self.loggedPerEntry * capacity
+            guard let number = state.number, !state.isMoving, isFull else { return nil }
             state.moving = state.gathering
-            state.unmoved = state.moving.slots.keys.sorted(by: >)
             state.gathering = Generation()
+            state.logged = 0
+            state.isMoving = true
+            state.isHandedOut = false
             state.number = number + 1
-            return true
+            return Array(state.moving.slots.keys)
         }
+        guard let keys else { return false }
+        // Nobody else changes it, and who reads need not wait for it.
+        let unmoved = keys.sorted(by: >)
+        state.withLock { $0.unmoved = unmoved }
+        return true
     }
+
+    private static let loggedPerEntry = 4
 
     /// The next entries to be moved, so many at least when there are, and whether they are the last; nil when nothing is.
     func nextToMove(atLeast count: Int) -> (entries: [(Key, [Slot])], areLast: Bool)? {
         state.withLock { state in
-            guard !state.unmoved.isEmpty else { return nil }
+            guard state.isMoving, !state.isHandedOut else { return nil }
             var (entries, taken): ([(Key, [Slot])], Int) = ([], 0)
             while taken < count, let key = state.unmoved.popLast() {
                 guard let slots = state.moving.slots[key] else { continue }
                 entries.append((key, slots))
                 taken += slots.count
             }
-            return (entries, state.unmoved.isEmpty)
+            state.isHandedOut = state.unmoved.isEmpty
+            return (entries, state.isHandedOut)
         }
     }
 
     /// What was moving is in the table for everybody to see. Until then whoever began to read before must find it here.
     func moved() {
+        var arrived = Generation()
         state.withLock { state in
-            guard state.unmoved.isEmpty, let number = state.number else { return }
-            state.moving = Generation()
+            guard state.isHandedOut, let number = state.number else { return }
+            // What is large is let go outside.
+            swap(&arrived, &state.moving)
+            state.isMoving = false
+            state.isHandedOut = false
             state.movedUpTo = number - 1
         }
     }

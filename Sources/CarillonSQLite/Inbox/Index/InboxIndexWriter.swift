@@ -12,6 +12,7 @@ final class InboxIndexWriter {
     private let db: Database
     private let index: InboxIndex
     private var log = IndexLog()
+    private var hasRemoved = false
 
     init(_ db: Database, index: InboxIndex) {
         self.db = db
@@ -26,7 +27,12 @@ final class InboxIndexWriter {
 
     func remove(_ row: InboxRow) throws {
         log.note(.removed(row.position, row.indexKey))
-        guard index.remove(row.position, from: row.indexKey) else { return }
+        if !hasRemoved {
+            hasRemoved = true
+            db.afterNextTransaction { [index] _ in index.removedForAll() }
+        }
+        let slot = InboxIndex.Slot(position: row.position, size: row.byteCount)
+        guard index.remove(slot, from: row.indexKey) else { return }
         var delete = try BoundStatement(db, "DELETE FROM inbox_index WHERE device = ? AND is_final = ? AND position = ?")
         delete.bind(row.indexKey.device)
         delete.bind(row.indexKey.isFinal ? 1 : 0)
@@ -58,6 +64,7 @@ final class InboxIndexWriter {
     /// Appends what was changed to the log, and moves a part of what is on its way to the table; to be called once, after the
     /// last change.
     func finish() throws {
+        _ = try index.number()
         if let number = index.takeMovedUpTo() {
             try db.execute(sql: "DELETE FROM inbox_log WHERE generation <= ?", arguments: [number])
         }
@@ -82,7 +89,7 @@ final class InboxIndexWriter {
 
     private func append(_ changes: [UInt8]) throws {
         var insert = try BoundStatement(db, "INSERT INTO inbox_log (generation, changes) VALUES (?, ?)")
-        insert.bind(index.number)
+        insert.bind(try index.number())
         insert.bind(changes)
         try insert.run()
     }
