@@ -186,6 +186,9 @@ let package = Package(
             ],
             path: "Examples/ClientService", swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "StoreConformance", dependencies: ["CarillonCore", "CarillonWire", "TestSupport"],
+            path: "Tests/StoreConformance", swiftSettings: settings),
         .testTarget(
             name: "CarillonWireTests", dependencies: ["TestSupport", "CarillonWire"], swiftSettings: settings),
         .testTarget(
@@ -198,7 +201,7 @@ let package = Package(
         .testTarget(
             name: "CarillonSQLiteTests",
             dependencies: [
-                "TestSupport",
+                "StoreConformance", "TestSupport",
                 "CarillonCore", "CarillonSQLite", "CarillonWire",
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log"),
@@ -306,7 +309,7 @@ if isSanitized {
     let withoutSockets = ["CarillonWire", "CarillonCore", "CarillonSQLite"]
     package.targets.removeAll { target in
         if sanitized == "core" {
-            return target.name != "TestSupport"
+            return !["TestSupport", "StoreConformance"].contains(target.name)
                 && !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
         }
         return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests"].contains(target.name)

@@ -3,7 +3,9 @@ import CarillonSQLite
 import CarillonWire
 import Foundation
 import GRDB
+import StoreConformance
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -32,7 +34,7 @@ struct BackupTests {
 
     @Test func `a backup of a store in use is restored as it was`() async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         for position in 1...5 { _ = try await fixture.append(fixture.envelope(Int64(position))) }
         let place = try TemporaryDirectory.make()
         try await StoreBackup.make(of: directory, at: place + "/backup")
@@ -40,7 +42,7 @@ struct BackupTests {
         let mode = try FileManager.default.attributesOfItem(atPath: place + "/backup")[.posixPermissions] as? Int
         #expect(mode == 0o600)
         _ = try await fixture.append(fixture.envelope(6))
-        try fixture.store.close()
+        try fixture.sqlite.close()
 
         let before = try Data(contentsOf: URL(fileURLWithPath: place + "/backup"))
         try await StoreBackup.restore(place + "/backup", to: place + "/restored")
@@ -53,7 +55,7 @@ struct BackupTests {
 
     @Test func `a backup beside writes is of one moment, and has all that was answered before`() async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         let place = try TemporaryDirectory.make()
         let answered = Counter()
         try await withThrowingTaskGroup { group in
@@ -78,12 +80,12 @@ struct BackupTests {
             }
             group.cancelAll()
         }
-        try fixture.store.close()
+        try fixture.sqlite.close()
     }
 
     @Test func `nothing is written over, and nothing is made of nothing`() async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         let place = try TemporaryDirectory.make()
         try Data("mine".utf8).write(to: URL(fileURLWithPath: place + "/there"))
         #expect(await fault { try await StoreBackup.make(of: directory, at: place + "/there") } == .taken)
@@ -94,7 +96,7 @@ struct BackupTests {
 
         try await StoreBackup.make(of: directory, at: place + "/backup")
         #expect(await fault { try await StoreBackup.restore(place + "/backup", to: directory) } == .locked)
-        try fixture.store.close()
+        try fixture.sqlite.close()
         #expect(await fault { try await StoreBackup.restore(place + "/backup", to: directory) } == .taken)
         #expect(await fault { try await StoreBackup.restore(place + "/there", to: place + "/data") } == .damaged)
         #expect(await fault { try await StoreBackup.restore(place + "/missing", to: place + "/data") } == .missing)
@@ -103,22 +105,22 @@ struct BackupTests {
 
     @Test func `a database that is in use elsewhere is no backup`() async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         let place = try TemporaryDirectory.make()
         let database = directory + "/carillon.sqlite"
         #expect(await fault { try await StoreBackup.restore(database, to: place + "/data") } == .other)
-        try fixture.store.close()
+        try fixture.sqlite.close()
         try await StoreBackup.restore(database, to: place + "/data")
         #expect(try await waiting(in: place + "/data", for: fixture.device) == [])
     }
 
     @Test func `a damaged store gives no backup, and a damaged backup no store`() async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         for position in 1...50 { _ = try await fixture.append(fixture.envelope(Int64(position), bytes: 3000)) }
         let place = try TemporaryDirectory.make()
         try await StoreBackup.make(of: directory, at: place + "/backup")
-        try fixture.store.close()
+        try fixture.sqlite.close()
         try Damage.overwrite("envelope", in: directory + "/carillon.sqlite")
         #expect(await fault { try await StoreBackup.make(of: directory, at: place + "/another") } == .damaged)
         try Damage.overwrite("envelope", in: place + "/backup")
@@ -129,12 +131,12 @@ struct BackupTests {
 
     @Test func `what an earlier attempt left is no obstacle`() async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         let place = try TemporaryDirectory.make()
         try Data("half".utf8).write(to: URL(fileURLWithPath: place + "/backup.partial"))
         try await StoreBackup.make(of: directory, at: place + "/backup")
         #expect(try files(in: place) == ["backup"])
-        try fixture.store.close()
+        try fixture.sqlite.close()
     }
 }
 

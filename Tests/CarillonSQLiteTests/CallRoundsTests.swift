@@ -4,6 +4,7 @@ import CarillonWire
 import Foundation
 import GRDB
 import Logging
+import StoreConformance
 import Synchronization
 import TestSupport
 import Testing
@@ -242,7 +243,7 @@ struct CallRoundsTests {
         for call in calls { try await rounds.ended(call, .answered(status: 200)) }
         try World.raw(directory, "DROP TRIGGER fault")
         #expect(try await rounds.due().contains { $0.address.peer == "other.example:80" })
-        try world.fixture.store.close()
+        try world.fixture.sqlite.close()
     }
 
     @Test func `pings and callbacks of one peer take turns`() async throws {
@@ -361,7 +362,7 @@ struct CallRoundsTests {
         try World.raw(directory, "DROP TRIGGER fault")
         _ = try await rounds.due()
         #expect(try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).map(\.kind) == [.ping])
-        try world.fixture.store.close()
+        try world.fixture.sqlite.close()
     }
 
     @Test func `a call that was answered is not made again because the answer could not be written`() async throws {
@@ -381,7 +382,7 @@ struct CallRoundsTests {
         try World.raw(directory, "DROP TRIGGER fault")
         #expect(try await rounds.due().isEmpty)
         #expect(try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).isEmpty)
-        try world.fixture.store.close()
+        try world.fixture.sqlite.close()
     }
 
     @Test func `what can never be written is called again after its lease, once the store writes other things`() async throws
@@ -407,7 +408,7 @@ struct CallRoundsTests {
             }
         }
         #expect(called == [0: ["bad.example:80", "well.example:80"], 1: ["bad.example:80", "well.example:80"]])
-        try world.fixture.store.close()
+        try world.fixture.sqlite.close()
     }
 
     @Test func `a row that cannot be read holds up no other`() async throws {
@@ -440,7 +441,7 @@ struct CallRoundsTests {
         let later = try await world.fixture.due(at: world.clock.now.adding(seconds: 3600)).map(\.peer)
         #expect(later.contains("first.example:80"))
         #expect(later.contains("third.example:80"))
-        try world.fixture.store.close()
+        try world.fixture.sqlite.close()
     }
 
     @Test func `a lease outlasts a call, and ends`() async throws {

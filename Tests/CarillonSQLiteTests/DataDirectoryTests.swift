@@ -3,6 +3,8 @@ import CarillonSQLite
 import CarillonWire
 import Foundation
 import GRDB
+import StoreConformance
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -21,7 +23,7 @@ struct DataDirectoryTests {
         let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
         _ = try await fixture.append(fixture.envelope(1))
         let keys = try await fixture.store.tokenKeys { Array(repeating: 1, count: 32) }
-        try fixture.store.close()
+        try fixture.sqlite.close()
         let store = try SQLiteStore(directory: directory)
         let waiting = try await store.waiting(
             device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: StoreFixture.start)
@@ -35,13 +37,13 @@ struct DataDirectoryTests {
         let fixture = try await StoreFixture(.file)
         _ = try await fixture.append(fixture.envelope(1))
         _ = try await fixture.waiting()
-        try fixture.store.close()
-        let directory = try #require(fixture.store.directory)
+        try fixture.sqlite.close()
+        let directory = try #require(fixture.sqlite.directory)
         let other = try TemporaryDirectory.make()
         try FileManager.default.copyItem(atPath: directory + "/carillon.sqlite", toPath: other + "/carillon.sqlite")
         let store = fixture.again(try SQLiteStore(directory: other))
         #expect(try await store.waiting().map(\.position) == [1])
-        try store.store.close()
+        try store.sqlite.close()
     }
 
     @Test(arguments: [false, true])
@@ -172,7 +174,7 @@ struct DataDirectoryTests {
         let directory = try TemporaryDirectory.make()
         let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
         _ = try await fixture.append(fixture.envelope(1))
-        try await fixture.store.limitPages(toUsedPlus: 4)
+        try await fixture.sqlite.limitPages(toUsedPlus: 4)
         var position: Int64 = 2
         var fault: StoreFault?
         while fault == nil, position < 200 {
@@ -186,7 +188,7 @@ struct DataDirectoryTests {
         #expect(fault?.kind == .full)
         let waiting = try await fixture.waiting(limit: 1000).map(\.position)
         #expect(waiting == Array(1..<position))
-        try await fixture.store.limitPages(toUsedPlus: 1_000_000)
+        try await fixture.sqlite.limitPages(toUsedPlus: 1_000_000)
         #expect(try await fixture.append(fixture.envelope(position)) == .stored(replaced: nil))
     }
 }

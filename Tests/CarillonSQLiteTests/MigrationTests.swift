@@ -2,6 +2,8 @@ import CarillonCore
 import CarillonWire
 import Foundation
 import GRDB
+import StoreConformance
+import TestSupport
 import Testing
 
 @testable import CarillonSQLite

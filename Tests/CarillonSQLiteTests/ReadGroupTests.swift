@@ -1,5 +1,6 @@
 import CarillonCore
 import GRDB
+import TestSupport
 import Testing
 
 @testable import CarillonSQLite

@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import Foundation
+import StoreConformance
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -32,22 +33,22 @@ struct StoreHealthTests {
     @Test(arguments: uses)
     func `damage that is met anywhere is remembered`(use: Use) async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         _ = try await fixture.append(fixture.envelope(1))
-        try fixture.store.close()
+        try fixture.sqlite.close()
         try Damage.overwrite(use.page, in: directory + "/carillon.sqlite")
         let damaged = fixture.again(try SQLiteStore(directory: directory))
         #expect(await fault { try await damaged.store.checkHealth() } == nil)
         #expect(await fault { try await use.run(damaged) } == .damaged)
         #expect(await fault { try await damaged.store.checkHealth() } == .damaged)
-        #expect(await fault { try damaged.store.close() } == .damaged)
+        #expect(await fault { try damaged.sqlite.close() } == .damaged)
         try SQLiteStore(directory: directory).close()
     }
 
     @Test(arguments: [true, false])
     func `a file that is gone or replaced takes nothing more`(isReplaced: Bool) async throws {
         let fixture = try await StoreFixture(.file)
-        let directory = try #require(fixture.store.directory)
+        let directory = try #require(fixture.sqlite.directory)
         _ = try await fixture.append(fixture.envelope(1))
         if isReplaced {
             try FileManager.default.moveItem(atPath: directory + "/carillon.sqlite", toPath: directory + "/old")
@@ -57,14 +58,14 @@ struct StoreHealthTests {
         }
         #expect(await fault { try await fixture.store.checkHealth() } == .unavailable)
         #expect(await fault { _ = try await fixture.append(fixture.envelope(2)) } == .unavailable)
-        #expect(await fault { try fixture.store.close() } == .unavailable)
+        #expect(await fault { try fixture.sqlite.close() } == .unavailable)
     }
 
     @Test func `a full disk passes, and is not remembered`() async throws {
         let fixture = try await StoreFixture(.file)
-        try await fixture.store.limitPages(toUsedPlus: 0)
+        try await fixture.sqlite.limitPages(toUsedPlus: 0)
         #expect(await fault { _ = try await fixture.append(fixture.envelope(1, bytes: 100_000)) } == .full)
         #expect(await fault { try await fixture.store.checkHealth() } == nil)
-        try fixture.store.close()
+        try fixture.sqlite.close()
     }
 }

@@ -1,6 +1,7 @@
 import CarillonWire
 import Foundation
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import CarillonClient

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import StoreConformance
 import TestSupport
 import Testing
 

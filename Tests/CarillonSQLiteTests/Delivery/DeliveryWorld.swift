@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import Logging
+import StoreConformance
 import Synchronization
 import TestSupport
 
@@ -24,7 +25,7 @@ final class DeliveryWorld: Sendable {
     ) async throws {
         self.fixture = fixture
         self.clock = clock
-        store = MortalStore(fixture.store)
+        store = MortalStore(fixture.sqlite)
         let generator = Mutex(SeededRandom(seed: seed))
         let random = RandomSource { generator.withLock { $0.next() } }
         let time = TimeSource { clock.now }

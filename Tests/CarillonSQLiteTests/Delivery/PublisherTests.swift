@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import GRDB
+import StoreConformance
 import Synchronization
 import Testing
 
@@ -11,7 +12,7 @@ import Testing
 struct PublisherTests {
     private func rows(_ world: DeliveryWorld) async throws -> Int {
         await world.writer.flush()
-        return try await world.fixture.store.read {
+        return try await world.fixture.sqlite.read {
             try Int.fetchOne($0, sql: "SELECT (SELECT count(*) FROM envelope) + (SELECT count(*) FROM outcome)") ?? 0
         }
     }
@@ -49,7 +50,7 @@ struct PublisherTests {
         _ = try await join(world)
         #expect(try await world.publish(world.request(ttl: 0)).standing == .offered)
         #expect(try await rows(world) == 1)
-        let bytes = try await world.fixture.store.read {
+        let bytes = try await world.fixture.sqlite.read {
             try Int.fetchOne($0, sql: "SELECT sum(length(body)) FROM envelope")
         }
         #expect(bytes == 0)

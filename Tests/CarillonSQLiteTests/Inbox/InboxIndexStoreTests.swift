@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import Foundation
 import GRDB
+import StoreConformance
 import TestSupport
 import Testing
 
@@ -74,7 +75,7 @@ struct InboxIndexStoreTests {
                 directory: directory, settings: StoreSettings(inbox: limits), indexCapacity: capacity)
         }
         var fixture = try await StoreFixture(open())
-        try await fixture.store.database.write { db in
+        try await fixture.sqlite.database.write { db in
             try db.execute(
                 sql: """
                     CREATE TRIGGER poison BEFORE INSERT ON envelope WHEN NEW.position % 31 = 0
@@ -116,16 +117,16 @@ struct InboxIndexStoreTests {
             default:
                 // The one that was killed lives on in the copy; the other is let go.
                 let copy = try killed(directory)
-                try fixture.store.close()
+                try fixture.sqlite.close()
                 directory = copy
                 fixture = fixture.again(try open())
             }
-            try await check(fixture.store, note)
+            try await check(fixture.sqlite, note)
         }
         _ = try await fixture.store.deleteDevice(fixture.device.serial, at: now)
-        try await check(fixture.store, "seed \(seed), at the end")
+        try await check(fixture.sqlite, "seed \(seed), at the end")
         #expect(try await fixture.store.waitingInAll() == .init())
-        try fixture.store.close()
+        try fixture.sqlite.close()
     }
 
     private actor Counter {
@@ -220,7 +221,7 @@ struct InboxIndexStoreTests {
 
     @Test func `when writing down fails, each change fails once, and none is taken for another`() async throws {
         let fixture = try await StoreFixture(.file)
-        try await fixture.store.database.write { db in
+        try await fixture.sqlite.database.write { db in
             try db.execute(
                 sql: """
                     CREATE TRIGGER poison BEFORE INSERT ON inbox_log
@@ -236,7 +237,7 @@ struct InboxIndexStoreTests {
 
     @Test func `what was to be due and was taken back is written down anew`() async throws {
         let fixture = try await StoreFixture(.file)
-        try await fixture.store.database.write { db in
+        try await fixture.sqlite.database.write { db in
             try db.execute(
                 sql: """
                     CREATE TRIGGER venom BEFORE INSERT ON envelope WHEN NEW.position = 2
@@ -245,7 +246,7 @@ struct InboxIndexStoreTests {
         }
         let both = (Int64(1)...2).map { InboxOperation.append(fixture.envelope($0, ttl: 5), AppendRules()) }
         await #expect(throws: StoreFault.self) {
-            try await fixture.store.changeInboxes { _, transaction in try transaction.perform(both) }
+            try await fixture.sqlite.changeInboxes { _, transaction in try transaction.perform(both) }
         }
         #expect(try await fixture.waiting().isEmpty)
         #expect(try await fixture.append(fixture.envelope(3, ttl: 5)) == .stored(replaced: nil))
@@ -257,8 +258,8 @@ struct InboxIndexStoreTests {
         let directory = try TemporaryDirectory.make()
         let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
         _ = try await fixture.append(fixture.envelope(1))
-        try await fixture.store.database.write { try $0.execute(sql: "UPDATE inbox_log SET changes = x'00'") }
-        try fixture.store.close()
+        try await fixture.sqlite.database.write { try $0.execute(sql: "UPDATE inbox_log SET changes = x'00'") }
+        try fixture.sqlite.close()
         let fault = #expect(throws: StoreOpenFault.self) { try SQLiteStore(directory: directory) }
         #expect(fault?.description.contains("index") == true)
     }
@@ -277,15 +278,15 @@ struct InboxIndexStoreTests {
                 Settlement(.cancelled, at: start.adding(seconds: position)))
             _ = try await fixture.store.commit([settle])
         }
-        try fixture.store.close()
+        try fixture.sqlite.close()
         fixture = fixture.again(try open(1000))
         for seconds in [500, 900, 1002] as [Int64] {
             while try await !fixture.store.sweep(at: start.adding(seconds: seconds), limit: 10).isDone {}
         }
         #expect(try await fixture.outcome(3, at: start.adding(seconds: 1002)) == .cancelled)
         while try await !fixture.store.sweep(at: start.adding(seconds: 1100), limit: 10).isDone {}
-        let left = try await fixture.store.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM outcome") }
+        let left = try await fixture.sqlite.database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM outcome") }
         #expect(left == 0)
-        try fixture.store.close()
+        try fixture.sqlite.close()
     }
 }

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import GRDB
+import StoreConformance
 import Testing
 
 @testable import CarillonSQLite
@@ -14,12 +15,15 @@ struct PoisonedCommitTests {
         case transaction = "ROLLBACK"
     }
 
-    private func poison(_ positions: ClosedRange<Int64>, _ fault: Fault, in store: SQLiteStore) async throws {
+    private func poison(
+        _ positions: ClosedRange<Int64>, every step: Int64 = 1, _ fault: Fault, in store: SQLiteStore
+    ) async throws {
         try await store.database.write { db in
             try db.execute(
                 sql: """
                     CREATE TRIGGER poison BEFORE INSERT ON envelope
                     WHEN NEW.position BETWEEN \(positions.lowerBound) AND \(positions.upperBound)
+                        AND NEW.position % \(step) = 0
                     BEGIN SELECT RAISE(\(fault.rawValue), 'poison'); END
                     """)
         }
@@ -28,7 +32,7 @@ struct PoisonedCommitTests {
     @Test(arguments: Fault.allCases, StoreKind.allCases)
     func `of a group, only the change that cannot be stored fails`(fault: Fault, kind: StoreKind) async throws {
         let fixture = try await StoreFixture(kind, .init(envelopes: 100))
-        try await poison(5...5, fault, in: fixture.store)
+        try await poison(5...5, fault, in: fixture.sqlite)
         let operations = (Int64(1)...20).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
         let results = try await fixture.store.commit(operations)
         for (position, result) in zip(Int64(1)..., results) {
@@ -45,15 +49,31 @@ struct PoisonedCommitTests {
 
     @Test func `when nothing can be stored, the whole group fails, after a few tries`() async throws {
         let fixture = try await StoreFixture(.memory)
-        try await poison(1...5000, .transaction, in: fixture.store)
+        try await poison(1...5000, .transaction, in: fixture.sqlite)
         let operations = (Int64(1)...2000).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
         await #expect(throws: StoreFault.self) { _ = try await fixture.store.commit(operations) }
         #expect(try await fixture.waiting(limit: 5000).isEmpty)
     }
 
+    @Test(arguments: [(1, 8), (2, 127)] as [(Int64, Int64)])
+    func `after so many that failed, in a row or in all, the others of the group are not tried`(
+        step: Int64, lastStored: Int64
+    ) async throws {
+        let fixture = try await StoreFixture(.memory)
+        try await poison(1...5000, every: step, .statement, in: fixture.sqlite)
+        let operations = (Int64(1)...200).map { InboxOperation.append(fixture.envelope($0), AppendRules()) }
+        let results = try await fixture.store.commit(operations)
+        let refused = results.indices.filter {
+            if case .failed(let fault) = results[$0] { fault.message.hasPrefix("too many") } else { false }
+        }
+        #expect(refused.first == Int(lastStored) + (step == 1 ? 0 : 1))
+        #expect(refused.last == 199)
+        #expect(try await fixture.waiting(limit: 500).count == (step == 1 ? 0 : 64))
+    }
+
     @Test func `a caller whose work ends the transaction of all fails alone`() async throws {
         let fixture = try await StoreFixture(.file)
-        let store = fixture.store
+        let store = fixture.sqlite
         try await poison(5...5, .transaction, in: store)
         let failed = try await withThrowingTaskGroup(of: (Int64, Bool).self) { group in
             for position in Int64(1)...40 {

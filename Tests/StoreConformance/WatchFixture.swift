@@ -1,35 +1,34 @@
-import CarillonCore
-import CarillonSQLite
-import CarillonWire
+package import CarillonCore
+package import CarillonWire
 
 /// A store with two open channels of one device, and the ways to watch them.
-struct WatchFixture {
-    static let start = StoreFixture.start
-    static let aMonth = start.adding(seconds: 2_592_000)
+package struct WatchFixture {
+    package static let start = StoreFixture.start
+    package static let aMonth = start.adding(seconds: 2_592_000)
 
-    let base: StoreFixture
-    var store: SQLiteStore { base.store }
+    package let base: StoreFixture
+    package var store: any Store { base.store }
 
-    init(_ kind: StoreKind, _ limits: InboxLimits = .init(), callbacks: CallbackLimits = .init()) async throws {
-        base = try await StoreFixture(kind.open(limits, callbacks: callbacks))
+    package init(_ stores: any StoreMaker, callbacks: CallbackLimits = .init()) async throws {
+        base = try await StoreFixture(stores.open(StoreSettings(callbacks: callbacks)))
     }
 
-    init(_ store: SQLiteStore) async throws { base = try await StoreFixture(store) }
+    package init(_ store: any Store) async throws { base = try await StoreFixture(store) }
 
     /// Another device, with an open channel.
-    func addDevice(_ number: UInt64, app: String) async throws -> (device: Device, channel: PushChannel) {
+    package func addDevice(_ number: UInt64, app: String) async throws -> (device: Device, channel: PushChannel) {
         guard let app = AppID(app) else { throw StoreFixture.Missing() }
         _ = try await store.createApp(app, at: Self.start)
         guard
-            let device = try await store.insertDevice(
-                NewDevice(DeviceID(Bytes16(high: 2, low: number)), app: app), at: Self.start,
-                credential: { _ in SecretHash(of: [2, UInt8(number >> 8), UInt8(number % 256)]) })
+            let device = try await base.insert(
+                NewDevice(DeviceID(Bytes16(high: 2, low: number)), app: app),
+                secret: [2, UInt8(number >> 8), UInt8(number % 256)])
         else { throw StoreFixture.Missing() }
         return (device, try await StoreFixture.open(1, of: device, in: store))
     }
 
     /// Calls until nothing is due. Callbacks are delivered; a ping comes again in a month.
-    func drain(at now: Timestamp) async throws -> [LeasedCall] {
+    package func drain(at now: Timestamp) async throws -> [LeasedCall] {
         var all: [LeasedCall] = []
         while case let calls = try await lease(at: now), !calls.isEmpty {
             for call in calls {
@@ -44,7 +43,7 @@ struct WatchFixture {
         return all
     }
 
-    func wish(
+    package func wish(
         on channel: PushChannel? = nil, ping: String? = "http://example.com/ping", every seconds: Int = 60,
         due: Timestamp? = start, gone: String? = nil, secret: UInt8 = 1, id: String? = nil, renews: Bool = false
     ) throws -> WatchWish {
@@ -57,20 +56,20 @@ struct WatchFixture {
             callbackID: id ?? "msg_\(channel.serial.rawValue)", renewsSecret: renews)
     }
 
-    func put(_ wish: WatchWish, at now: Timestamp = start) async throws -> Put {
+    package func put(_ wish: WatchWish, at now: Timestamp = start) async throws -> Put {
         guard case .put(let watch, let isNew) = try await store.putWatch(wish, at: now) else {
             throw StoreFixture.Missing()
         }
         return Put(watch: watch, isNew: isNew)
     }
 
-    struct Put {
+    package struct Put {
         var watch: Watch
         var isNew: Bool
     }
 
     /// Everything that is due, those first that are due the longest.
-    func due(
+    package func due(
         at now: Timestamp, besides crowd: CallCrowd = CallCrowd(), limit: Int = 100
     ) async throws -> [DueCall] {
         try await store.dueCalls(at: now, besides: CallCrowds(proven: crowd, onTrial: crowd), limit: limit)
@@ -78,18 +77,20 @@ struct WatchFixture {
     }
 
     /// Leases what is due, but nothing that goes where a call is under way.
-    func lease(at now: Timestamp, besides crowd: CallCrowd = CallCrowd(), limit: Int = 100) async throws -> [LeasedCall] {
+    package func lease(at now: Timestamp, besides crowd: CallCrowd = CallCrowd(), limit: Int = 100) async throws
+        -> [LeasedCall]
+    {
         let due = try await due(at: now, besides: crowd, limit: limit)
         return try await store.leaseCalls(due, at: now, until: now.adding(seconds: 30)).calls
     }
 
     /// The end of a lease, of a peer that answered.
-    func end(_ call: LeasedCall, at now: Timestamp = start) -> CallEnd {
+    package func end(_ call: LeasedCall, at now: Timestamp = start) -> CallEnd {
         CallEnd(of: call, at: now, standing: PeerStanding(isOnTrial: false), peerRestsUntil: now)
     }
 
     /// What a leased ping found.
-    func record(
+    package func record(
         _ call: LeasedCall, told: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
     ) throws -> PingRecord {
         guard case .ping(let watch) = call.work else { throw StoreFixture.Missing() }
@@ -98,19 +99,19 @@ struct WatchFixture {
             lastPing: Watch.LastPing(at: now, failure: code, detail: code.map { "code \($0.rawValue)" }), dueAt: due)
     }
 
-    func news(_ position: Int64, _ kind: Envelope.Kind, on channel: PushChannel? = nil) -> Envelope {
+    package func news(_ position: Int64, _ kind: Envelope.Kind, on channel: PushChannel? = nil) -> Envelope {
         var envelope = base.envelope(position, on: channel)
         envelope.kind = kind
         envelope.expiresAt = .never
         return envelope
     }
 
-    func tell(_ envelope: Envelope, _ change: Effect?) async throws -> InboxResult {
+    package func tell(_ envelope: Envelope, _ change: Effect?) async throws -> InboxResult {
         try await store.commit([.append(envelope, AppendRules(topic: "watch:ping", effects: change.map { [$0] } ?? []))])[0]
     }
 }
 
 extension LeasedCall {
-    var watch: Watch? { if case .ping(let watch) = work { watch } else { nil } }
-    var callback: DisconnectCallback? { if case .callback(let callback) = work { callback } else { nil } }
+    package var watch: Watch? { if case .ping(let watch) = work { watch } else { nil } }
+    package var callback: DisconnectCallback? { if case .callback(let callback) = work { callback } else { nil } }
 }

@@ -1,0 +1,8 @@
+import StoreConformance
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct StoreConformanceTests {
+    @Test(arguments: StoreKind.allCases, StoreCase.all)
+    func `a store does`(kind: StoreKind, case: StoreCase) async throws { try await `case`.run(kind) }
+}

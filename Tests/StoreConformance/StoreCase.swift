@@ -1,0 +1,26 @@
+package import CarillonCore
+
+/// Something that every store must do. A store's own tests run ``all`` of them over each of its makers.
+package struct StoreCase: Sendable, CustomStringConvertible {
+    package let description: String
+    package let run: @Sendable (any StoreMaker) async throws -> Void
+
+    init(_ description: String, _ run: @escaping @Sendable (any StoreMaker) async throws -> Void) {
+        self.description = description
+        self.run = run
+    }
+
+    package static let all = registry + inbox + watches
+
+    static let registry = server + apps + devices + channels + deletion
+    static let inbox = waiting + ending + expiry + topics + room + idempotency + outcomes + origins + batches
+    static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
+}
+
+/// Where the stores under test come from.
+package protocol StoreMaker: Sendable {
+    /// An empty store.
+    func open(_ settings: StoreSettings) async throws -> any Store
+    /// Stops the store as a server that ends does, and starts another over what it kept. Nil where nothing is kept.
+    func reopen(_ store: any Store, _ settings: StoreSettings) async throws -> (any Store)?
+}
