@@ -1,6 +1,8 @@
 package import CarillonCore
 
 /// Something that every store must do. A store's own tests run ``all`` of them over each of its makers.
+///
+/// Cases are functions: where one is a closure, Swift 6.3 takes a closure inside its `#expect` for another one of it.
 package struct StoreCase: Sendable, CustomStringConvertible {
     package let description: String
     package let run: @Sendable (any StoreMaker) async throws -> Void
@@ -13,7 +15,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
     package static let all = registry + inbox + watches
 
     static let registry = server + apps + devices + channels + deletion
-    static let inbox = waiting + ending + expiry + topics + room + idempotency + outcomes + origins + batches
+    static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
 }
 

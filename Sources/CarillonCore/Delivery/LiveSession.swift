@@ -1,7 +1,7 @@
 package import CarillonWire
 
-/// A connection of a device that envelopes can be given to now. Every call returns at once, and may come from any
-/// thread; what was called earlier takes effect earlier.
+/// A connection of a device that its envelopes come to. Every call returns at once, and may come from any thread; what was
+/// called earlier takes effect earlier.
 package protocol LiveSession: AnyObject, Sendable {
     /// An envelope was queued for the inbox; give it now if the window allows.
     func offer(_ envelope: Envelope)
@@ -10,7 +10,7 @@ package protocol LiveSession: AnyObject, Sendable {
     /// Something was queued for the inbox that is not offered.
     func storedMore()
     /// Something was withdrawn; `done` is called when it can no longer be given.
-    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void)
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void)
     /// The device answered for envelopes by another way than this connection.
     func settled(_ ids: [MessageID])
     func end(because reason: SessionEnd)

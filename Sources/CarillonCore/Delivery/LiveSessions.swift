@@ -1,11 +1,11 @@
 import Metrics
 import Synchronization
 
-/// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill.
+/// Which device is connected here: one session a device, the newest; and who else waits for its inbox to fill, as polls do.
 package final class LiveSessions: Sendable {
     private struct Presence {
         var session: (any LiveSession)?
-        var waiters: [UInt64: @Sendable () -> Void] = [:]
+        var waiters: [ObjectIdentifier: any LiveSession] = [:]
         var isEmpty: Bool { session == nil && waiters.isEmpty }
     }
 
@@ -16,7 +16,6 @@ package final class LiveSessions: Sendable {
     }
 
     private let shards: [ShardBox]
-    private let nextWaiter = Atomic<UInt64>(0)
     private let started = ServerMetric.sessionsStarted.counter()
 
     package init(shardCount: Int = 64) {
@@ -58,7 +57,7 @@ package final class LiveSessions: Sendable {
     }
 
     /// Calls `work` with the device's session, if there is one, while nothing else is queued for this device: what
-    /// gets its position inside is given in the order of positions. Waiters are called after it.
+    /// gets its position inside is given in the order of positions. Waiters hear of it after that.
     package func appending<Result>(
         to device: DeviceSerial, _ work: (_ session: (any LiveSession)?) -> Result
     ) -> Result {
@@ -66,7 +65,7 @@ package final class LiveSessions: Sendable {
             let presence = presences[device]
             return (work(presence?.session), presence.map { Array($0.waiters.values) } ?? [])
         }
-        for waiter in waiters { waiter() }
+        for waiter in waiters { waiter.storedMore() }
         return result
     }
 
@@ -76,22 +75,21 @@ package final class LiveSessions: Sendable {
 
     /// Takes care that a live session does not give what was read before it was withdrawn; then says so.
     package func withdraw(
-        _ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
+        _ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial, then: @escaping @Sendable () -> Void
     ) {
         guard let session = session(of: device) else { return then() }
         session.withdrew(withdrawal, done: then)
     }
 
-    /// Calls back each time something is queued for the device, until the waiter is removed.
-    package func addWaiter(for device: DeviceSerial, _ call: @escaping @Sendable () -> Void) -> UInt64 {
-        let number = nextWaiter.wrappingAdd(1, ordering: .relaxed).newValue
-        shard(of: device).presences.withLock { $0[device, default: Presence()].waiters[number] = call }
-        return number
+    /// From now on this one hears when more is stored for the device, and when the device goes; it is offered nothing, and
+    /// stands beside the device's session and other waiters.
+    package func addWaiter(_ waiter: any LiveSession, for device: DeviceSerial) {
+        shard(of: device).presences.withLock { $0[device, default: Presence()].waiters[ObjectIdentifier(waiter)] = waiter }
     }
 
-    package func removeWaiter(_ number: UInt64, for device: DeviceSerial) {
+    package func removeWaiter(_ waiter: any LiveSession, for device: DeviceSerial) {
         shard(of: device).presences.withLock { presences in
-            presences[device]?.waiters[number] = nil
+            presences[device]?.waiters[ObjectIdentifier(waiter)] = nil
             if presences[device]?.isEmpty == true { presences[device] = nil }
         }
     }
@@ -100,16 +98,16 @@ package final class LiveSessions: Sendable {
         shard(of: device).presences.withLock { $0[device]?.waiters.isEmpty == false }
     }
 
-    /// Ends the sessions of these devices, and lets their waiters look again.
+    /// Ends the sessions of these devices, and those who wait for their inboxes.
     package func end(_ devices: [DeviceSerial], because reason: SessionEnd) {
         for device in devices {
             let presence = shard(of: device).presences.withLock { $0[device] }
             presence?.session?.end(because: reason)
-            presence?.waiters.values.forEach { $0() }
+            presence?.waiters.values.forEach { $0.end(because: reason) }
         }
     }
 
-    /// Ends every session, and lets everyone look again who waits for an inbox to fill.
+    /// Ends every session, and everyone who waits for an inbox to fill.
     package func endAll(because reason: SessionEnd) {
         for shard in shards { end(shard.presences.withLock { Array($0.keys) }, because: reason) }
     }

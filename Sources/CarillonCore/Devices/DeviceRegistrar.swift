@@ -72,13 +72,18 @@ package struct DeviceRegistrar: Sendable {
 
     /// The device that a credential opens.
     package func authenticate(bearer: String?) async throws -> Device {
-        guard let bearer else {
-            throw Refusal(.credentialMissing, "Send the device's credential as \"Authorization: Bearer …\".")
-        }
-        guard let credential = DeviceCredential(parsing: bearer), let device = try await devices.device(credential.device),
-            device.credentialHash.matches(credential.hash)
+        let credential = try Self.credential(bearer)
+        guard let device = try await devices.device(credential.device), device.credentialHash.matches(credential.hash)
         else { throw Self.credentialInvalid }
         return device
+    }
+
+    package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
+        guard let text else {
+            throw Refusal(.credentialMissing, "Send the device's credential as \"Authorization: Bearer …\".")
+        }
+        guard let credential = DeviceCredential(parsing: text) else { throw credentialInvalid }
+        return credential
     }
 
     /// Also what a device is told that was deleted while it waited.

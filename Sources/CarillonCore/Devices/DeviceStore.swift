@@ -22,6 +22,12 @@ package protocol DeviceStore: Sendable {
     func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices?
 }
 
+/// By what a device is found.
+package enum DeviceName: Sendable {
+    case id(DeviceID)
+    case credential(SecretHash)
+}
+
 /// A device that asks to be stored.
 package struct NewDevice: Sendable {
     package var proposed: DeviceID

@@ -24,6 +24,19 @@ package struct Homes: Sendable {
 
     private func home(of shard: Shard) -> Home { only }
 
+    /// Lets in a device that says who it is: makes the connection its session, and reads what waits for it. Nil when there is
+    /// none of the name, or it is not the one.
+    package func arrival(
+        of name: DeviceName, as session: any LiveSession, _ load: DeliveryMachine.Load,
+        if isRight: @escaping @Sendable (Device) -> Bool
+    ) async throws -> (device: Device, page: InboxPage)? {
+        try await only.inbox.arrival(of: name, load) { device in
+            guard isRight(device) else { return false }
+            only.sessions.join(session, device: device.serial)
+            return true
+        }
+    }
+
     /// Those that are in this process.
     package var here: [Home] { [only] }
 }

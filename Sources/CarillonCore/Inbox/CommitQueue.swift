@@ -190,9 +190,11 @@ package struct CommitQueue<Waiter> {
     /// What ``throughCount`` must reach for all that was queued of the device to be through, and what to do for it; nil when
     /// it is. What others wait for is not hurried by a device of which nothing is queued.
     package mutating func flush(_ device: DeviceSerial) -> (target: Int, action: Action)? {
-        guard let target = lastChanges[device], target > throughCount else { return nil }
+        guard hasQueued(device), let target = lastChanges[device] else { return nil }
         return (target, target > throughCount + inCommit ? wakeElapsed(.now) : .none)
     }
+
+    package func hasQueued(_ device: DeviceSerial) -> Bool { (lastChanges[device] ?? 0) > throughCount }
 
     /// The commit ended, one way or the other.
     package mutating func committed() -> Action {

@@ -16,6 +16,9 @@ package struct InboxPage: Equatable, Sendable {
         self.envelopes = envelopes
         self.isComplete = isComplete
     }
+
+    /// Of an inbox that was not looked into.
+    package static let unread = InboxPage(envelopes: [], isComplete: false)
 }
 
 /// The inboxes of all devices: the one place where envelopes enter, are read, and leave.
@@ -161,16 +164,35 @@ package struct Inbox: Sendable {
     /// The same, of all devices.
     package func flush() async { await writer.flush() }
 
-    /// What waits after a position; everything that was queued for the device before the call is seen.
-    package func waiting(
-        device: DeviceSerial, after position: Int64, limit: Int, bytes: Int
-    ) async throws -> InboxRead {
+    /// What waits; everything that was queued for the device before the call is seen.
+    package func waiting(device: DeviceSerial, _ load: DeliveryMachine.Load) async throws -> InboxRead {
         await writer.flush(device)
         let envelopes = try await store.waiting(
-            device: device, after: position, limit: limit, bytes: bytes, at: time.now())
-        guard let envelopes else { return .deviceGone }
-        let size = envelopes.reduce(0) { $0 + $1.byteCount }
-        return .page(InboxPage(envelopes: envelopes, isComplete: envelopes.count < limit && size < bytes))
+            device: device, after: load.after, limit: load.limit, bytes: load.bytes, at: time.now())
+        return envelopes.map { .page(InboxPage($0, answering: load)) } ?? .deviceGone
+    }
+
+    /// The same, and what went wrong.
+    package func read(_ device: DeviceSerial, _ load: DeliveryMachine.Load) async -> Result<InboxRead, StoreFault> {
+        do {
+            return .success(try await waiting(device: device, load))
+        } catch {
+            return .failure(error as? StoreFault ?? StoreFault(.unavailable, "\(error)"))
+        }
+    }
+
+    /// Finds a device, lets `join` say whether it is who it says to be and makes it live, and reads what waits for it: one
+    /// visit to the store. Nil when there is none, or it is not let in.
+    package func arrival(
+        of name: DeviceName, _ load: DeliveryMachine.Load, join: @escaping @Sendable (Device) -> Bool
+    ) async throws -> (device: Device, page: InboxPage)? {
+        let arrival = try await store.arrival(of: name, load, at: time.now()) { device in
+            guard join(device) else { return .refuse }
+            // What is queued is not in the store yet.
+            return writer.hasQueued(device.serial) ? .acceptUnread : .accept
+        }
+        guard let arrival else { return nil }
+        return (arrival.device, arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread)
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {
@@ -203,10 +225,17 @@ package struct Inbox: Sendable {
     }
 
     /// Returns when a live session cannot give any more what was withdrawn.
-    package func withdraw(_ withdrawal: EnvelopeWindow.Withdrawal, from device: DeviceSerial) async {
+    package func withdraw(_ withdrawal: DeliveryMachine.Withdrawal, from device: DeviceSerial) async {
         await withCheckedContinuation { continuation in
             sessions.withdraw(withdrawal, from: device) { continuation.resume() }
         }
+    }
+}
+
+extension InboxPage {
+    fileprivate init(_ envelopes: [Envelope], answering load: DeliveryMachine.Load) {
+        let size = envelopes.reduce(0) { $0 + $1.byteCount }
+        self.init(envelopes: envelopes, isComplete: envelopes.count < load.limit && size < load.bytes)
     }
 }
 

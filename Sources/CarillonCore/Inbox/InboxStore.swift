@@ -9,6 +9,12 @@ package protocol InboxStore: Sendable {
     /// given, when there is one, however large. Nil when there is no such device.
     func waiting(device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp) async throws
         -> [Envelope]?
+    /// Finds a device and what waits for it, in one visit. `decide` is called with the device that was found, and what was
+    /// committed before it answers is in what is read then. Nil when there is none, or it was refused.
+    func arrival(
+        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
+        decide: @escaping @Sendable (Device) -> Arrival.Decision
+    ) async throws -> Arrival?
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int
     /// How much waits in all inboxes together.
     func waitingInAll() async throws -> InboxUsage.Waiting
@@ -16,6 +22,25 @@ package protocol InboxStore: Sendable {
     /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, about so many in one
     /// transaction.
     func sweep(at now: Timestamp, limit: Int) async throws -> Swept
+}
+
+/// A device that was found, and what waits for it.
+package struct Arrival: Equatable, Sendable {
+    package enum Decision: Sendable {
+        case refuse
+        case accept
+        /// Its inbox is not to be read.
+        case acceptUnread
+    }
+
+    package var device: Device
+    /// Nil when they were not to be read, or could not be.
+    package var envelopes: [Envelope]?
+
+    package init(device: Device, envelopes: [Envelope]?) {
+        self.device = device
+        self.envelopes = envelopes
+    }
 }
 
 /// What one step of sweeping did.

@@ -121,6 +121,9 @@ package final class InboxWriter: Sendable {
         }
     }
 
+    /// Whether something that was queued of the device is not on disk yet.
+    package func hasQueued(_ device: DeviceSerial) -> Bool { state.withLock { $0.queue.hasQueued(device) } }
+
     private func perform(_ action: CommitQueue<Waiter>.Action) {
         switch action {
         case .none:

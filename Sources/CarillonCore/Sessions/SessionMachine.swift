@@ -4,9 +4,9 @@ package import CarillonWire
 ///
 /// - *awaiting hello*: nothing but `hello` is understood, and it must come before the deadline. Left by `hello` to
 ///   *identifying*.
-/// - *identifying*: the edge looks the device up. Frames that come meanwhile are kept, a few, in order. Left to *open*,
-///   or by closing.
-/// - *open*: envelopes are given through an ``EnvelopeWindow``, requests are answered one after the other in order.
+/// - *identifying*: the edge looks the device up, joins it, and reads what waits for it. Frames that come meanwhile are kept,
+///   a few, in order. Left to *open*, or by closing.
+/// - *open*: envelopes come by a ``DeliveryMachine``, requests are answered one after the other in order.
 ///   A client without registration gets an identity here that is stored with its first channel; until then it has no
 ///   inbox.
 /// - *closed*: a close was asked for; whatever still comes is ignored.
@@ -15,11 +15,12 @@ package import CarillonWire
 package struct SessionMachine: Sendable {
     package enum Action: Equatable, Sendable {
         case send(ServerFrame)
-        /// Find out who this is, and say ``identified(_:)`` or ``identificationRefused(_:)``.
-        case identify(ClientFrame.Hello)
+        /// Find out who this is, let envelopes of the device come here, read this from its inbox, and say
+        /// ``identified(_:_:at:)``; or ``identificationRefused(_:_:)``.
+        case identify(ClientFrame.Hello, DeliveryMachine.Load)
         /// From now on envelopes of the device come here.
         case join(DeviceSerial)
-        case load(EnvelopeWindow.Load, DeviceSerial)
+        case load(DeliveryMachine.Load, DeviceSerial)
         /// Do it, and say ``answered(_:)``.
         case perform(Request)
         case settle(MessageID, DeviceSerial, Outcome, code: Int?)
@@ -57,10 +58,10 @@ package struct SessionMachine: Sendable {
     }
 
     package struct Settings: Equatable, Sendable {
-        package var window: EnvelopeWindow.Limits
+        package var window: DeliveryMachine.Limits
         package var keepAliveSeconds: Int
         package var server: ServerID?
-        package init(window: EnvelopeWindow.Limits, keepAliveSeconds: Int, server: ServerID? = nil) {
+        package init(window: DeliveryMachine.Limits, keepAliveSeconds: Int, server: ServerID? = nil) {
             self.window = window
             self.keepAliveSeconds = keepAliveSeconds
             self.server = server
@@ -69,15 +70,22 @@ package struct SessionMachine: Sendable {
 
     private enum State {
         case awaitingHello
-        case identifying(isCarillon: Bool, kept: [ClientFrame])
+        case identifying(Identifying)
         case open(Open)
         case closed
+    }
+
+    private struct Identifying {
+        var isCarillon: Bool
+        /// Waits for its first load.
+        var delivery: DeliveryMachine
+        var kept: [ClientFrame] = []
     }
 
     private struct Open {
         var owner: Owner
         var isCarillon: Bool
-        var window: EnvelopeWindow
+        var delivery: DeliveryMachine
         var requests: [ClientFrame] = []
         var isPerforming = false
         var isOutputPaused = false
@@ -116,14 +124,18 @@ package struct SessionMachine: Sendable {
             guard case .hello(let hello) = frame else {
                 return close(.protocolError, "hello_expected: the first frame must be a hello")
             }
-            state = .identifying(isCarillon: hello.carillon != nil, kept: [])
-            return [.identify(hello)]
-        case .identifying(let isCarillon, var kept):
-            guard kept.count < Self.keptFrames else {
+            let isCarillon = hello.carillon != nil
+            var delivery = DeliveryMachine(limits: settings.window, knowsAll: isCarillon)
+            let load = delivery.began()
+            state = .identifying(Identifying(isCarillon: isCarillon, delivery: delivery))
+            return [.identify(hello, load)]
+        case .identifying(var identifying):
+            guard identifying.kept.count < Self.keptFrames else {
                 return close(.policy, "too_many_frames: wait for the answer to hello")
             }
-            kept.append(frame)
-            state = .identifying(isCarillon: isCarillon, kept: kept)
+            state = .closed
+            identifying.kept.append(frame)
+            state = .identifying(identifying)
             return []
         case .open:
             return withOpen { Self.received(frame, in: &$0) }
@@ -169,7 +181,8 @@ package struct SessionMachine: Sendable {
 
     private static func settled(_ version: String, _ outcome: Outcome, _ code: Int?, in open: inout Open) -> [Action] {
         guard let device = open.device, let id = MessageID(version) else { return [] }
-        return [.settle(id, device, outcome, code: code)] + load(open.window.settled(id), device)
+        return [.settle(id, device, outcome, code: code)]
+            + deliver(open.delivery.settled(id), to: device, isCarillon: open.isCarillon)
     }
 
     private static func performNext(in open: inout Open) -> [Action] {
@@ -195,22 +208,29 @@ package struct SessionMachine: Sendable {
 
     // MARK: What the edge found out
 
-    package mutating func identified(_ identity: Identity) -> [Action] {
-        guard case .identifying(let isCarillon, let kept) = state else { return [] }
+    /// - Parameter page: What was read of the device's inbox, after it was joined.
+    package mutating func identified(
+        _ identity: Identity, _ page: InboxRead = .page(.unread), at now: Timestamp
+    ) -> [Action] {
+        guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
-            owner: identity.owner, isCarillon: isCarillon, window: EnvelopeWindow(limits: settings.window),
+            owner: identity.owner, isCarillon: identifying.isCarillon, delivery: identifying.delivery,
             isOutputPaused: isOutputPaused)
-        if isOutputPaused, open.device != nil { open.window.outputPaused() }
         let extensions =
-            isCarillon
+            open.isCarillon
             ? ServerFrame.Hello.Carillon(
                 keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description) : nil
-        var actions: [Action] = []
-        if case .device(let device) = identity.owner { actions.append(.join(device)) }
-        actions.append(.send(.hello(.init(uaid: identity.uaid, carillon: extensions))))
-        if case .device(let device) = identity.owner { actions += Self.load(open.window.began(), device) }
+        var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]
+        if let device = open.device {
+            if isOutputPaused { open.delivery.outputPaused() }
+            actions += Self.deliver(open.delivery.loaded(page, at: now), to: device, isCarillon: open.isCarillon)
+        } else {
+            // It begins with the first channel.
+            open.delivery = DeliveryMachine(limits: settings.window, knowsAll: open.isCarillon)
+        }
         state = .open(open)
-        for frame in kept { actions += received(frame) }
+        if case .close(let code, let reason)? = actions.last { return actions.dropLast() + close(code, reason) }
+        for frame in identifying.kept { actions += received(frame) }
         return actions
     }
 
@@ -224,9 +244,12 @@ package struct SessionMachine: Sendable {
             case .registered(let asWritten, let endpoint, let device):
                 if open.device == nil {
                     open.owner = .device(device)
-                    if open.isOutputPaused { open.window.outputPaused() }
                     actions.append(.join(device))
-                    actions += Self.load(open.window.began(), device)
+                    if open.isOutputPaused {
+                        open.delivery.outputPaused()
+                    } else {
+                        actions.append(.load(open.delivery.began(), device))
+                    }
                 }
                 actions.append(.send(.register(.init(channelID: asWritten, status: 200, pushEndpoint: endpoint))))
             case .registrationRefused(let asWritten, let code):
@@ -238,59 +261,28 @@ package struct SessionMachine: Sendable {
         }
     }
 
-    package mutating func loaded(_ envelopes: [Envelope], isComplete: Bool, at now: Timestamp) -> [Action] {
-        withOpen { open in
-            guard let device = open.device else { return [] }
-            let loaded = open.window.loaded(envelopes, isComplete: isComplete, at: now)
-            var actions = loaded.give.flatMap { Self.give($0, device, in: &open) }
-            actions += Self.load(loaded.load, device)
-            if loaded.isCaughtUp, open.isCarillon { actions.append(.send(.caughtUp)) }
-            return actions
-        }
+    package mutating func loaded(_ read: InboxRead, at now: Timestamp) -> [Action] {
+        withDelivery { $0.loaded(read, at: now) }
     }
 
-    package mutating func loadFailed() -> [Action] {
-        close(.internalError, "storage_unavailable: come back later")
-    }
-
-    /// The load found that the device was deleted, which nobody told this session when it joined too late.
-    package mutating func foundDeviceGone() -> [Action] { ended(because: .deviceGone) }
+    package mutating func loadFailed(_ fault: StoreFault) -> [Action] { withDelivery { $0.loadFailed(fault) } }
 
     // MARK: What happened to the inbox
 
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
-        let answer: [Action] = isVolatile ? [.answerOffer(wasGiven: false)] : []
-        guard case .open(var open) = state, let device = open.device else { return answer }
-        state = .closed
-        defer { state = .open(open) }
-        switch open.window.offered(envelope, isVolatile: isVolatile, at: now) {
-        case .give:
-            return Self.give(envelope, device, in: &open) + (isVolatile ? [.answerOffer(wasGiven: true)] : [])
-        case .later(let load):
-            return answer + Self.load(load, device)
-        }
+        let actions = withDelivery { $0.offered(envelope, isVolatile: isVolatile, at: now) }
+        return actions.isEmpty && isVolatile ? [.answerOffer(wasGiven: false)] : actions
     }
 
-    package mutating func storedMore(at now: Timestamp) -> [Action] {
-        withOpen { open in
-            guard let device = open.device else { return [] }
-            return Self.load(open.window.storedMore(at: now), device)
-        }
-    }
+    package mutating func storedMore(at now: Timestamp) -> [Action] { withDelivery { $0.storedMore(at: now) } }
 
-    package mutating func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal) -> [Action] {
-        withOpen { open in
-            guard let device = open.device else { return [] }
-            return Self.load(open.window.withdrew(withdrawal), device)
-        }
+    package mutating func withdrew(_ withdrawal: DeliveryMachine.Withdrawal) -> [Action] {
+        withDelivery { $0.withdrew(withdrawal) }
     }
 
     /// The device answered for envelopes by another way.
     package mutating func settledElsewhere(_ ids: [MessageID]) -> [Action] {
-        withOpen { open in
-            guard let device = open.device else { return [] }
-            return ids.flatMap { Self.load(open.window.settled($0), device) }
-        }
+        withDelivery { delivery in ids.flatMap { delivery.settled($0) } }
     }
 
     // MARK: Whether the peer reads
@@ -301,8 +293,8 @@ package struct SessionMachine: Sendable {
         guard case .open(var open) = state else { return }
         state = .closed
         open.isOutputPaused = true
-        // A client without a device has nothing to load yet; its window begins with its first channel.
-        if open.device != nil { open.window.outputPaused() }
+        // A client without a device has nothing to load yet.
+        if open.device != nil { open.delivery.outputPaused() }
         state = .open(open)
     }
 
@@ -311,7 +303,9 @@ package struct SessionMachine: Sendable {
         return withOpen { open in
             open.isOutputPaused = false
             var actions: [Action] = []
-            if let device = open.device { actions = Self.load(open.window.outputResumed(at: now), device) }
+            if let device = open.device {
+                actions = Self.deliver(open.delivery.outputResumed(at: now), to: device, isCarillon: open.isCarillon)
+            }
             return actions + Self.performNext(in: &open)
         }
     }
@@ -326,7 +320,7 @@ package struct SessionMachine: Sendable {
     package mutating func ended(because reason: SessionEnd) -> [Action] {
         switch reason {
         case .replaced: close(.replaced, "replaced: a newer connection of this device took over")
-        case .deviceGone: close(.gone, "gone: the device was deleted")
+        case .deviceGone: close(.gone, Self.goneReason)
         case .serverStops: serverStopped()
         }
     }
@@ -365,11 +359,7 @@ package struct SessionMachine: Sendable {
             return []
         }
         state = .closed
-        return open.window.ended().map { .settle($0, device, .dropped, code: nil) }
-    }
-
-    private static func load(_ load: EnvelopeWindow.Load?, _ device: DeviceSerial) -> [Action] {
-        load.map { [.load($0, device)] } ?? []
+        return Self.deliver(open.delivery.disconnected(), to: device, isCarillon: open.isCarillon)
     }
 
     private mutating func close(_ code: CloseCode, _ reason: String) -> [Action] {
@@ -387,12 +377,37 @@ package struct SessionMachine: Sendable {
         return actions.dropLast() + close(code, reason)
     }
 
-    /// Puts an envelope into a frame. A client that does not speak Carillon's extension is sent what everyone knows;
-    /// any other envelope leaves its inbox as unsupported.
-    private static func give(_ envelope: Envelope, _ device: DeviceSerial, in open: inout Open) -> [Action] {
-        guard open.isCarillon || envelope.behaviour.isKnownToAll else {
-            return [.settle(envelope.id, device, .unsupported, code: nil)] + load(open.window.settled(envelope.id), device)
+    /// What a device that is here, or about to be, is given.
+    private mutating func withDelivery(_ body: (inout DeliveryMachine) -> [DeliveryMachine.Action]) -> [Action] {
+        if case .identifying(var identifying) = state {
+            state = .closed
+            // It waits for its load, so that there is nothing to be done but to remember.
+            _ = body(&identifying.delivery)
+            state = .identifying(identifying)
+            return []
         }
-        return [.send(ServerFrame(envelope))]
+        return withOpen { open in
+            guard let device = open.device else { return [] }
+            return Self.deliver(body(&open.delivery), to: device, isCarillon: open.isCarillon)
+        }
     }
+
+    /// Puts what is given into frames.
+    private static func deliver(
+        _ actions: [DeliveryMachine.Action], to device: DeviceSerial, isCarillon: Bool
+    ) -> [Action] {
+        actions.compactMap { action in
+            switch action {
+            case .give(let envelope): .send(ServerFrame(envelope))
+            case .load(let load): .load(load, device)
+            case .caughtUp: isCarillon ? .send(.caughtUp) : nil
+            case .answerOffer(let wasGiven): .answerOffer(wasGiven: wasGiven)
+            case .settle(let id, let outcome): .settle(id, device, outcome, code: nil)
+            case .end(.deviceGone): .close(.gone, goneReason)
+            case .end(.failed): .close(.internalError, "storage_unavailable: come back later")
+            }
+        }
+    }
+
+    private static let goneReason = "gone: the device was deleted"
 }

@@ -100,6 +100,35 @@ extension SQLiteStore: InboxStore {
         return try select.run()
     }
 
+    package func arrival(
+        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
+        decide: @escaping @Sendable (Device) -> Arrival.Decision
+    ) async throws -> Arrival? {
+        try await readStepwise { [self] db in
+            guard let device = try Self.device(name, in: db) else { return nil }
+            switch decide(device) {
+            case .refuse: return nil
+            case .acceptUnread: return Arrival(device: device, envelopes: nil)
+            case .accept: return Arrival(device: device, envelopes: page(of: device.serial, load, at: now, in: db))
+            }
+        }
+    }
+
+    /// Nil when it cannot be read.
+    private func page(
+        of device: DeviceSerial, _ load: DeliveryMachine.Load, at now: Timestamp, in db: Database
+    ) -> [Envelope]? {
+        do {
+            let key = InboxIndex.Key(device, isFinal: false)
+            let inMemory = try memory.index.slotsForReaders(of: key, after: load.after)
+            return try WaitingSlots(key, inMemory: inMemory, after: load.after, in: db)
+                .envelopes(limit: load.limit, bytes: load.bytes, at: now)
+        } catch {
+            health.met(error)
+            return nil
+        }
+    }
+
     package func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {
         let key = InboxIndex.Key(device, isFinal: false)
         let inMemory = try memory.index.slotsForReaders(of: key)

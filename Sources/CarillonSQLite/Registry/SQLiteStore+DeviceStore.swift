@@ -63,17 +63,21 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {
-        try await read { db in
-            let select = try db.cachedStatement(sql: Self.selectDevices + " WHERE device.id = ?")
-            return try Row.fetchOne(select, arguments: [id.value.data]).map(Device.init)
-        }
+        try await read { db in try Self.device(.id(id), in: db) }
     }
 
     package func device(withCredential hash: SecretHash) async throws -> Device? {
-        try await read { db in
-            let select = try db.cachedStatement(sql: Self.selectDevices + " WHERE device.credential_hash = ?")
-            return try Row.fetchOne(select, arguments: [Data(hash.bytes)]).map(Device.init)
-        }
+        try await read { db in try Self.device(.credential(hash), in: db) }
+    }
+
+    static func device(_ name: DeviceName, in db: Database) throws -> Device? {
+        let (column, value) =
+            switch name {
+            case .id(let id): ("id", id.value.data)
+            case .credential(let hash): ("credential_hash", Data(hash.bytes))
+            }
+        let select = try db.cachedStatement(sql: selectDevices + " WHERE device.\(column) = ?")
+        return try Row.fetchOne(select, arguments: [value]).map(Device.init)
     }
 
     package func devices(app: AppID, after: DeviceID?, limit: Int) async throws -> [Device] {

@@ -8,15 +8,18 @@ import Synchronization
 struct ReadLanes: Sendable {
     /// Who somebody is, what a token leads to, what became of a message.
     let lookUps: ReadGroup
+    /// Who says hello, and what waits for it: between the one and the other it is told that it is in.
+    let arrivals: ReadGroup
     private let pages: ReadGroup
     private let largePages: ReadGroup
 
     /// How many readers may be at work at once.
-    static let count = 4
+    static let count = 5
     private static let largeBytes = 256 << 10
 
     init(reader: any DatabaseReader) {
         lookUps = ReadGroup(reader: reader, lanes: 2)
+        arrivals = ReadGroup(reader: reader, lanes: 1, inOneTransaction: false)
         pages = ReadGroup(reader: reader, lanes: 1)
         largePages = ReadGroup(reader: reader, lanes: 1)
     }
@@ -39,13 +42,17 @@ final class ReadGroup: Sendable {
 
     private let reader: any DatabaseReader
     private let laneLimit: Int
+    private let inOneTransaction: Bool
     private let threads = DispatchQueue(label: "carillon.reads", attributes: .concurrent)
     private let state = Mutex(State())
 
-    /// - Parameter lanes: How many reads may be under way at once.
-    init(reader: any DatabaseReader, lanes: Int) {
+    /// - Parameters:
+    ///   - lanes: How many reads may be under way at once.
+    ///   - inOneTransaction: False: each statement sees everything that was committed before itself.
+    init(reader: any DatabaseReader, lanes: Int, inOneTransaction: Bool = true) {
         self.reader = reader
         laneLimit = lanes
+        self.inOneTransaction = inOneTransaction
     }
 
     /// - Throws: ``StoreFault``.
@@ -80,7 +87,7 @@ final class ReadGroup: Sendable {
             if jobs.isEmpty { return }
             var answered = 0
             do {
-                try reader.read { db in
+                try read { db in
                     for job in jobs {
                         answered += 1
                         job(.success(db))
@@ -90,5 +97,9 @@ final class ReadGroup: Sendable {
                 for job in jobs[answered...] { job(.failure(error)) }
             }
         }
+    }
+
+    private func read(_ work: (Database) throws -> Void) throws {
+        if inOneTransaction { try reader.read(work) } else { try reader.unsafeRead(work) }
     }
 }

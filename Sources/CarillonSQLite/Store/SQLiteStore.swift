@@ -21,7 +21,7 @@ package final class SQLiteStore: Sendable {
     let memory: InboxMemory
     let metrics = InboxMetrics()
     private let lock: DirectoryLock?
-    private let health: StoreHealth
+    let health: StoreHealth
 
     /// Opens the store of a data directory, and makes it when the directory is empty or missing.
     ///
@@ -129,6 +129,11 @@ package final class SQLiteStore: Sendable {
         of bytes: Int, _ work: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         try await noting { try await reads.pages(of: bytes).run(work) }
+    }
+
+    /// The same, in which each statement sees everything that was committed before itself.
+    func readStepwise<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await noting { try await reads.arrivals.run(work) }
     }
 
     private func noting<Value>(_ read: () async throws -> Value) async throws -> Value {

@@ -20,7 +20,7 @@ package struct ServerSettings: Sendable {
         get { requests.stallSeconds }
         set { requests.stallSeconds = newValue }
     }
-    package var window: EnvelopeWindow.Limits
+    package var window: DeliveryMachine.Limits
 
     /// How many connections may be open for HTTP at once; one more is answered with 503. A socket is not among them.
     package var maximumConnections: Int
@@ -65,7 +65,7 @@ package struct ServerSettings: Sendable {
         helloTimeoutSeconds = 5
         keepAliveSeconds = 60
         keepAliveAnswerSeconds = 10
-        window = EnvelopeWindow.Limits()
+        window = DeliveryMachine.Limits()
         maximumConnections = 20_000
         store = StoreSettings()
         sweepSeconds = 1

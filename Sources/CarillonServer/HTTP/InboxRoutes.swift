@@ -26,39 +26,47 @@ struct InboxRoutes: Sendable {
     // MARK: Long poll
 
     private func poll(_ device: DeviceSerial, waitSeconds: Int, max: Int) async throws -> Response {
-        let wait = InboxWait()
-        let home = domain.homes.home(of: device)
-        let waiter = home.sessions.addWaiter(for: device) { wait.call() }
-        defer { home.sessions.removeWaiter(waiter, for: device) }
-        let deadline = ContinuousClock.now + .seconds(waitSeconds)
-        while true {
-            // One more than asked for tells whether there is more.
-            let read = try await home.inbox.waiting(device: device, after: 0, limit: max + 1, bytes: Self.pollBytes)
-            guard case .page(let page) = read else { throw DeviceRegistrar.credentialInvalid }
-            let remaining = deadline - ContinuousClock.now
-            if !page.envelopes.isEmpty || remaining <= .zero || !readiness.isReady || Task.isCancelled {
-                return Response(
-                    status: .ok, text: await Self.page(page.envelopes.prefix(max), more: !page.isComplete),
-                    type: "application/json")
+        let limits = DeliveryMachine.Limits(
+            envelopes: max, bytes: Self.pollBytes, outputBytes: Self.pollBytes, lookAhead: 1)
+        let feed = InboxFeed(
+            .poll, of: device, home: domain.homes.home(of: device), time: domain.time, limits: limits)
+        feed.begin()
+        defer { feed.finish() }
+        var isTimeUp = waitSeconds == 0 || !readiness.isReady
+        var hasLooked = false
+        // Ends with the poll.
+        let clock =
+            isTimeUp
+            ? nil
+            : Task {
+                try await Task.sleep(for: .seconds(waitSeconds))
+                feed.timeIsUp()
             }
-            await Self.wait(wait, atMost: remaining)
+        defer { clock?.cancel() }
+        for await batch in feed.batches {
+            var envelopes: [Envelope] = []
+            for item in batch.items {
+                switch item {
+                case .envelope(let envelope): envelopes.append(envelope)
+                case .caughtUp: hasLooked = true
+                case .timeIsUp: isTimeUp = true
+                case .keepAlive: break
+                case .ended(.deviceGone): throw DeviceRegistrar.credentialInvalid
+                case .ended: (isTimeUp, hasLooked) = (true, true)
+                case .failed(let fault): throw fault
+                }
+            }
+            if !envelopes.isEmpty { return await Self.page(envelopes, more: batch.moreWaits) }
+            if isTimeUp, hasLooked { break }
         }
+        return await Self.page([], more: false)
     }
 
     private static let pollBytes = 4 << 20
     private static let stepBytes = 64 << 10
 
-    private static func wait(_ wait: InboxWait, atMost time: Duration) async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await wait.wait() }
-            group.addTask { try? await Task.sleep(for: time) }
-            await group.next()
-            group.cancelAll()
-        }
-    }
-
     /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
-    private static func page(_ envelopes: ArraySlice<Envelope>, more: Bool) async -> [UInt8] {
+    private static func page(_ envelopes: [Envelope], more: Bool) async -> Response {
         var text = Array(#"{"envelopes":["#.utf8)
         var written = 0
         for (index, envelope) in envelopes.enumerated() {
@@ -71,7 +79,7 @@ struct InboxRoutes: Sendable {
             }
         }
         text += Array(#"],"more":\#(more)}"#.utf8)
-        return text
+        return Response(status: .ok, text: text, type: "application/json")
     }
 
     // MARK: Server-sent events
@@ -81,24 +89,31 @@ struct InboxRoutes: Sendable {
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
-            let stream = InboxStream(device: device, home: home, time: time, window: window)
-            stream.begin()
+            let feed = InboxFeed(.stream, of: device, home: home, time: time, limits: window)
+            feed.begin()
             // One that began while the sessions were being ended was not told.
-            if !readiness.isReady { stream.end(because: .serverStops) }
+            if !readiness.isReady { feed.end(because: .serverStops) }
             // Ends with the stream: a peer that went away is noticed by the write that fails.
             let keepAlive = Task {
                 while !Task.isCancelled {
                     try await Task.sleep(for: .seconds(20))
-                    stream.keepAlive()
+                    feed.keepAlive()
                 }
             }
             defer {
                 keepAlive.cancel()
-                stream.finish()
+                feed.finish()
             }
-            for await item in stream.items {
-                if stream.isWanted(item) { try await writer.write(ByteBuffer(bytes: Self.event(item))) }
-                stream.done(with: item)
+            writing: for await batch in feed.batches {
+                for item in batch.items {
+                    if case .envelope(let envelope) = item {
+                        if feed.isWanted(envelope) { try await writer.write(ByteBuffer(bytes: Self.event(item))) }
+                        feed.done(with: envelope)
+                        continue
+                    }
+                    try await writer.write(ByteBuffer(bytes: Self.event(item)))
+                    if item.isLast { break writing }
+                }
             }
             try await writer.finish(nil)
         }
@@ -106,17 +121,16 @@ struct InboxRoutes: Sendable {
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
     }
 
-    private static func event(_ item: InboxStream.Item) -> [UInt8] {
+    private static func event(_ item: InboxFeed.Item) -> [UInt8] {
         switch item {
         case .envelope(let envelope):
             let frame = ServerFrame(envelope)
             return Array("event: \(frame.typeName)\nid: \(envelope.id)\ndata: ".utf8) + frame.text + Array("\n\n".utf8)
-        case .caughtUp:
-            return Array("event: caughtUp\ndata: ".utf8) + ServerFrame.caughtUp.text + Array("\n\n".utf8)
-        case .keepAlive:
-            return Array(": \n\n".utf8)
-        case .ended(let reason):
-            return Array("event: end\ndata: {\"reason\":\"\(reason)\"}\n\n".utf8)
+        case .caughtUp: return Array("event: caughtUp\ndata: ".utf8) + ServerFrame.caughtUp.text + Array("\n\n".utf8)
+        case .keepAlive: return Array(": \n\n".utf8)
+        case .ended(let reason): return Array("event: end\ndata: {\"reason\":\"\(reason)\"}\n\n".utf8)
+        // It ends without a word, and the device comes back.
+        case .failed, .timeIsUp: return []
         }
     }
 

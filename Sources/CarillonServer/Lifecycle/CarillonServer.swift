@@ -78,7 +78,7 @@ package struct CarillonServer: Service {
         let sockets = SocketHandler.Shared(
             domain: domain,
             settings: settings,
-            identifier: SocketIdentifier(devices: domain.devices, anonymousApp: anonymousApp),
+            identifier: SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp),
             requests: SocketRequests(
                 devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
                 logger: logger),

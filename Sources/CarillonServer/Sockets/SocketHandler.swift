@@ -199,8 +199,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         switch action {
         case .send(let frame):
             write(.text, frame.text)
-        case .identify(let hello):
-            identify(hello)
+        case .identify(let hello, let load):
+            identify(hello, load)
         case .join(let device):
             joined = device
             shared.domain.homes.home(of: device).sessions.join(self, device: device)
@@ -250,32 +250,35 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
 
     // MARK: What takes a while
 
-    private func identify(_ hello: ClientFrame.Hello) {
-        let identifier = shared.identifier
-        if let identity = identifier.identifyNewcomer(hello) { return perform(machine.identified(identity)) }
-        start {
-            await identifier.identify(hello)
+    private func identify(_ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load) {
+        let (identifier, time) = (shared.identifier, shared.domain.time)
+        if let identity = identifier.identifyNewcomer(hello) {
+            return perform(machine.identified(identity, at: time.now()))
+        }
+        start { [self] in
+            await identifier.identify(hello, load, as: self)
         } then: { handler, result in
             switch result {
-            case .success(let identity): handler.perform(handler.machine.identified(identity))
+            case .success(let identified):
+                if case .device(let device) = identified.identity.owner { handler.joined = device }
+                // It may have ended meanwhile.
+                if handler.context == nil || handler.isClosing { return handler.leave() }
+                handler.perform(
+                    handler.machine.identified(identified.identity, .page(identified.page), at: time.now()))
             case .failure(let refusal):
                 handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))
             }
         }
     }
 
-    private func load(_ load: EnvelopeWindow.Load, _ device: DeviceSerial) {
+    private func load(_ load: DeliveryMachine.Load, _ device: DeviceSerial) {
         let domain = shared.domain
         start {
-            try? await domain.homes.home(of: device).inbox.waiting(
-                device: device, after: load.after, limit: load.limit, bytes: load.bytes)
+            await domain.homes.home(of: device).inbox.read(device, load)
         } then: { handler, result in
             switch result {
-            case .page(let page)?:
-                handler.perform(
-                    handler.machine.loaded(page.envelopes, isComplete: page.isComplete, at: domain.time.now()))
-            case .deviceGone?: handler.perform(handler.machine.foundDeviceGone())
-            case nil: handler.perform(handler.machine.loadFailed())
+            case .success(let read): handler.perform(handler.machine.loaded(read, at: domain.time.now()))
+            case .failure(let fault): handler.perform(handler.machine.loadFailed(fault))
             }
         }
     }
@@ -334,7 +337,7 @@ extension SocketHandler: LiveSession {
         eventLoop.execute { self.perform(self.machine.storedMore(at: self.shared.domain.time.now())) }
     }
 
-    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
         eventLoop.execute {
             self.perform(self.machine.withdrew(withdrawal))
             done()

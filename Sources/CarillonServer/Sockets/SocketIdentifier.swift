@@ -9,6 +9,7 @@ struct SocketIdentifier: Sendable {
     }
 
     let devices: DeviceRegistrar
+    let homes: Homes
     /// The app of devices that never registered; nil refuses them.
     let anonymousApp: AppID?
 
@@ -23,10 +24,15 @@ struct SocketIdentifier: Sendable {
         return .init(owner: .provisional(userAgent), uaid: userAgent.text)
     }
 
-    func identify(_ hello: ClientFrame.Hello) async -> Result<SessionMachine.Identity, Refused> {
+    /// Finds the device, and makes the session its own.
+    func identify(
+        _ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load, as session: any LiveSession
+    ) async -> Result<Identified, Refused> {
         do {
-            if hello.credential != nil || hello.device != nil { return try await registered(hello) }
-            return try await anonymous(hello)
+            if hello.credential != nil || hello.device != nil {
+                return .success(try await registered(hello, load, session))
+            }
+            return .success(try await anonymous(hello, load, session))
         } catch let refusal as Refusal {
             return .failure(Refused(code: .unauthorized, reason: "\(refusal.code.rawValue): \(refusal.detail)"))
         } catch {
@@ -34,27 +40,51 @@ struct SocketIdentifier: Sendable {
         }
     }
 
-    private func registered(_ hello: ClientFrame.Hello) async throws -> Result<SessionMachine.Identity, Refused> {
-        let device = try await devices.authenticate(bearer: hello.credential)
-        guard hello.device == nil || hello.device == device.id.description else {
-            return .failure(
-                Refused(code: .unauthorized, reason: "credential_invalid: the credential is of another device"))
+    private func registered(
+        _ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load, _ session: any LiveSession
+    ) async throws -> Identified {
+        let credential = try DeviceRegistrar.credential(hello.credential)
+        guard hello.device == nil || hello.device == credential.device.description else {
+            throw Refusal(.credentialInvalid, "the credential is of another device")
         }
-        return .success(.init(owner: .device(device.serial), uaid: device.id.description))
+        let hash = credential.hash
+        let arrival = try await homes.arrival(of: .id(credential.device), as: session, load) {
+            $0.credentialHash.matches(hash)
+        }
+        guard let arrival else { throw DeviceRegistrar.credentialInvalid }
+        return Identified(arrival, uaid: credential.device.description)
     }
 
     /// As Mozilla's service does: a known user agent is itself, and any other gets a new name.
-    private func anonymous(_ hello: ClientFrame.Hello) async throws -> Result<SessionMachine.Identity, Refused> {
-        guard anonymousApp != nil else {
-            return .failure(
-                Refused(code: .unauthorized, reason: "credential_missing: register the device by HTTP first"))
-        }
+    private func anonymous(
+        _ hello: ClientFrame.Hello, _ load: DeliveryMachine.Load, _ session: any LiveSession
+    ) async throws -> Identified {
+        guard anonymousApp != nil else { throw Refusal(.credentialMissing, "register the device by HTTP first") }
         if let uaid = hello.uaid, let userAgent = UserAgentID(parsing: uaid),
-            let device = try await devices.device(of: userAgent)
+            let arrival = try await homes.arrival(
+                of: .credential(userAgent.hash), as: session, load,
+                if: { device in
+                    devices.saw(device)
+                    return true
+                })
         {
-            devices.saw(device)
-            return .success(.init(owner: .device(device.serial), uaid: userAgent.text))
+            return Identified(arrival, uaid: userAgent.text)
         }
-        return .success(newcomer())
+        return Identified(identity: newcomer(), page: .unread)
+    }
+}
+
+/// Who says hello, and what waits for it.
+struct Identified: Sendable {
+    let identity: SessionMachine.Identity
+    let page: InboxPage
+
+    fileprivate init(_ arrival: (device: Device, page: InboxPage), uaid: String) {
+        self.init(identity: .init(owner: .device(arrival.device.serial), uaid: uaid), page: arrival.page)
+    }
+
+    fileprivate init(identity: SessionMachine.Identity, page: InboxPage) {
+        self.identity = identity
+        self.page = page
     }
 }

@@ -37,37 +37,34 @@ struct LiveSessionsTests {
     }
 
     @Test func `waiters are called for each append, and not after they were removed`() {
-        let calls = Mutex(0)
-        let waiter = sessions.addWaiter(for: device) { calls.withLock { $0 += 1 } }
-        sessions.appending(to: device) { _ in }
+        let waiter = RecordingSession()
+        sessions.addWaiter(waiter, for: device)
+        sessions.appending(to: device) { #expect($0 == nil) }
         sessions.appending(to: DeviceSerial(2)) { _ in }
-        #expect(calls.withLock { $0 } == 1)
+        #expect(waiter.events == [.storedMore])
         sessions.removeWaiter(waiter, for: device)
         sessions.appending(to: device) { _ in }
-        #expect(calls.withLock { $0 } == 1)
+        #expect(waiter.events == [.storedMore])
     }
 
-    @Test func `when a device is deleted, its session ends and its waiters look again`() {
-        let calls = Mutex(0)
-        let session = RecordingSession()
+    @Test func `when a device is deleted, its session ends and so do its waiters`() {
+        let (session, waiters) = (RecordingSession(), [RecordingSession(), RecordingSession()])
         sessions.join(session, device: device)
-        _ = sessions.addWaiter(for: device) { calls.withLock { $0 += 1 } }
+        for waiter in waiters { sessions.addWaiter(waiter, for: device) }
         sessions.end([device], because: .deviceGone)
-        #expect(session.events == [.ended(.deviceGone)])
-        #expect(calls.withLock { $0 } == 1)
+        for one in waiters + [session] { #expect(one.events == [.ended(.deviceGone)]) }
     }
 
     @Test func `a stop reaches every session and every waiter`() {
-        let calls = Mutex(0)
-        let all = (Int64(1)...10).map { number in
-            let session = RecordingSession()
+        let all = (Int64(1)...10).flatMap { number in
+            let (session, waiter) = (RecordingSession(), RecordingSession())
             sessions.join(session, device: DeviceSerial(number))
-            _ = sessions.addWaiter(for: DeviceSerial(number + 100)) { calls.withLock { $0 += 1 } }
-            return session
+            sessions.addWaiter(waiter, for: DeviceSerial(number + 100))
+            return [session, waiter]
         }
+        #expect(sessions.population == (10, 10))
         sessions.endAll(because: .serverStops)
         #expect(all.allSatisfy { $0.events == [.ended(.serverStops)] })
-        #expect(calls.withLock { $0 } == 10)
     }
 
     @Test func `who withdraws is told, whether there is a session or not`() {

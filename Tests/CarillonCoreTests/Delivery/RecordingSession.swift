@@ -8,7 +8,7 @@ final class RecordingSession: LiveSession {
         case offered(Int64)
         case offeredVolatile(Int64)
         case storedMore
-        case withdrew(EnvelopeWindow.Withdrawal)
+        case withdrew(DeliveryMachine.Withdrawal)
         case settled(Int)
         case ended(SessionEnd)
     }
@@ -31,7 +31,7 @@ final class RecordingSession: LiveSession {
 
     func storedMore() { note(.storedMore) }
 
-    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
         note(.withdrew(withdrawal))
         done()
     }

@@ -217,6 +217,10 @@ private final class ScriptedInboxStore: InboxStore {
     func waiting(
         device: DeviceSerial, after position: Int64, limit: Int, bytes: Int, at now: Timestamp
     ) async throws -> [Envelope]? { throw NotAsked() }
+    func arrival(
+        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
+        decide: @escaping @Sendable (Device) -> Arrival.Decision
+    ) async throws -> Arrival? { throw NotAsked() }
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int { throw NotAsked() }
     func waitingInAll() async throws -> InboxUsage.Waiting { throw NotAsked() }
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? { throw NotAsked() }
@@ -225,13 +229,13 @@ private final class ScriptedInboxStore: InboxStore {
 
 /// A session that has withdrawn when the test says so.
 private final class HeldWithdrawal: LiveSession {
-    private let waiting = Mutex<[(EnvelopeWindow.Withdrawal, @Sendable () -> Void)]>([])
+    private let waiting = Mutex<[(DeliveryMachine.Withdrawal, @Sendable () -> Void)]>([])
 
-    var asked: [EnvelopeWindow.Withdrawal] { waiting.withLock { $0.map(\.0) } }
+    var asked: [DeliveryMachine.Withdrawal] { waiting.withLock { $0.map(\.0) } }
 
     func finish() { for (_, done) in waiting.withLock({ $0 }) { done() } }
 
-    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
         waiting.withLock { $0.append((withdrawal, done)) }
     }
 

@@ -8,7 +8,7 @@ struct ServerHelloTests {
         var machine = SessionMachine(
             settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60, server: server))
         _ = machine.received(.hello(.init(carillon: carillon)))
-        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now)
         let extensions = carillon.map { _ in
             ServerFrame.Hello.Carillon(keepAliveSeconds: 60, server: "00000000000000010000000000000002")
         }

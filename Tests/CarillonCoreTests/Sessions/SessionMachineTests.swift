@@ -9,8 +9,8 @@ struct SessionMachineTests {
     private func open(isCarillon: Bool = true, caughtUp: Bool = true) -> SessionMachine {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(.init(carillon: isCarillon ? 1 : nil)))
-        _ = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
-        if caughtUp { _ = machine.loaded([], isComplete: true, at: Sample.now) }
+        _ = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now)
+        if caughtUp { _ = machine.loaded(.page(.init(envelopes: [], isComplete: true)), at: Sample.now) }
         return machine
     }
 
@@ -22,16 +22,59 @@ struct SessionMachineTests {
         return nil
     }
 
-    @Test func `hello leads to identification, then to joining, the answer, and the inbox, in this order`() {
+    private let load = DeliveryMachine.Load(after: 0, limit: 4, bytes: 65_536)
+
+    @Test func `hello leads to identification with the first page, then to the answer and the inbox, in this order`() {
         var machine = SessionMachine(settings: settings)
         let hello = ClientFrame.Hello(carillon: 1, device: "d", credential: "c")
-        #expect(machine.received(.hello(hello)) == [.identify(hello)])
+        #expect(machine.received(.hello(hello)) == [.identify(hello, load)])
+        let page = InboxRead.page(.init(envelopes: [Sample.envelope(1)], isComplete: true))
         #expect(
-            machine.identified(.init(owner: .device(Sample.device), uaid: "u")) == [
-                .join(Sample.device),
+            machine.identified(.init(owner: .device(Sample.device), uaid: "u"), page, at: Sample.now) == [
                 .send(.hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60)))),
-                .load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device),
+                .send(ServerFrame(Sample.envelope(1))), .send(.caughtUp),
             ])
+    }
+
+    @Test func `a page that could not be read with the device is asked for again`() {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(ClientFrame.Hello(carillon: 1, device: "d", credential: "c")))
+        #expect(
+            machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now) == [
+                .send(.hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60)))),
+                .load(load, Sample.device),
+            ])
+    }
+
+    @Test func `what is offered, withdrawn or lost between the device's arrival and its page is not overlooked`() {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(.init(carillon: 1)))
+        #expect(machine.offered(Sample.envelope(3), isVolatile: false, at: Sample.now).isEmpty)
+        #expect(
+            machine.offered(Sample.envelope(4, ttl: 0), isVolatile: true, at: Sample.now) == [.answerOffer(wasGiven: false)])
+        #expect(machine.withdrew(.envelope(1)).isEmpty)
+        let page = InboxRead.page(.init(envelopes: [Sample.envelope(1), Sample.envelope(2)], isComplete: true))
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), page, at: Sample.now)
+        #expect(
+            Array(actions.dropFirst()) == [
+                .send(ServerFrame(Sample.envelope(2))),
+                .load(.init(after: 2, limit: 3, bytes: 65_536), Sample.device),
+            ])
+    }
+
+    @Test func `a session that was replaced while its device was looked up is closed, and stays so`() {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(.init(carillon: 1)))
+        #expect(closeCode(machine.ended(because: .replaced)) == .replaced)
+        #expect(machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now).isEmpty)
+    }
+
+    @Test func `a device that goes while its page is read is told so`() {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(.init(carillon: 1)))
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), .deviceGone, at: Sample.now)
+        #expect(closeCode(actions) == .gone)
+        #expect(machine.received(.ping).isEmpty)
     }
 
     @Test func `a frame type that is not known is survived, and closes a client that speaks Carillon's extension`() {
@@ -70,7 +113,7 @@ struct SessionMachineTests {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(.init()))
         #expect(machine.received(.ping).isEmpty)
-        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now)
         #expect(actions.last == .send(.pong))
         var flooded = SessionMachine(settings: settings)
         _ = flooded.received(.hello(.init()))
@@ -117,7 +160,7 @@ struct SessionMachineTests {
         let userAgent = UserAgentID(random: Sample.random)
         _ = machine.received(.hello(.init()))
         #expect(
-            machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text))
+            machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text), at: Sample.now)
                 == [.send(.hello(.init(uaid: userAgent.text)))])
         #expect(machine.received(.ack([.init(version: Sample.id(1).description)])).isEmpty)
         let register = ClientFrame.Register(channelID: Sample.channelID.description)
@@ -168,10 +211,10 @@ struct SessionMachineTests {
 
     @Test func `a plain client hears neither caughtUp nor goodbye`() {
         var plain = open(isCarillon: false, caughtUp: false)
-        #expect(plain.loaded([], isComplete: true, at: Sample.now).isEmpty)
+        #expect(plain.loaded(.page(.init(envelopes: [], isComplete: true)), at: Sample.now).isEmpty)
         #expect(plain.ended(because: .serverStops).count == 1)
         var carillon = open(caughtUp: false)
-        #expect(carillon.loaded([], isComplete: true, at: Sample.now) == [.send(.caughtUp)])
+        #expect(carillon.loaded(.page(.init(envelopes: [], isComplete: true)), at: Sample.now) == [.send(.caughtUp)])
         let goodbye = carillon.ended(because: .serverStops)
         #expect(goodbye.first == .send(.goodbye(delaySeconds: 1)))
         #expect(closeCode(goodbye) == .restart)
@@ -227,7 +270,7 @@ struct SessionMachineTests {
         var machine = SessionMachine(settings: settings)
         _ = machine.received(.hello(.init()))
         machine.outputPaused()
-        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"))
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), at: Sample.now)
         #expect(!actions.contains { if case .load = $0 { true } else { false } })
         #expect(machine.outputResumed(at: Sample.now) == [.load(.init(after: 0, limit: 4, bytes: 65_536), Sample.device)])
     }
@@ -236,7 +279,7 @@ struct SessionMachineTests {
         var machine = SessionMachine(settings: settings)
         let userAgent = UserAgentID(random: Sample.random)
         _ = machine.received(.hello(.init()))
-        _ = machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text))
+        _ = machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text), at: Sample.now)
         machine.outputPaused()
         #expect(machine.outputResumed(at: Sample.now).isEmpty)
         let register = ClientFrame.Register(channelID: Sample.channelID.description)
@@ -249,7 +292,7 @@ struct SessionMachineTests {
         var machine = SessionMachine(settings: settings)
         let userAgent = UserAgentID(random: Sample.random)
         _ = machine.received(.hello(.init()))
-        _ = machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text))
+        _ = machine.identified(.init(owner: .provisional(userAgent), uaid: userAgent.text), at: Sample.now)
         let register = ClientFrame.Register(channelID: Sample.channelID.description)
         _ = machine.received(.register(register))
         machine.outputPaused()
@@ -300,6 +343,6 @@ struct SessionMachineTests {
 
     @Test func `a load that finds no device ends the session as the deletion would have`() {
         var machine = open(caughtUp: false)
-        #expect(closeCode(machine.foundDeviceGone()) == .gone)
+        #expect(closeCode(machine.loaded(.deviceGone, at: Sample.now)) == .gone)
     }
 }

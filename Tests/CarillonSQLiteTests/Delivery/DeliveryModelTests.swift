@@ -152,7 +152,7 @@ private struct DeliveryModel {
     // MARK: The device
 
     private mutating func connect() {
-        let limits = EnvelopeWindow.Limits(envelopes: 6, bytes: 4000)
+        let limits = DeliveryMachine.Limits(envelopes: 6, bytes: 4000)
         let session = WindowedSession(device: fixture.device.serial, inbox: world.inbox, clock: clock, limits: limits)
         world.sessions.join(session, device: fixture.device.serial)
         self.session = session

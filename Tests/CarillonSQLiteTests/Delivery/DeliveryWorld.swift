@@ -106,6 +106,13 @@ final class MortalStore: InboxStore {
         try await store.waiting(device: device, after: position, limit: limit, bytes: bytes, at: now)
     }
 
+    func arrival(
+        of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
+        decide: @escaping @Sendable (Device) -> Arrival.Decision
+    ) async throws -> Arrival? {
+        try await store.arrival(of: name, load, at: now, decide: decide)
+    }
+
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int {
         try await store.waitingCount(device: device, at: now)
     }
@@ -119,12 +126,12 @@ final class MortalStore: InboxStore {
     func sweep(at now: Timestamp, limit: Int) async throws -> Swept { try await store.sweep(at: now, limit: limit) }
 }
 
-/// A connection without a wire: an ``EnvelopeWindow``, and what it gave.
+/// A connection without a wire: a ``DeliveryMachine``, and what it gave.
 final class WindowedSession: LiveSession {
     private struct State {
-        var window: EnvelopeWindow
+        var machine: DeliveryMachine
         var given: [Envelope] = []
-        var load: EnvelopeWindow.Load?
+        var load: DeliveryMachine.Load?
         var isOpen = true
     }
 
@@ -133,13 +140,13 @@ final class WindowedSession: LiveSession {
     private let clock: ManualClock
     private let state: Mutex<State>
 
-    init(device: DeviceSerial, inbox: Inbox, clock: ManualClock, limits: EnvelopeWindow.Limits = .init()) {
+    init(device: DeviceSerial, inbox: Inbox, clock: ManualClock, limits: DeliveryMachine.Limits = .init()) {
         self.device = device
         self.inbox = inbox
         self.clock = clock
-        var window = EnvelopeWindow(limits: limits)
-        let load = window.began()
-        state = Mutex(State(window: window, load: load))
+        var machine = DeliveryMachine(limits: limits)
+        let load = machine.began()
+        state = Mutex(State(machine: machine, load: load))
     }
 
     /// What came since the last time.
@@ -155,64 +162,48 @@ final class WindowedSession: LiveSession {
     /// Makes the load that is due, if one is.
     func load() async throws {
         guard let load = state.withLock({ $0.load.take() }) else { return }
-        let read = try await inbox.waiting(device: device, after: load.after, limit: load.limit, bytes: load.bytes)
-        guard case .page(let page) = read else { return end(because: .deviceGone) }
-        state.withLock { state in
-            guard state.isOpen else { return }
-            let loaded = state.window.loaded(page.envelopes, isComplete: page.isComplete, at: clock.now)
-            state.given += loaded.give
-            state.load = loaded.load
-        }
-    }
-
-    func settled(_ ids: [MessageID]) {
-        change { state in
-            for id in ids {
-                if let load = state.window.settled(id) { state.load = load }
-            }
-        }
+        let read = try await inbox.waiting(device: device, load)
+        change { $0.loaded(read, at: $1) }
     }
 
     /// The connection is gone.
     func disconnect() {
-        let lost = state.withLock { state in
-            state.isOpen = false
-            return state.window.ended()
-        }
-        for id in lost { inbox.settle(id, device: device, .dropped, code: nil) }
+        change { machine, _ in machine.disconnected() }
+        state.withLock { $0.isOpen = false }
     }
 
-    private func change(_ body: (inout State) -> Void) {
-        state.withLock { state in if state.isOpen { body(&state) } }
-    }
-
-    func offer(_ envelope: Envelope) {
-        change { state in
-            switch state.window.offered(envelope, isVolatile: false, at: clock.now) {
-            case .give: state.given.append(envelope)
-            case .later(let load?): state.load = load
-            case .later(nil): break
+    /// Answers whether what was offered of TTL 0 was given.
+    @discardableResult
+    private func change(_ event: (inout DeliveryMachine, Timestamp) -> [DeliveryMachine.Action]) -> Bool {
+        let actions = state.withLock { state -> [DeliveryMachine.Action] in
+            guard state.isOpen else { return [] }
+            let actions = event(&state.machine, clock.now)
+            for action in actions {
+                switch action {
+                case .give(let envelope): state.given.append(envelope)
+                case .load(let load): state.load = load
+                case .end: state.isOpen = false
+                case .answerOffer, .caughtUp, .settle: break
+                }
             }
+            return actions
         }
+        for case .settle(let id, let outcome) in actions { inbox.settle(id, device: device, outcome, code: nil) }
+        return actions.contains(.answerOffer(wasGiven: true))
     }
+
+    func settled(_ ids: [MessageID]) { change { machine, _ in ids.flatMap { machine.settled($0) } } }
+
+    func offer(_ envelope: Envelope) { change { $0.offered(envelope, isVolatile: false, at: $1) } }
 
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
-        let wasGiven = state.withLock { state in
-            guard state.isOpen, state.window.offered(envelope, isVolatile: true, at: clock.now) == .give else {
-                return false
-            }
-            state.given.append(envelope)
-            return true
-        }
-        answer(wasGiven)
+        answer(change { $0.offered(envelope, isVolatile: true, at: $1) })
     }
 
-    func storedMore() {
-        change { state in if let load = state.window.storedMore(at: clock.now) { state.load = load } }
-    }
+    func storedMore() { change { $0.storedMore(at: $1) } }
 
-    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
-        change { state in if let load = state.window.withdrew(withdrawal) { state.load = load } }
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
+        change { machine, _ in machine.withdrew(withdrawal) }
         done()
     }
 

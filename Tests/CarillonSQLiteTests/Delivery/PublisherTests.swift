@@ -17,7 +17,7 @@ struct PublisherTests {
         }
     }
 
-    private func join(_ world: DeliveryWorld, limits: EnvelopeWindow.Limits = .init()) async throws -> WindowedSession {
+    private func join(_ world: DeliveryWorld, limits: DeliveryMachine.Limits = .init()) async throws -> WindowedSession {
         let session = WindowedSession(
             device: world.fixture.device.serial, inbox: world.inbox, clock: world.clock, limits: limits)
         world.sessions.join(session, device: world.fixture.device.serial)
@@ -63,7 +63,7 @@ struct PublisherTests {
         world.sessions.join(watching, device: device)
         async let receipt = world.publish(world.request())
         let offered = await watching.offered()
-        let read = try await world.inbox.waiting(device: device, after: 0, limit: 9, bytes: 9999)
+        let read = try await world.inbox.waiting(device: device, .init(after: 0, limit: 9, bytes: 9999))
         guard case .page(let page) = read else {
             Issue.record("the device is gone")
             return
@@ -177,9 +177,9 @@ struct PublisherTests {
         let world = try await DeliveryWorld.make()
         let device = world.fixture.device.serial
         _ = try await world.publish(world.request())
-        #expect(try await world.inbox.waiting(device: device, after: 0, limit: 9, bytes: 9999) != .deviceGone)
+        #expect(try await world.inbox.waiting(device: device, .init(after: 0, limit: 9, bytes: 9999)) != .deviceGone)
         _ = try await world.fixture.store.deleteDevice(device, at: world.clock.now)
-        #expect(try await world.inbox.waiting(device: device, after: 0, limit: 9, bytes: 9999) == .deviceGone)
+        #expect(try await world.inbox.waiting(device: device, .init(after: 0, limit: 9, bytes: 9999)) == .deviceGone)
     }
 }
 
@@ -189,7 +189,7 @@ private final class RecordedWithdrawals: LiveSession {
     private let offers = AsyncStream.makeStream(of: Envelope.self)
     let device = DeviceSerial(1)
 
-    var withdrawn: [EnvelopeWindow.Withdrawal] { notes.value }
+    var withdrawn: [DeliveryMachine.Withdrawal] { notes.value }
 
     func offered() async -> Envelope {
         for await envelope in offers.stream { return envelope }
@@ -199,7 +199,7 @@ private final class RecordedWithdrawals: LiveSession {
     func offer(_ envelope: Envelope) { offers.continuation.yield(envelope) }
     func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
     func storedMore() {}
-    func withdrew(_ withdrawal: EnvelopeWindow.Withdrawal, done: @escaping @Sendable () -> Void) {
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
         notes.append(withdrawal)
         done()
     }
@@ -208,7 +208,7 @@ private final class RecordedWithdrawals: LiveSession {
 }
 
 private final class MutexBox: Sendable {
-    private let values = Mutex<[EnvelopeWindow.Withdrawal]>([])
-    var value: [EnvelopeWindow.Withdrawal] { values.withLock { $0 } }
-    func append(_ item: EnvelopeWindow.Withdrawal) { values.withLock { $0.append(item) } }
+    private let values = Mutex<[DeliveryMachine.Withdrawal]>([])
+    var value: [DeliveryMachine.Withdrawal] { values.withLock { $0 } }
+    func append(_ item: DeliveryMachine.Withdrawal) { values.withLock { $0.append(item) } }
 }

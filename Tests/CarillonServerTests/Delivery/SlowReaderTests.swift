@@ -96,7 +96,7 @@ struct SlowReaderTests {
     @Test(arguments: Way.allCases)
     func `a peer that comes back gets all that waits, once and in order`(way: Way) async throws {
         try await run(way) {
-            $0.window = EnvelopeWindow.Limits(envelopes: 1000, bytes: 16 << 20)
+            $0.window = DeliveryMachine.Limits(envelopes: 1000, bytes: 16 << 20)
         } _: { world in
             let ids = try await world.send(60, bytes: 8000)
             let text = try await world.peer.read(until: ids[59].description)
@@ -129,7 +129,7 @@ struct SlowReaderTests {
             $0.keepAliveSeconds = 1
             $0.keepAliveAnswerSeconds = 1
             $0.stallSeconds = 3
-            $0.window = EnvelopeWindow.Limits(envelopes: 1000, bytes: 16 << 20)
+            $0.window = DeliveryMachine.Limits(envelopes: 1000, bytes: 16 << 20)
         } _: { world in
             let last = try #require(try await world.send(100, bytes: 8000).last)
             // Time for a ping and its answer, twice.
@@ -143,7 +143,7 @@ struct SlowReaderTests {
 
     @Test func `envelopes that expire in a full window make room, without anything else happening`() async throws {
         try await run(.socket) {
-            $0.window = EnvelopeWindow.Limits(envelopes: 4, bytes: 1 << 20)
+            $0.window = DeliveryMachine.Limits(envelopes: 4, bytes: 1 << 20)
         } _: { world in
             _ = try await world.send(4, bytes: 10, ttl: 1)
             let last = try await world.send(1, bytes: 10)[0]

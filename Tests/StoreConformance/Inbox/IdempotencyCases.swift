@@ -17,62 +17,74 @@ private func remembers(_ number: Int64, _ fixture: StoreFixture, at now: Timesta
 
 extension StoreCase {
     static let idempotency: [StoreCase] = [
-        StoreCase("an idempotency key gives the first answer again, to the same request only") { stores in
-            let fixture = try await StoreFixture(stores)
-            let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
-            let other = IdempotencyClaim(keyHash: [1], fingerprint: [3], validUntil: start.adding(seconds: 86_400))
-            #expect(try await fixture.append(fixture.envelope(1), claim: claim) == .stored(replaced: nil))
-            let again = InboxResult.duplicate(
-                of: fixture.envelope(1).id, acceptedAt: start, expiresAt: start.adding(seconds: 60), outcome: nil)
-            #expect(try await fixture.append(fixture.envelope(2), claim: claim) == again)
-            #expect(try await fixture.append(fixture.envelope(3), claim: other) == .keyReused)
-            #expect(
-                try await fixture.append(fixture.envelope(4, on: fixture.second), claim: other) == .stored(replaced: nil))
-            #expect(try await fixture.waiting().map(\.position) == [1, 4])
-            let nextDay = start.adding(seconds: 86_400)
-            #expect(try await fixture.append(fixture.envelope(5, at: nextDay), claim: other) == .stored(replaced: nil))
-        },
-        StoreCase("a refused message leaves its idempotency key free") { stores in
-            let fixture = try await StoreFixture(stores, .init(envelopes: 1))
-            _ = try await fixture.append(fixture.envelope(1))
-            let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
-            #expect(try await fixture.append(fixture.envelope(2), claim: claim) == .full)
-            _ = try await fixture.store.commit([
-                .settle(fixture.envelope(1).id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
-            ])
-            #expect(try await fixture.append(fixture.envelope(3), claim: claim) == .stored(replaced: nil))
-        },
-        StoreCase("of keys that are too many the oldest are forgotten") { stores in
-            let fixture = try await StoreFixture(stores, .init(idempotencyKeys: 16))
-            for number in Int64(1)...20 {
-                _ = try await fixture.append(fixture.envelope(number), claim: claim(number, validFor: 100 + number))
-            }
-            for number in Int64(10)...20 { #expect(try await remembers(number, fixture, at: start)) }
-            #expect(try await !remembers(1, fixture, at: start))
-        },
-        StoreCase("the key of a message that was refused counts for nothing") { stores in
-            let fixture = try await StoreFixture(stores, .init(envelopes: 8, idempotencyKeys: 16))
-            for number in Int64(1)...8 {
-                _ = try await fixture.append(fixture.envelope(number), claim: claim(number))
-            }
-            for number in Int64(100)...200 {
-                #expect(try await fixture.append(fixture.envelope(number), claim: claim(number)) == .full)
-            }
-            _ = try await fixture.store.commit([fixture.acknowledge(8)])
-            #expect(try await fixture.append(fixture.envelope(201), claim: claim(201)) == .stored(replaced: nil))
-            for number in Int64(1)...8 { #expect(try await remembers(number, fixture, at: start)) }
-        },
-        StoreCase("keys that are past keeping make room") { stores in
-            let fixture = try await StoreFixture(stores, .init(idempotencyKeys: 16))
-            for number in Int64(1)...16 {
-                _ = try await fixture.append(fixture.envelope(number), claim: claim(number, validFor: 10))
-            }
-            let later = start.adding(seconds: 11)
-            while try await !fixture.store.sweep(at: later, limit: 100).isDone {}
-            for number in Int64(101)...116 {
-                _ = try await fixture.append(fixture.envelope(number, at: later), claim: claim(number))
-            }
-            for number in Int64(101)...116 { #expect(try await remembers(number, fixture, at: later)) }
-        },
+        StoreCase(
+            "an idempotency key gives the first answer again, to the same request only",
+            idempotencyKeyGivesTheFirstAnswerAgain),
+        StoreCase("a refused message leaves its idempotency key free", refusedMessageLeavesItsIdempotencyKeyFree),
+        StoreCase("of keys that are too many the oldest are forgotten", oldestKeysAreForgotten),
+        StoreCase("the key of a message that was refused counts for nothing", keyOfARefusedMessageCountsForNothing),
+        StoreCase("keys that are past keeping make room", keysThatArePastKeepingMakeRoom),
     ]
+}
+
+private func idempotencyKeyGivesTheFirstAnswerAgain(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
+    let other = IdempotencyClaim(keyHash: [1], fingerprint: [3], validUntil: start.adding(seconds: 86_400))
+    #expect(try await fixture.append(fixture.envelope(1), claim: claim) == .stored(replaced: nil))
+    let again = InboxResult.duplicate(
+        of: fixture.envelope(1).id, acceptedAt: start, expiresAt: start.adding(seconds: 60), outcome: nil)
+    #expect(try await fixture.append(fixture.envelope(2), claim: claim) == again)
+    #expect(try await fixture.append(fixture.envelope(3), claim: other) == .keyReused)
+    #expect(
+        try await fixture.append(fixture.envelope(4, on: fixture.second), claim: other) == .stored(replaced: nil))
+    #expect(try await fixture.waiting().map(\.position) == [1, 4])
+    let nextDay = start.adding(seconds: 86_400)
+    #expect(try await fixture.append(fixture.envelope(5, at: nextDay), claim: other) == .stored(replaced: nil))
+}
+
+private func refusedMessageLeavesItsIdempotencyKeyFree(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores, .init(envelopes: 1))
+    _ = try await fixture.append(fixture.envelope(1))
+    let claim = IdempotencyClaim(keyHash: [1], fingerprint: [2], validUntil: start.adding(seconds: 86_400))
+    #expect(try await fixture.append(fixture.envelope(2), claim: claim) == .full)
+    _ = try await fixture.store.commit([
+        .settle(fixture.envelope(1).id, device: fixture.device.serial, Settlement(.acknowledged, at: start))
+    ])
+    #expect(try await fixture.append(fixture.envelope(3), claim: claim) == .stored(replaced: nil))
+}
+
+private func oldestKeysAreForgotten(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores, .init(idempotencyKeys: 16))
+    for number in Int64(1)...20 {
+        _ = try await fixture.append(fixture.envelope(number), claim: claim(number, validFor: 100 + number))
+    }
+    for number in Int64(10)...20 { #expect(try await remembers(number, fixture, at: start)) }
+    #expect(try await !remembers(1, fixture, at: start))
+}
+
+private func keyOfARefusedMessageCountsForNothing(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores, .init(envelopes: 8, idempotencyKeys: 16))
+    for number in Int64(1)...8 {
+        _ = try await fixture.append(fixture.envelope(number), claim: claim(number))
+    }
+    for number in Int64(100)...200 {
+        #expect(try await fixture.append(fixture.envelope(number), claim: claim(number)) == .full)
+    }
+    _ = try await fixture.store.commit([fixture.acknowledge(8)])
+    #expect(try await fixture.append(fixture.envelope(201), claim: claim(201)) == .stored(replaced: nil))
+    for number in Int64(1)...8 { #expect(try await remembers(number, fixture, at: start)) }
+}
+
+private func keysThatArePastKeepingMakeRoom(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores, .init(idempotencyKeys: 16))
+    for number in Int64(1)...16 {
+        _ = try await fixture.append(fixture.envelope(number), claim: claim(number, validFor: 10))
+    }
+    let later = start.adding(seconds: 11)
+    while try await !fixture.store.sweep(at: later, limit: 100).isDone {}
+    for number in Int64(101)...116 {
+        _ = try await fixture.append(fixture.envelope(number, at: later), claim: claim(number))
+    }
+    for number in Int64(101)...116 { #expect(try await remembers(number, fixture, at: later)) }
 }

@@ -6,22 +6,24 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let outcomes: [StoreCase] = [
-        StoreCase("one device's outcomes leave another's alone") { stores in
-            let fixture = try await StoreFixture(stores, .init(outcomes: 4))
-            let other = try #require(
-                try await fixture.insert(
-                    NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: try StoreFixture.appID), secret: [2]))
-            let channel = try await StoreFixture.open(9, of: other, in: fixture.store)
-            let theirs = fixture.envelope(1, on: channel)
-            _ = try await fixture.append(theirs)
-            _ = try await fixture.store.commit([
-                .settle(theirs.id, device: other.serial, Settlement(.acknowledged, at: start))
-            ])
-            for position in Int64(2)...20 {
-                _ = try await fixture.append(fixture.envelope(position))
-                _ = try await fixture.store.commit([fixture.acknowledge(position)])
-            }
-            #expect(try await fixture.store.record(of: theirs.id, at: start)?.settlement?.outcome == .acknowledged)
-        }
+        StoreCase("one device's outcomes leave another's alone", oneDevicesOutcomesLeaveAnothersAlone)
     ]
+}
+
+private func oneDevicesOutcomesLeaveAnothersAlone(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores, .init(outcomes: 4))
+    let other = try #require(
+        try await fixture.insert(
+            NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: try StoreFixture.appID), secret: [2]))
+    let channel = try await StoreFixture.open(9, of: other, in: fixture.store)
+    let theirs = fixture.envelope(1, on: channel)
+    _ = try await fixture.append(theirs)
+    _ = try await fixture.store.commit([
+        .settle(theirs.id, device: other.serial, Settlement(.acknowledged, at: start))
+    ])
+    for position in Int64(2)...20 {
+        _ = try await fixture.append(fixture.envelope(position))
+        _ = try await fixture.store.commit([fixture.acknowledge(position)])
+    }
+    #expect(try await fixture.store.record(of: theirs.id, at: start)?.settlement?.outcome == .acknowledged)
 }

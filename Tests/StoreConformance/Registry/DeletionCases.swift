@@ -36,78 +36,87 @@ private func finish(_ store: any Store, limit: Int) async throws -> (steps: Int,
 
 extension StoreCase {
     static let deletion: [StoreCase] = [
-        StoreCase("a device with a long inbox is gone at once, and its inbox in steps") { stores in
-            let fixture = try await StoreFixture(stores)
-            try await fill(fixture, 1300)
-            let (store, device) = (fixture.store, fixture.device.serial)
-            let removed = try #require(try await store.deleteDevice(device, at: start))
-            #expect(Set(removed.channels) == [fixture.first.serial, fixture.second.serial])
-            #expect(try await store.waitingInAll().envelopes == 800)
-            // Nobody sees the difference.
-            #expect(try await store.waiting(device: device, after: 0, limit: 9, bytes: 999, at: start) == nil)
-            for position in [1, 600, 1300] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
-            #expect(try await fixture.append(fixture.envelope(2000)) == .originGone)
-            let (steps, others) = try await finish(store, limit: 300)
-            #expect(steps == 4)
-            #expect(others == RemovedDevices())
-            #expect(try await store.waitingInAll() == .init())
-            for position in [1, 600, 1300] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
-            #expect(try await store.continueDeletions(at: start, limit: 300).isDone)
-        },
-        StoreCase("of a long inbox that is gone as many outcomes are kept as a device may have") { stores in
-            let fixture = try await StoreFixture(stores, .init(outcomes: 16))
-            try await fill(fixture, 1300)
-            _ = try await fixture.store.deleteDevice(fixture.device.serial, at: start)
-            _ = try await finish(fixture.store, limit: 300)
-            var kept: [Int64] = []
-            for position in Int64(1)...1300 where try await fixture.outcome(position) != nil { kept.append(position) }
-            #expect(kept == Array(1285...1300))
-        },
-        StoreCase("an app is gone at once for everybody, and its devices in steps") { stores in
-            let fixture = try await StoreFixture(stores)
-            try await fill(fixture, 700)
-            try await addDevices(1...5, 150, to: fixture)
-            let (store, device) = (fixture.store, fixture.device)
-            let key = AccessKey(
-                id: KeyID(7), role: .sender, app: try StoreFixture.appID, name: nil, secretHash: SecretHash(of: [1]),
-                createdAt: start)
-            #expect(try await store.insertKey(key))
-            #expect(try await store.deleteApp(try StoreFixture.appID, at: start))
-            #expect(try await !store.deleteApp(try StoreFixture.appID, at: start))
-            #expect(try await store.apps().isEmpty)
-            #expect(try await store.app(try StoreFixture.appID) == nil)
-            #expect(try await store.key(key.id) == nil)
-            #expect(try await store.device(device.id) == nil)
-            #expect(try await store.device(withCredential: device.credentialHash) == nil)
-            #expect(try await store.channel(fixture.first.serial) == nil)
-            #expect(try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 999, at: start) == nil)
-            #expect(
-                try await store.openChannel(
-                    ChannelID(Bytes16(high: 9, low: 9)), device: device.serial, name: nil, vapidKey: nil, limit: 9, at: start
-                )
-                    == .deviceGone)
-            #expect(try await fixture.outcome(1) == .gone)
-            // Its name is free before the rest of it is gone, and what has it now is another app.
-            let other = try #require(try await store.createApp(try StoreFixture.appID, at: start))
-            let (steps, removed) = try await finish(store, limit: 100)
-            #expect(steps > 14)
-            #expect(removed.devices.count == 6)
-            #expect(removed.channels.count == 7)
-            #expect(try await store.waitingInAll() == .init())
-            #expect(try await store.apps() == [other])
-            for position in [1, 700, 10_000, 50_149] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
-        },
-        StoreCase("a deletion goes on where a kill cut it off") { stores in
-            var fixture = try await StoreFixture(stores)
-            try await fill(fixture, 700)
-            try await addDevices(1...3, 10, to: fixture)
-            #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start))
-            #expect(try await !fixture.store.continueDeletions(at: start, limit: 50).isDone)
-            guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
-            fixture = fixture.again(store)
-            #expect(try await fixture.store.device(fixture.device.id) == nil)
-            #expect(try await finish(fixture.store, limit: 500).removed.devices.count == 3)
-            #expect(try await fixture.store.waitingInAll() == .init())
-        },
+        StoreCase("a device with a long inbox is gone at once, and its inbox in steps", longInboxGoesInSteps),
+        StoreCase(
+            "of a long inbox that is gone as many outcomes are kept as a device may have", longInboxLeavesSoManyOutcomes),
+        StoreCase("an app is gone at once for everybody, and its devices in steps", appGoesInSteps),
+        StoreCase("a deletion goes on where a kill cut it off", deletionGoesOnAfterAKill),
     ]
+}
+
+private func longInboxGoesInSteps(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    try await fill(fixture, 1300)
+    let (store, device) = (fixture.store, fixture.device.serial)
+    let removed = try #require(try await store.deleteDevice(device, at: start))
+    #expect(Set(removed.channels) == [fixture.first.serial, fixture.second.serial])
+    #expect(try await store.waitingInAll().envelopes == 800)
+    // Nobody sees the difference.
+    #expect(try await store.waiting(device: device, after: 0, limit: 9, bytes: 999, at: start) == nil)
+    for position in [1, 600, 1300] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
+    #expect(try await fixture.append(fixture.envelope(2000)) == .originGone)
+    let (steps, others) = try await finish(store, limit: 300)
+    #expect(steps == 4)
+    #expect(others == RemovedDevices())
+    #expect(try await store.waitingInAll() == .init())
+    for position in [1, 600, 1300] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
+    #expect(try await store.continueDeletions(at: start, limit: 300).isDone)
+}
+
+private func longInboxLeavesSoManyOutcomes(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores, .init(outcomes: 16))
+    try await fill(fixture, 1300)
+    _ = try await fixture.store.deleteDevice(fixture.device.serial, at: start)
+    _ = try await finish(fixture.store, limit: 300)
+    var kept: [Int64] = []
+    for position in Int64(1)...1300 where try await fixture.outcome(position) != nil { kept.append(position) }
+    #expect(kept == Array(1285...1300))
+}
+
+private func appGoesInSteps(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    try await fill(fixture, 700)
+    try await addDevices(1...5, 150, to: fixture)
+    let (store, device) = (fixture.store, fixture.device)
+    let key = AccessKey(
+        id: KeyID(7), role: .sender, app: try StoreFixture.appID, name: nil, secretHash: SecretHash(of: [1]),
+        createdAt: start)
+    #expect(try await store.insertKey(key))
+    #expect(try await store.deleteApp(try StoreFixture.appID, at: start))
+    #expect(try await !store.deleteApp(try StoreFixture.appID, at: start))
+    #expect(try await store.apps().isEmpty)
+    #expect(try await store.app(try StoreFixture.appID) == nil)
+    #expect(try await store.key(key.id) == nil)
+    #expect(try await store.device(device.id) == nil)
+    #expect(try await store.device(withCredential: device.credentialHash) == nil)
+    #expect(try await store.channel(fixture.first.serial) == nil)
+    #expect(try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 999, at: start) == nil)
+    #expect(
+        try await store.openChannel(
+            ChannelID(Bytes16(high: 9, low: 9)), device: device.serial, name: nil, vapidKey: nil, limit: 9, at: start
+        )
+            == .deviceGone)
+    #expect(try await fixture.outcome(1) == .gone)
+    // Its name is free before the rest of it is gone, and what has it now is another app.
+    let other = try #require(try await store.createApp(try StoreFixture.appID, at: start))
+    let (steps, removed) = try await finish(store, limit: 100)
+    #expect(steps > 14)
+    #expect(removed.devices.count == 6)
+    #expect(removed.channels.count == 7)
+    #expect(try await store.waitingInAll() == .init())
+    #expect(try await store.apps() == [other])
+    for position in [1, 700, 10_000, 50_149] as [Int64] { #expect(try await fixture.outcome(position) == .gone) }
+}
+
+private func deletionGoesOnAfterAKill(_ stores: any StoreMaker) async throws {
+    var fixture = try await StoreFixture(stores)
+    try await fill(fixture, 700)
+    try await addDevices(1...3, 10, to: fixture)
+    #expect(try await fixture.store.deleteApp(try StoreFixture.appID, at: start))
+    #expect(try await !fixture.store.continueDeletions(at: start, limit: 50).isDone)
+    guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+    fixture = fixture.again(store)
+    #expect(try await fixture.store.device(fixture.device.id) == nil)
+    #expect(try await finish(fixture.store, limit: 500).removed.devices.count == 3)
+    #expect(try await fixture.store.waitingInAll() == .init())
 }

@@ -25,83 +25,98 @@ private func register(_ number: UInt64, _ key: KeyID?, _ fixture: StoreFixture) 
 
 extension StoreCase {
     static let devices: [StoreCase] = [
-        StoreCase("a device is found by its id and by its credential, until it is deleted") { stores in
-            let fixture = try await StoreFixture(stores)
-            let (store, device) = (fixture.store, fixture.device)
-            #expect(device.credentialHash == SecretHash(of: [1]) && device.createdAt == start)
-            #expect(try await store.device(device.id) == device)
-            #expect(try await store.device(withCredential: SecretHash(of: [1])) == device)
-            #expect(try await store.device(withCredential: SecretHash(of: [2])) == nil)
-            _ = try await store.deleteDevice(device.serial, at: start)
-            #expect(try await store.device(device.id) == nil)
-            #expect(try await store.device(withCredential: SecretHash(of: [1])) == nil)
-        },
-        StoreCase("one registration leads to one device, which has the newest credential") { stores in
-            let fixture = try await StoreFixture(stores)
-            func register(_ number: UInt64, as registration: UInt8) async throws -> Device? {
-                let new = NewDevice(
-                    DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
-                    registration: SecretHash(of: [registration]))
-                return try await fixture.insert(new, secret: [9, UInt8(number)])
-            }
-            let first = try #require(try await register(1, as: 1))
-            let again = try #require(try await register(2, as: 1))
-            #expect(again.serial == first.serial && again.id == first.id)
-            #expect(try await fixture.store.device(withCredential: SecretHash(of: [9, 1])) == nil)
-            #expect(try await fixture.store.device(withCredential: SecretHash(of: [9, 2])) == again)
-            #expect(try await register(3, as: 2)?.serial != first.serial)
-        },
-        StoreCase("an app's devices are listed by the page, in the order of their registration") { stores in
-            let fixture = try await StoreFixture(stores)
-            let app = try StoreFixture.appID
-            var ids = [fixture.device.id]
-            for number in [UInt64(9), 2, 5] {
-                let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: app)
-                ids.append(try #require(try await fixture.insert(new, secret: [9, UInt8(number)])).id)
-            }
-            #expect(try await fixture.store.devices(app: app, after: nil, limit: 3).map(\.id) == Array(ids[..<3]))
-            #expect(try await fixture.store.devices(app: app, after: ids[2], limit: 3).map(\.id) == [ids[3]])
-            let other = try #require(AppID("com.example.other"))
-            _ = try await fixture.store.createApp(other, at: start)
-            #expect(try await fixture.store.devices(app: other, after: nil, limit: 3).isEmpty)
-            let homeless = NewDevice(DeviceID(Bytes16(high: 9, low: 99)), app: try #require(AppID("com.example.none")))
-            #expect(try await fixture.insert(homeless, secret: [99]) == nil)
-        },
-        StoreCase("an anonymous device is idle when it was not seen, sooner when it has no channel") { stores in
-            let fixture = try await StoreFixture(stores)
-            let store = fixture.store
-            let old = try await anonymous(1, seenAt: 0, fixture)
-            let bare = try await anonymous(2, seenAt: 50, fixture)
-            let used = try await anonymous(3, seenAt: 50, fixture)
-            for device in [old, used] { _ = try await StoreFixture.open(1, of: device, in: store) }
-            func idle(_ seen: Int64, _ unused: Int64) async throws -> [DeviceSerial] {
-                try await store.idleDevices(
-                    seenBefore: start.adding(seconds: seen), orWithoutChannelBefore: start.adding(seconds: unused), limit: 10
-                )
-            }
-            #expect(try await idle(-1, -1).isEmpty)
-            #expect(try await idle(0, 0) == [old.serial])
-            #expect(try await idle(0, 50) == [old.serial, bare.serial])
-            #expect(try await idle(50, 50) == [old.serial, bare.serial, used.serial])
-            try await store.markSeen([old.serial], at: start.adding(seconds: 100))
-            #expect(try await idle(50, 50) == [bare.serial, used.serial])
-            #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
-        },
-        StoreCase("a device is found by the key that it registered with, and a revoked key registers none") { stores in
-            let fixture = try await StoreFixture(stores)
-            let one = try await key(.max, in: fixture)
-            let other = try await key(2, in: fixture)
-            let first = try await register(1, one, fixture)
-            let second = try await register(2, one, fixture)
-            _ = try await register(3, other, fixture)
-            _ = try await register(4, nil, fixture)
-            let found = try await fixture.store.devices(registeredWith: one, limit: 9).map(\.id)
-            #expect(found == [first, second])
-            #expect(try await fixture.store.devices(registeredWith: one, limit: 1).count == 1)
-            #expect(try await fixture.store.revokeKey(one, at: StoreFixture.start))
-            #expect(try await register(5, one, fixture) == nil)
-            #expect(try await register(6, KeyID(77), fixture) == nil)
-            #expect(try await fixture.store.devices(registeredWith: one, limit: 9).count == 2)
-        },
+        StoreCase("a device is found by its id and by its credential, until it is deleted", deviceIsFound),
+        StoreCase("one registration leads to one device, which has the newest credential", oneRegistrationLeadsToOneDevice),
+        StoreCase(
+            "an app's devices are listed by the page, in the order of their registration", devicesAreListed),
+        StoreCase(
+            "an anonymous device is idle when it was not seen, sooner when it has no channel",
+            anonymousDeviceIsIdle),
+        StoreCase(
+            "a device is found by the key that it registered with, and a revoked key registers none",
+            deviceOfAKeyIsFound),
     ]
+}
+
+private func deviceIsFound(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let (store, device) = (fixture.store, fixture.device)
+    #expect(device.credentialHash == SecretHash(of: [1]) && device.createdAt == start)
+    #expect(try await store.device(device.id) == device)
+    #expect(try await store.device(withCredential: SecretHash(of: [1])) == device)
+    #expect(try await store.device(withCredential: SecretHash(of: [2])) == nil)
+    _ = try await store.deleteDevice(device.serial, at: start)
+    #expect(try await store.device(device.id) == nil)
+    #expect(try await store.device(withCredential: SecretHash(of: [1])) == nil)
+}
+
+private func oneRegistrationLeadsToOneDevice(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    func register(_ number: UInt64, as registration: UInt8) async throws -> Device? {
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
+            registration: SecretHash(of: [registration]))
+        return try await fixture.insert(new, secret: [9, UInt8(number)])
+    }
+    let first = try #require(try await register(1, as: 1))
+    let again = try #require(try await register(2, as: 1))
+    #expect(again.serial == first.serial && again.id == first.id)
+    #expect(try await fixture.store.device(withCredential: SecretHash(of: [9, 1])) == nil)
+    #expect(try await fixture.store.device(withCredential: SecretHash(of: [9, 2])) == again)
+    #expect(try await register(3, as: 2)?.serial != first.serial)
+}
+
+private func devicesAreListed(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let app = try StoreFixture.appID
+    var ids = [fixture.device.id]
+    for number in [UInt64(9), 2, 5] {
+        let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: app)
+        ids.append(try #require(try await fixture.insert(new, secret: [9, UInt8(number)])).id)
+    }
+    #expect(try await fixture.store.devices(app: app, after: nil, limit: 3).map(\.id) == Array(ids[..<3]))
+    #expect(try await fixture.store.devices(app: app, after: ids[2], limit: 3).map(\.id) == [ids[3]])
+    let other = try #require(AppID("com.example.other"))
+    _ = try await fixture.store.createApp(other, at: start)
+    #expect(try await fixture.store.devices(app: other, after: nil, limit: 3).isEmpty)
+    let homeless = NewDevice(DeviceID(Bytes16(high: 9, low: 99)), app: try #require(AppID("com.example.none")))
+    #expect(try await fixture.insert(homeless, secret: [99]) == nil)
+}
+
+private func anonymousDeviceIsIdle(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let store = fixture.store
+    let old = try await anonymous(1, seenAt: 0, fixture)
+    let bare = try await anonymous(2, seenAt: 50, fixture)
+    let used = try await anonymous(3, seenAt: 50, fixture)
+    for device in [old, used] { _ = try await StoreFixture.open(1, of: device, in: store) }
+    func idle(_ seen: Int64, _ unused: Int64) async throws -> [DeviceSerial] {
+        try await store.idleDevices(
+            seenBefore: start.adding(seconds: seen), orWithoutChannelBefore: start.adding(seconds: unused), limit: 10
+        )
+    }
+    #expect(try await idle(-1, -1).isEmpty)
+    #expect(try await idle(0, 0) == [old.serial])
+    #expect(try await idle(0, 50) == [old.serial, bare.serial])
+    #expect(try await idle(50, 50) == [old.serial, bare.serial, used.serial])
+    try await store.markSeen([old.serial], at: start.adding(seconds: 100))
+    #expect(try await idle(50, 50) == [bare.serial, used.serial])
+    #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
+}
+
+private func deviceOfAKeyIsFound(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let one = try await key(.max, in: fixture)
+    let other = try await key(2, in: fixture)
+    let first = try await register(1, one, fixture)
+    let second = try await register(2, one, fixture)
+    _ = try await register(3, other, fixture)
+    _ = try await register(4, nil, fixture)
+    let found = try await fixture.store.devices(registeredWith: one, limit: 9).map(\.id)
+    #expect(found == [first, second])
+    #expect(try await fixture.store.devices(registeredWith: one, limit: 1).count == 1)
+    #expect(try await fixture.store.revokeKey(one, at: StoreFixture.start))
+    #expect(try await register(5, one, fixture) == nil)
+    #expect(try await register(6, KeyID(77), fixture) == nil)
+    #expect(try await fixture.store.devices(registeredWith: one, limit: 9).count == 2)
 }

@@ -33,58 +33,63 @@ private func end(_ ending: Ending, _ fixture: WatchFixture, at now: Timestamp) a
 }
 
 extension StoreCase {
-    private static func calledBack(_ ending: Ending) -> StoreCase {
-        StoreCase("the end of a watched channel is called back once: \(ending)") { stores in
-            let fixture = try await WatchFixture(stores)
-            _ = try await fixture.put(fixture.wish(gone: "http://example.com/gone", secret: 4, id: "msg_x"))
-            _ = try await fixture.put(
-                fixture.wish(on: fixture.base.second, ping: "http://other.example", due: WatchFixture.aMonth))
-            let now = start.adding(seconds: 5)
-            try await end(ending, fixture, at: now)
-            try await end(ending, fixture, at: now.adding(seconds: 1))
-            let call = try #require(try await fixture.lease(at: now).first)
-            let callback = try #require(call.callback)
-            #expect(callback.reason == ending.reason)
-            #expect(callback.endedAt == now)
-            #expect(callback.webhookID == "msg_x")
-            #expect(callback.address.text == "http://example.com/gone")
-            #expect(callback.sealed == Watch.Sealed(secret: [4], token: [4, 2]))
-            #expect(callback.channel == fixture.base.first.serial)
-            #expect(try await fixture.lease(at: now).isEmpty)
-            #expect(try await fixture.store.record(.delivered, of: callback, end: fixture.end(call)))
-            let left = try await fixture.lease(at: WatchFixture.aMonth).compactMap(\.callback)
-            #expect(left.isEmpty)
-        }
-    }
-
-    static let callbacks =
-        Ending.allCases.map(calledBack) + [
-            StoreCase("without a disconnect address nobody is called back") { stores in
-                let fixture = try await WatchFixture(stores)
-                _ = try await fixture.put(fixture.wish())
-                _ = try await fixture.put(fixture.wish(on: fixture.base.second, gone: "http://example.com/gone"))
-                #expect(try await fixture.store.removeWatch(of: fixture.base.second.serial))
-                _ = try await fixture.store.deleteDevice(fixture.base.device.serial, at: start)
-                #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
-            },
-            StoreCase("a callback that failed comes again at its time, under the same name, and is forgotten when given up")
-            { stores in
-                let fixture = try await WatchFixture(stores)
-                _ = try await fixture.put(fixture.wish(ping: nil, gone: "http://example.com/gone"))
-                try await end(.unregistered, fixture, at: start)
-                let call = try #require(try await fixture.lease(at: start).first)
-                var callback = try #require(call.callback)
-                let step = callback.machine.called(.answered(status: 500), endedAt: start, at: start, chance: 0)
-                guard case .retry(let next) = step else { throw StoreFixture.Missing() }
-                #expect(try await fixture.store.record(step, of: callback, end: fixture.end(call)))
-                #expect(try await fixture.lease(at: next.adding(milliseconds: -1)).isEmpty)
-                let again = try #require(try await fixture.lease(at: next).first)
-                #expect(again.callback == callback)
-                #expect(
-                    try await !fixture.store.record(.delivered, of: callback, end: fixture.end(call)), "the lease is another"
-                )
-                #expect(try await fixture.store.record(.givenUp, of: callback, end: fixture.end(again)))
-                #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
-            },
+    static let callbacks: [StoreCase] =
+        Ending.allCases.map { ending in
+            StoreCase("the end of a watched channel is called back once: \(ending)") { try await calledBack(ending, $0) }
+        } + [
+            StoreCase("without a disconnect address nobody is called back", withoutDisconnectAddress),
+            StoreCase(
+                "a callback that failed comes again at its time, under the same name, and is forgotten when given up",
+                callbackThatFailed),
         ]
+}
+
+private func calledBack(_ ending: Ending, _ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    _ = try await fixture.put(fixture.wish(gone: "http://example.com/gone", secret: 4, id: "msg_x"))
+    _ = try await fixture.put(
+        fixture.wish(on: fixture.base.second, ping: "http://other.example", due: WatchFixture.aMonth))
+    let now = start.adding(seconds: 5)
+    try await end(ending, fixture, at: now)
+    try await end(ending, fixture, at: now.adding(seconds: 1))
+    let call = try #require(try await fixture.lease(at: now).first)
+    let callback = try #require(call.callback)
+    #expect(callback.reason == ending.reason)
+    #expect(callback.endedAt == now)
+    #expect(callback.webhookID == "msg_x")
+    #expect(callback.address.text == "http://example.com/gone")
+    #expect(callback.sealed == Watch.Sealed(secret: [4], token: [4, 2]))
+    #expect(callback.channel == fixture.base.first.serial)
+    #expect(try await fixture.lease(at: now).isEmpty)
+    #expect(try await fixture.store.record(.delivered, of: callback, end: fixture.end(call)))
+    let left = try await fixture.lease(at: WatchFixture.aMonth).compactMap(\.callback)
+    #expect(left.isEmpty)
+}
+
+private func withoutDisconnectAddress(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.put(fixture.wish(on: fixture.base.second, gone: "http://example.com/gone"))
+    #expect(try await fixture.store.removeWatch(of: fixture.base.second.serial))
+    _ = try await fixture.store.deleteDevice(fixture.base.device.serial, at: start)
+    #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
+}
+
+private func callbackThatFailed(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    _ = try await fixture.put(fixture.wish(ping: nil, gone: "http://example.com/gone"))
+    try await end(.unregistered, fixture, at: start)
+    let call = try #require(try await fixture.lease(at: start).first)
+    var callback = try #require(call.callback)
+    let step = callback.machine.called(.answered(status: 500), endedAt: start, at: start, chance: 0)
+    guard case .retry(let next) = step else { throw StoreFixture.Missing() }
+    #expect(try await fixture.store.record(step, of: callback, end: fixture.end(call)))
+    #expect(try await fixture.lease(at: next.adding(milliseconds: -1)).isEmpty)
+    let again = try #require(try await fixture.lease(at: next).first)
+    #expect(again.callback == callback)
+    #expect(
+        try await !fixture.store.record(.delivered, of: callback, end: fixture.end(call)), "the lease is another"
+    )
+    #expect(try await fixture.store.record(.givenUp, of: callback, end: fixture.end(again)))
+    #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
 }

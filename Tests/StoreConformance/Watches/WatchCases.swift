@@ -6,67 +6,80 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let watch: [StoreCase] = [
-        StoreCase("a watch is kept as it was put") { stores in
-            let fixture = try await WatchFixture(stores)
-            #expect(try await fixture.store.watch(of: fixture.base.first.serial) == nil)
-            let made = try await fixture.put(fixture.wish(every: 90, gone: "https://example.com/gone?a=b"))
-            #expect(made.isNew)
-            let watch = made.watch
-            #expect(watch.ping?.address.text == "http://example.com/ping")
-            #expect(watch.ping?.intervalSeconds == 90)
-            #expect(watch.disconnectAddress?.text == "https://example.com/gone?a=b")
-            #expect(watch.sealed == Watch.Sealed(secret: [1], token: [1, 2]))
-            #expect(watch.channel == fixture.base.first.serial)
-            #expect(watch.device == fixture.base.device.serial)
-            #expect(watch.channelID == fixture.base.first.id)
-            #expect(watch.dueAt == start)
-            #expect(watch.lastPing == nil)
-            #expect(try await fixture.store.watch(of: fixture.base.first.serial) == watch)
-            #expect(try await fixture.store.watch(of: fixture.base.second.serial) == nil)
-        },
-        StoreCase("another put changes all but the secret, which changes when that is asked for") { stores in
-            let fixture = try await WatchFixture(stores)
-            let first = try await fixture.put(fixture.wish()).watch
-            let later = start.adding(seconds: 9)
-            let second = try await fixture.put(
-                fixture.wish(ping: nil, gone: "http://example.com/gone", secret: 2), at: later)
-            #expect(!second.isNew)
-            #expect(second.watch.serial == first.serial)
-            #expect(second.watch.revision > first.revision)
-            #expect(second.watch.ping == nil)
-            #expect(second.watch.dueAt == nil)
-            #expect(second.watch.sealed == Watch.Sealed(secret: [1], token: [2, 2]))
-            #expect(second.watch.createdAt == start)
-            let third = try await fixture.put(fixture.wish(secret: 3, renews: true))
-            #expect(third.watch.sealed.secret == [3])
-            #expect(third.watch.disconnectAddress == nil)
-        },
-        StoreCase("putting again and again does not put a ping off") { stores in
-            let fixture = try await WatchFixture(stores)
-            _ = try await fixture.put(fixture.wish(due: start.adding(seconds: 10)))
-            let again = try await fixture.put(fixture.wish(due: start.adding(seconds: 40)))
-            #expect(again.watch.dueAt == start.adding(seconds: 10))
-            let elsewhere = try await fixture.put(fixture.wish(ping: "http://other.example", due: start.adding(seconds: 40)))
-            #expect(elsewhere.watch.dueAt == start.adding(seconds: 40))
-        },
-        StoreCase("a closed channel cannot be watched, and takes its watch with it") { stores in
-            let fixture = try await WatchFixture(stores)
-            _ = try await fixture.put(fixture.wish())
-            _ = try await fixture.store.closeChannel(fixture.base.first.id, device: fixture.base.device.serial, at: start)
-            #expect(try await fixture.store.watch(of: fixture.base.first.serial) == nil)
-            #expect(try await fixture.store.putWatch(fixture.wish(), at: start) == .channelGone)
-            #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
-        },
-        StoreCase("a removed watch is pinged no more, and one that is made anew is another") { stores in
-            let fixture = try await WatchFixture(stores)
-            let first = try await fixture.put(fixture.wish()).watch
-            #expect(try await fixture.store.removeWatch(of: first.channel))
-            #expect(try await !fixture.store.removeWatch(of: first.channel))
-            #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
-            let second = try await fixture.put(fixture.wish(secret: 5))
-            #expect(second.isNew)
-            #expect(second.watch.serial != first.serial)
-            #expect(second.watch.sealed.secret == [5])
-        },
+        StoreCase("a watch is kept as it was put", watchIsKeptAsItWasPut),
+        StoreCase(
+            "another put changes all but the secret, which changes when that is asked for", anotherPutChangesAllButTheSecret),
+        StoreCase("putting again and again does not put a ping off", puttingAgainPutsNoPingOff),
+        StoreCase("a closed channel cannot be watched, and takes its watch with it", closedChannelCannotBeWatched),
+        StoreCase("a removed watch is pinged no more, and one that is made anew is another", removedWatchIsPingedNoMore),
     ]
+}
+
+private func watchIsKeptAsItWasPut(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    #expect(try await fixture.store.watch(of: fixture.base.first.serial) == nil)
+    let made = try await fixture.put(fixture.wish(every: 90, gone: "https://example.com/gone?a=b"))
+    #expect(made.isNew)
+    let watch = made.watch
+    #expect(watch.ping?.address.text == "http://example.com/ping")
+    #expect(watch.ping?.intervalSeconds == 90)
+    #expect(watch.disconnectAddress?.text == "https://example.com/gone?a=b")
+    #expect(watch.sealed == Watch.Sealed(secret: [1], token: [1, 2]))
+    #expect(watch.channel == fixture.base.first.serial)
+    #expect(watch.device == fixture.base.device.serial)
+    #expect(watch.channelID == fixture.base.first.id)
+    #expect(watch.dueAt == start)
+    #expect(watch.lastPing == nil)
+    #expect(try await fixture.store.watch(of: fixture.base.first.serial) == watch)
+    #expect(try await fixture.store.watch(of: fixture.base.second.serial) == nil)
+}
+
+private func anotherPutChangesAllButTheSecret(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    let first = try await fixture.put(fixture.wish()).watch
+    let later = start.adding(seconds: 9)
+    let second = try await fixture.put(
+        fixture.wish(ping: nil, gone: "http://example.com/gone", secret: 2), at: later)
+    #expect(!second.isNew)
+    #expect(second.watch.serial == first.serial)
+    #expect(second.watch.revision > first.revision)
+    #expect(second.watch.ping == nil)
+    #expect(second.watch.dueAt == nil)
+    #expect(second.watch.sealed == Watch.Sealed(secret: [1], token: [2, 2]))
+    #expect(second.watch.createdAt == start)
+    let third = try await fixture.put(fixture.wish(secret: 3, renews: true))
+    #expect(third.watch.sealed.secret == [3])
+    #expect(third.watch.disconnectAddress == nil)
+}
+
+private func puttingAgainPutsNoPingOff(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    _ = try await fixture.put(fixture.wish(due: start.adding(seconds: 10)))
+    let again = try await fixture.put(fixture.wish(due: start.adding(seconds: 40)))
+    #expect(again.watch.dueAt == start.adding(seconds: 10))
+    let elsewhere = try await fixture.put(
+        fixture.wish(ping: "http://other.example", due: start.adding(seconds: 40)))
+    #expect(elsewhere.watch.dueAt == start.adding(seconds: 40))
+}
+
+private func closedChannelCannotBeWatched(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    _ = try await fixture.put(fixture.wish())
+    _ = try await fixture.store.closeChannel(
+        fixture.base.first.id, device: fixture.base.device.serial, at: start)
+    #expect(try await fixture.store.watch(of: fixture.base.first.serial) == nil)
+    #expect(try await fixture.store.putWatch(fixture.wish(), at: start) == .channelGone)
+    #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
+}
+
+private func removedWatchIsPingedNoMore(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    let first = try await fixture.put(fixture.wish()).watch
+    #expect(try await fixture.store.removeWatch(of: first.channel))
+    #expect(try await !fixture.store.removeWatch(of: first.channel))
+    #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
+    let second = try await fixture.put(fixture.wish(secret: 5))
+    #expect(second.isNew)
+    #expect(second.watch.serial != first.serial)
+    #expect(second.watch.sealed.secret == [5])
 }

@@ -8,7 +8,7 @@ import Testing
 
 /// The event stream's side of an inbox, over a real core.
 @Suite(.timeLimit(.minutes(2)))
-struct InboxStreamTests {
+struct InboxFeedTests {
     private struct World {
         let domain: Domain
         let device: Device
@@ -43,19 +43,33 @@ struct InboxStreamTests {
                 expiresAt: now.adding(seconds: ttl))
         }
 
-        func stream(_ limits: EnvelopeWindow.Limits = .init()) -> (InboxStream, AsyncStream<InboxStream.Item>.Iterator) {
-            let stream = InboxStream(
-                device: device.serial, home: domain.homes.here[0], time: domain.time, window: limits)
+        func stream(_ limits: DeliveryMachine.Limits = .init()) -> (InboxFeed, Items) {
+            let stream = InboxFeed(
+                .stream, of: device.serial, home: domain.homes.here[0], time: domain.time, limits: limits)
             stream.begin()
-            return (stream, stream.items.makeAsyncIterator())
+            return (stream, Items(batches: stream.batches.makeAsyncIterator()))
         }
     }
 
-    private func envelope(_ item: InboxStream.Item?) -> Envelope? {
+    /// What a feed brings, one by one.
+    private struct Items {
+        var batches: AsyncStream<InboxFeed.Batch>.Iterator
+        var items: [InboxFeed.Item] = []
+
+        mutating func next() async -> InboxFeed.Item? {
+            while items.isEmpty {
+                guard let batch = await batches.next(isolation: #isolation) else { return nil }
+                items = batch.items
+            }
+            return items.removeFirst()
+        }
+    }
+
+    private func envelope(_ item: InboxFeed.Item?) -> Envelope? {
         if case .envelope(let envelope)? = item { envelope } else { nil }
     }
 
-    private func isCaughtUp(_ item: InboxStream.Item?) -> Bool {
+    private func isCaughtUp(_ item: InboxFeed.Item?) -> Bool {
         if case .caughtUp? = item { true } else { false }
     }
 
@@ -100,9 +114,9 @@ struct InboxStreamTests {
         while try await world.domain.homes.here[0].inbox.record(of: expiring.id)?.settlement == nil {}
         var wanted: [MessageID] = []
         for expected in [expiring, replaced, newest] {
-            let item = try #require(await items.next())
-            #expect(envelope(item)?.id == expected.id)
-            if stream.isWanted(item) { wanted.append(expected.id) }
+            let envelope = try #require(envelope(await items.next()))
+            #expect(envelope.id == expected.id)
+            if stream.isWanted(envelope) { wanted.append(expected.id) }
         }
         #expect(wanted == [newest.id])
     }
@@ -116,9 +130,9 @@ struct InboxStreamTests {
         var last: MessageID?
         for _ in 0..<50 { last = try await world.send(topic: "a", bytes: 2000).id }
         var given = 0
-        while let item = await items.next(), let envelope = envelope(item) {
+        while let envelope = envelope(await items.next()) {
             given += 1
-            stream.done(with: item)
+            stream.done(with: envelope)
             if envelope.id == last { break }
         }
         #expect(given <= 6)

@@ -1,0 +1,62 @@
+import CarillonWire
+
+/// What one connection was given and its device has not answered for.
+struct GivenEnvelopes: Sendable {
+    private struct Slot {
+        var id: MessageID
+        /// Nil for what stays when its origin ends.
+        var origin: OriginKey?
+        var expiresAt: Timestamp
+        var bytes: Int32
+        /// TTL 0: the store does not know it.
+        var isVolatile: Bool
+    }
+
+    private var slots: [Slot] = []
+    private(set) var bytes = 0
+
+    var count: Int { slots.count }
+
+    func holds(_ id: MessageID) -> Bool { slots.contains { $0.id == id } }
+
+    mutating func add(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) {
+        bytes += envelope.byteCount
+        slots.append(
+            Slot(
+                id: envelope.id, origin: envelope.behaviour.endsWithOrigin ? envelope.origin.key : nil,
+                expiresAt: isVolatile ? now.adding(seconds: Envelope.volatileGraceSeconds) : envelope.expiresAt,
+                bytes: Int32(clamping: envelope.byteCount), isVolatile: isVolatile))
+    }
+
+    /// Answers whether it was here, as do the others.
+    mutating func remove(_ id: MessageID) -> Bool { remove { $0.id == id } }
+
+    mutating func remove(_ withdrawal: DeliveryMachine.Withdrawal) -> Bool {
+        switch withdrawal {
+        case .envelope(let position): remove { $0.id.position == position }
+        case .all(let origin): remove { $0.origin == origin }
+        }
+    }
+
+    /// An envelope that expired after it was given takes no room any more; looked for when room is needed.
+    mutating func removeExpired(at now: Timestamp) { _ = remove { $0.expiresAt <= now } }
+
+    /// Forgets everything, and names what was of TTL 0.
+    mutating func takeVolatile() -> [MessageID] {
+        defer { (slots, bytes) = ([], 0) }
+        return slots.filter(\.isVolatile).map(\.id)
+    }
+
+    private mutating func remove(where isOver: (Slot) -> Bool) -> Bool {
+        let count = slots.count
+        var freed = 0
+        slots.removeAll { slot in
+            guard isOver(slot) else { return false }
+            freed += Int(slot.bytes)
+            return true
+        }
+        bytes -= freed
+        if slots.isEmpty, slots.capacity > 8 { slots = [] }
+        return slots.count < count
+    }
+}

@@ -1,0 +1,187 @@
+import CarillonCore
+import CarillonWire
+import Synchronization
+
+/// A device's inbox for one request that reads it: an event stream or a poll. The device answers for its envelopes with
+/// `POST /v1/inbox/results`.
+final class InboxFeed: LiveSession {
+    enum Kind {
+        /// The device's connection, offered what comes.
+        case stream
+        /// Beside the device's connection: what is stored is looked for.
+        case poll
+    }
+
+    enum Item: Sendable {
+        case envelope(Envelope)
+        case caughtUp
+        case keepAlive
+        case timeIsUp
+        case ended(SessionEnd)
+        case failed(StoreFault)
+
+        var isLast: Bool {
+            switch self {
+            case .ended, .failed, .timeIsUp: true
+            case .envelope, .caughtUp, .keepAlive: false
+            }
+        }
+    }
+
+    /// What one event led to.
+    struct Batch: Sendable {
+        var items: [Item]
+        /// Whether more is in the store than was given.
+        var moreWaits: Bool
+    }
+
+    private struct State {
+        var machine: DeliveryMachine
+        var isOpen = true
+        /// Of envelopes that were given and are not written yet.
+        var waitingBytes = 0
+        var isPaused = false
+    }
+
+    let batches: AsyncStream<Batch>
+    private let output: AsyncStream<Batch>.Continuation
+    private let kind: Kind
+    private let device: DeviceSerial
+    private let home: Home
+    private let time: TimeSource
+    private let outputBytes: Int
+    private let state: Mutex<State>
+
+    /// The buffer needs no bound of its own: what waits in it pauses the machine.
+    init(_ kind: Kind, of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits) {
+        self.kind = kind
+        self.device = device
+        self.home = home
+        self.time = time
+        outputBytes = limits.outputBytes
+        state = Mutex(State(machine: DeliveryMachine(limits: limits)))
+        (batches, output) = AsyncStream.makeStream(of: Batch.self, bufferingPolicy: .unbounded)
+    }
+
+    func begin() {
+        switch kind {
+        case .stream: home.sessions.join(self, device: device)
+        case .poll: home.sessions.addWaiter(self, for: device)
+        }
+        start(state.withLock { $0.machine.began() })
+    }
+
+    /// The request is over.
+    func finish() {
+        switch kind {
+        case .stream: home.sessions.leave(self, device: device)
+        case .poll: home.sessions.removeWaiter(self, for: device)
+        }
+        handle { machine, _ in machine.disconnected() }
+        state.withLock { $0.isOpen = false }
+        output.finish()
+    }
+
+    // MARK: The output
+
+    /// Whether what was taken out of ``batches`` may still be given: it can have been withdrawn, or have expired, meanwhile.
+    func isWanted(_ envelope: Envelope) -> Bool {
+        if !envelope.isVolatile, envelope.isExpired(at: time.now()) { return false }
+        return state.withLock { $0.machine.holds(envelope.id) }
+    }
+
+    /// An envelope was written to the peer, or is not wanted any more.
+    func done(with envelope: Envelope) {
+        let resumes = state.withLock { state in
+            state.waitingBytes -= envelope.byteCount
+            guard state.isPaused, state.waitingBytes <= outputBytes / 4 else { return false }
+            state.isPaused = false
+            return true
+        }
+        if resumes { handle { machine, now in machine.outputResumed(at: now) } }
+    }
+
+    func keepAlive() { output.yield(Batch(items: [.keepAlive], moreWaits: false)) }
+
+    /// Nobody waits any longer than until it is known that there is nothing.
+    func timeIsUp() { output.yield(Batch(items: [.timeIsUp], moreWaits: false)) }
+
+    // MARK: What happened to the inbox
+
+    func offer(_ envelope: Envelope) {
+        handle { machine, now in machine.offered(envelope, isVolatile: false, at: now) }
+    }
+
+    func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) {
+        answer(handle { machine, now in machine.offered(envelope, isVolatile: true, at: now) })
+    }
+
+    func storedMore() { handle { machine, now in machine.storedMore(at: now) } }
+
+    func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
+        handle { machine, _ in machine.withdrew(withdrawal) }
+        done()
+    }
+
+    func settled(_ ids: [MessageID]) { handle { machine, _ in ids.flatMap { machine.settled($0) } } }
+
+    func end(because reason: SessionEnd) {
+        output.yield(Batch(items: [.ended(reason)], moreWaits: false))
+        output.finish()
+    }
+
+    // MARK: What the machine says
+
+    /// Answers whether an envelope of TTL 0 was given, if one was offered.
+    @discardableResult
+    private func handle(_ event: (inout DeliveryMachine, Timestamp) -> [DeliveryMachine.Action]) -> Bool {
+        var wasGiven = false
+        let rest = state.withLock { state -> [DeliveryMachine.Action] in
+            guard state.isOpen else { return [] }
+            var (items, rest): ([Item], [DeliveryMachine.Action]) = ([], [])
+            for action in event(&state.machine, time.now()) {
+                switch action {
+                case .give(let envelope):
+                    items.append(.envelope(envelope))
+                    given(envelope, &state)
+                case .caughtUp: items.append(.caughtUp)
+                case .end(.deviceGone): items.append(.ended(.deviceGone))
+                case .end(.failed(let fault)): items.append(.failed(fault))
+                case .answerOffer(let answer): wasGiven = answer
+                case .load, .settle: rest.append(action)
+                }
+            }
+            if !items.isEmpty { output.yield(Batch(items: items, moreWaits: state.machine.moreWaits)) }
+            if items.last?.isLast == true { output.finish() }
+            return rest
+        }
+        for action in rest {
+            switch action {
+            case .load(let load): start(load)
+            case .settle(let id, let outcome): home.inbox.settle(id, device: device, outcome, code: nil)
+            default: break
+            }
+        }
+        return wasGiven
+    }
+
+    private func given(_ envelope: Envelope, _ state: inout State) {
+        state.waitingBytes += envelope.byteCount
+        guard !state.isPaused, state.waitingBytes > outputBytes else { return }
+        state.isPaused = true
+        state.machine.outputPaused()
+    }
+
+    private func start(_ load: DeliveryMachine.Load) {
+        // Ends with the answer of the store.
+        Task {
+            let result = await home.inbox.read(device, load)
+            handle { machine, now in
+                switch result {
+                case .success(let read): machine.loaded(read, at: now)
+                case .failure(let fault): machine.loadFailed(fault)
+                }
+            }
+        }
+    }
+}
