@@ -7,4 +7,4 @@
 //
 // Start with `Delivery/Publisher.swift`, then `Inbox/CommitQueue.swift`, `Delivery/DeliveryMachine.swift` and
 // `Sessions/SessionMachine.swift`: the four that decide what is delivered, when, and who is told. What back ends are
-// told, and when they are pinged, begins in `Watches/PingMachine.swift` and `Watches/CallRounds.swift`.
+// told, and when they are pinged, begins in `Watches/PingMachine.swift` and `LeasedWork/LeasedWork.swift`.

@@ -73,22 +73,22 @@ struct CallSchemaTests {
         #expect(
             try await store.waiting(device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: start)?.count == 1)
 
-        let crowds = CallCrowds()
-        let first = try await store.dueCalls(at: start, besides: crowds, limit: 9)
+        let crowds = WorkCrowds()
+        let first = try await store.dueWork(at: start, besides: crowds, limit: 9)
         #expect(first.map(\.peer) == ["two.example:80"])
-        #expect(try await store.dueCalls(at: start.adding(milliseconds: 29_999), besides: crowds, limit: 9).count == 1)
+        #expect(try await store.dueWork(at: start.adding(milliseconds: 29_999), besides: crowds, limit: 9).count == 1)
         let later = start.adding(seconds: 30)
-        let due2 = try await store.dueCalls(at: later, besides: crowds, limit: 9).sorted {
+        let due2 = try await store.dueWork(at: later, besides: crowds, limit: 9).sorted {
             $0.kind.rawValue < $1.kind.rawValue
         }
         #expect(due2.map(\.peer) == ["[0:0:0:0:0:0:0:1]:443", "two.example:80"])
         #expect(due2.map(\.host) == ["[0:0:0:0:0:0:0:1]", "two.example"])
-        let leased = try await store.leaseCalls(due2, at: later, until: later.adding(seconds: 30))
-        let callback = try #require(leased.calls.compactMap(\.callback).first)
+        let leased = try await store.leaseWork(due2, at: later, until: later.adding(seconds: 30))
+        let callback = try #require(leased.items.compactMap(\.callback).first)
         #expect(callback.webhookID == "msg_8")
         #expect(callback.machine.attempts == 2)
         #expect(callback.reason == .revoked)
-        let next = try await store.dueCalls(at: later, besides: crowds, limit: 9)
+        let next = try await store.dueWork(at: later, besides: crowds, limit: 9)
         #expect(next.count == 1)
         #expect(next[0].device != due2[1].device, "they count as devices of their own")
 
@@ -109,5 +109,56 @@ struct CallSchemaTests {
         #expect(try await store.putWatch(wish, at: start) == .tooManyOfApp)
         try store.close()
         try SQLiteStore(directory: directory).close()
+    }
+
+    @Test func `a file of version 5 keeps its work, its leases and their fences`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let fixture = try await StoreFixture(.memory)
+        let now = start.milliseconds
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { db in
+            try Schema.bring(db, to: 5)
+            try db.execute(
+                sql: """
+                    INSERT INTO app (serial, id, created_at) VALUES (1, 'com.example.app', \(now));
+                    INSERT INTO device (serial, id, app, credential_hash, created_at)
+                        VALUES (1, x'\(Self.hex(fixture.device.id.value))', 1, x'01', \(now));
+                    INSERT INTO channel VALUES (1, 1, x'\(Self.hex(fixture.first.id.value))', NULL, NULL, \(now));
+                    INSERT INTO watch (serial, channel, device, app, ping_address, ping_interval, callback_id, secret, token,
+                            created_at)
+                        VALUES (4, 1, 1, 1, 'http://one.example/ping', 60, 'msg_4', x'01', x'02', \(now));
+                    INSERT INTO disconnect_callback
+                        VALUES (4, 1001, 1, 1, 'http://one.example/c', 'msg_8', x'05', x'06', 'revoked', \(now), 2);
+                    INSERT INTO call_lane (serial, app, kind, peer, host, on_trial, failures, rests_until, served_at, head_at)
+                        VALUES (6, 1, 0, 'one.example:80', 'one.example', 0, 2, 0, \(now), \(Int64.max)),
+                            (7, 1, 1, 'one.example:80', 'one.example', 0, 2, 0, 0, \(Int64.max));
+                    INSERT INTO outward_call (serial, lane, device, watch, callback, due_at, set_at, held_until, fence)
+                        VALUES (10, 6, 1, 4, NULL, \(now), \(now), \(now + 30_000), 3),
+                            (11, 7, 1, NULL, 4, \(now), \(now), 0, 5);
+                    UPDATE sqlite_sequence SET seq = 40 WHERE name = 'outward_call';
+                    """)
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        let due = try await store.dueWork(at: start, besides: WorkCrowds(), limit: 9)
+        #expect(due.map(\.serial) == [11])
+        #expect(due.first?.kind == .callback && due.first?.isOnTrial == false)
+        let later = start.adding(seconds: 30)
+        let all = try await store.dueWork(at: later, besides: WorkCrowds(), limit: 9).sorted { $0.serial < $1.serial }
+        let leased = try await store.leaseWork(all, at: later, until: later.adding(seconds: 30)).items
+        #expect(leased.map(\.lease) == [WorkLease(work: 10, fence: 4), WorkLease(work: 11, fence: 6)])
+        #expect(leased.map(\.standing.failures) == [2, 2])
+        #expect(leased[0].watch?.serial == WatchSerial(4))
+        #expect(leased[1].callback?.webhookID == "msg_8")
+        // What it is for takes it along, and a number is not used again.
+        #expect(try await store.removeWatch(of: fixture.first.serial))
+        let wish = WatchWish(
+            channel: fixture.first.serial, ping: .init(address: try CallAddress("http://two.example"), intervalSeconds: 60),
+            firstDueAt: start, disconnectAddress: nil, sealed: .init(secret: [1], token: [2]), callbackID: "msg_9",
+            renewsSecret: false)
+        _ = try await store.putWatch(wish, at: start)
+        let anew = try await store.dueWork(at: later.adding(seconds: 30), besides: WorkCrowds(), limit: 9)
+        #expect(anew.filter { $0.kind == .ping }.map(\.serial) == [41])
+        try store.close()
     }
 }

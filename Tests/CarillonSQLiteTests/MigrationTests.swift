@@ -21,8 +21,8 @@ struct MigrationTests {
         let directory = try TemporaryDirectory.make()
         let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
         try queue.write { db in
-            try Schema.bring(db, to: version)
-            #expect(try Int.fetchOne(db, sql: "PRAGMA user_version") == version)
+            // Version 5 keeps where things stand in a form of its own, which it makes of version 4's.
+            try Schema.bring(db, to: min(version, 4))
             let now = start.milliseconds
             try db.execute(sql: "INSERT INTO app VALUES (1, 'com.example.app', \(now))")
             try db.execute(
@@ -32,6 +32,8 @@ struct MigrationTests {
                 sql: "INSERT INTO channel VALUES (1, 1, ?, 'news', NULL, \(now))",
                 arguments: [Bytes16(high: 7, low: 1).data])
             if version < 4 { try fillInboxes1(in: db) } else { try fillInboxes4(in: db) }
+            try Schema.bring(db, to: version)
+            #expect(try Int.fetchOne(db, sql: "PRAGMA user_version") == version)
         }
         try queue.close()
         return directory

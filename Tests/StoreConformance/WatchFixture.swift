@@ -28,8 +28,8 @@ package struct WatchFixture {
     }
 
     /// Calls until nothing is due. Callbacks are delivered; a ping comes again in a month.
-    package func drain(at now: Timestamp) async throws -> [LeasedCall] {
-        var all: [LeasedCall] = []
+    package func drain(at now: Timestamp) async throws -> [LeasedItem] {
+        var all: [LeasedItem] = []
         while case let calls = try await lease(at: now), !calls.isEmpty {
             for call in calls {
                 if let callback = call.callback {
@@ -70,30 +70,30 @@ package struct WatchFixture {
 
     /// Everything that is due, those first that are due the longest.
     package func due(
-        at now: Timestamp, besides crowd: CallCrowd = CallCrowd(), limit: Int = 100
-    ) async throws -> [DueCall] {
-        try await store.dueCalls(at: now, besides: CallCrowds(proven: crowd, onTrial: crowd), limit: limit)
+        at now: Timestamp, besides crowd: WorkCrowd = WorkCrowd(), limit: Int = 100
+    ) async throws -> [DueWork] {
+        try await store.dueWork(at: now, besides: WorkCrowds(proven: crowd, onTrial: crowd), limit: limit)
             .sorted { ($0.readyAt, $0.serial) < ($1.readyAt, $1.serial) }
     }
 
     /// Leases what is due, but nothing that goes where a call is under way.
-    package func lease(at now: Timestamp, besides crowd: CallCrowd = CallCrowd(), limit: Int = 100) async throws
-        -> [LeasedCall]
+    package func lease(at now: Timestamp, besides crowd: WorkCrowd = WorkCrowd(), limit: Int = 100) async throws
+        -> [LeasedItem]
     {
         let due = try await due(at: now, besides: crowd, limit: limit)
-        return try await store.leaseCalls(due, at: now, until: now.adding(seconds: 30)).calls
+        return try await store.leaseWork(due, at: now, until: now.adding(seconds: 30)).items
     }
 
     /// The end of a lease, of a peer that answered.
-    package func end(_ call: LeasedCall, at now: Timestamp = start) -> CallEnd {
-        CallEnd(of: call, at: now, standing: PeerStanding(isOnTrial: false), peerRestsUntil: now)
+    package func end(_ call: LeasedItem, at now: Timestamp = start) -> WorkEnd {
+        WorkEnd(of: call, at: now, standing: PeerStanding(isOnTrial: false), peerRestsUntil: now)
     }
 
     /// What a leased ping found.
     package func record(
-        _ call: LeasedCall, told: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
+        _ call: LeasedItem, told: PingFailure? = nil, due: Timestamp, code: PingFailure? = nil, at now: Timestamp = start
     ) throws -> PingRecord {
-        guard case .ping(let watch) = call.work else { throw StoreFixture.Missing() }
+        guard case .ping(let watch) = call.subject else { throw StoreFixture.Missing() }
         return PingRecord(
             end: end(call, at: now), watch: watch.serial, revision: watch.revision, machine: PingMachine(told: told),
             lastPing: Watch.LastPing(at: now, failure: code, detail: code.map { "code \($0.rawValue)" }), dueAt: due)
@@ -111,7 +111,7 @@ package struct WatchFixture {
     }
 }
 
-extension LeasedCall {
-    package var watch: Watch? { if case .ping(let watch) = work { watch } else { nil } }
-    package var callback: DisconnectCallback? { if case .callback(let callback) = work { callback } else { nil } }
+extension LeasedItem {
+    package var watch: Watch? { if case .ping(let watch) = subject { watch } else { nil } }
+    package var callback: DisconnectCallback? { if case .callback(let callback) = subject { callback } else { nil } }
 }

@@ -21,5 +21,5 @@ package protocol ContentStore: Sendable {
 }
 
 /// Everything that Carillon keeps.
-package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & InboxStore & KeyStore & ServerStore
-    & WatchStore
+package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & InboxStore & KeyStore & LeasedWorkStore
+    & ServerStore & WatchStore

@@ -175,33 +175,41 @@ enum CallSchema {
         """
 
     private static func moveCalls(in db: Database) throws {
-        let lanes = CallLanes(db)
-        let pings = try Row.fetchCursor(
+        let pings = try Row.fetchAll(
             db,
             sql: """
                 SELECT watch_2.serial, watch.app, watch.device, peer.name AS peer, watch_2.due_at, watch_2.ping_interval
                 FROM watch_2 JOIN watch ON watch.serial = watch_2.serial JOIN peer ON peer.serial = watch_2.ping_peer
                 """)
-        while let row = try pings.next() {
-            let lane = try lanes.lane(peer: row["peer"], kind: .ping, app: row["app"])
+        for row in pings {
             // Set one interval before it is due, as far as can be told.
             let due: Int64 = row["due_at"]
-            try lanes.insert(
-                .init(
-                    lane: lane, device: row["device"], watch: row["serial"], dueAt: due,
-                    setAt: due - 1000 * row["ping_interval"]))
+            try move(row, kind: 0, column: "watch", setAt: due - 1000 * row["ping_interval"], in: db)
         }
-        let callbacks = try Row.fetchCursor(
+        let callbacks = try Row.fetchAll(
             db,
             sql: """
                 SELECT old.serial, new.app, new.device, peer.name AS peer, old.due_at
                 FROM disconnect_callback_2 AS old JOIN disconnect_callback AS new ON new.serial = old.serial
                 JOIN peer ON peer.serial = old.peer
                 """)
-        while let row = try callbacks.next() {
-            let lane = try lanes.lane(peer: row["peer"], kind: .callback, app: row["app"])
-            try lanes.insert(
-                .init(lane: lane, device: row["device"], callback: row["serial"], dueAt: row["due_at"], setAt: 0))
-        }
+        for row in callbacks { try move(row, kind: 1, column: "callback", setAt: 0, in: db) }
+    }
+
+    private static func move(_ row: Row, kind: Int, column: String, setAt: Int64, in db: Database) throws {
+        let peer: String = row["peer"]
+        let host = peer.lastIndex(of: ":").map { String(peer[..<$0]) } ?? peer
+        try db.execute(
+            sql: "INSERT INTO call_lane (app, kind, peer, host, head_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            arguments: [row["app"] as Int64, kind, peer, host, Int64.max])
+        try db.execute(
+            sql: """
+                INSERT INTO outward_call (lane, device, \(column), due_at, set_at)
+                SELECT serial, ?, ?, ?, ? FROM call_lane WHERE app = ? AND kind = ? AND peer = ?
+                """,
+            arguments: [
+                row["device"] as Int64, row["serial"] as Int64, row["due_at"] as Int64, setAt, row["app"] as Int64, kind,
+                peer,
+            ])
     }
 }

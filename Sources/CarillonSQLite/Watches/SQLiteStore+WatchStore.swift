@@ -19,19 +19,7 @@ extension SQLiteStore: WatchStore {
     }
 
     package func spreadOverduePings(at now: Timestamp) async throws {
-        try await group.run { db in try CallLanes(db).spreadOverduePings(at: now) }
-    }
-
-    package func bringBackCalls(at now: Timestamp, longestLease: Int64) async throws {
-        try await group.run { db in try CallLanes(db).bringBack(at: now, longestLease: longestLease) }
-    }
-
-    package func dueCalls(at now: Timestamp, besides crowd: CallCrowds, limit: Int) async throws -> [DueCall] {
-        try await read { db in try CallLanes(db).due(at: now, besides: crowd, limit: limit) }
-    }
-
-    package func leaseCalls(_ calls: [DueCall], at now: Timestamp, until end: Timestamp) async throws -> LeasedCalls {
-        try await group.run { db in try WatchTransaction(db).lease(calls, at: now, until: end) }
+        try await group.run { db in try WatchTransaction(db).spreadOverduePings(at: now) }
     }
 
     package func record(_ record: PingRecord) async throws -> Bool {
@@ -39,7 +27,7 @@ extension SQLiteStore: WatchStore {
     }
 
     package func record(
-        _ step: CallbackMachine.Step, of callback: DisconnectCallback, end: CallEnd
+        _ step: CallbackMachine.Step, of callback: DisconnectCallback, end: WorkEnd
     ) async throws -> Bool {
         try await group.run { db in try WatchTransaction(db).record(step, of: callback, end: end) }
     }
@@ -47,9 +35,9 @@ extension SQLiteStore: WatchStore {
 
 extension Watch {
     static let select = """
-        SELECT watch.*, channel.id AS channel_id, outward_call.due_at AS due_at
+        SELECT watch.*, channel.id AS channel_id, leased_work.due_at AS due_at
         FROM watch JOIN channel ON channel.serial = watch.channel
-        LEFT JOIN outward_call ON outward_call.watch = watch.serial
+        LEFT JOIN leased_work ON leased_work.kind = \(WorkKind.ping.rawValue) AND leased_work.subject = watch.serial
         """
 
     /// The one row that there must be.

@@ -12,11 +12,11 @@ import Metrics
 /// Changes of watches, and of the calls that they owe, inside one transaction.
 struct WatchTransaction {
     private let db: Database
-    private let lanes: CallLanes
+    private let lanes: WorkLanes
 
     init(_ db: Database) {
         self.db = db
-        lanes = CallLanes(db)
+        lanes = WorkLanes(db)
     }
 
     // MARK: Watches
@@ -57,10 +57,12 @@ struct WatchTransaction {
         if let ping = wish.ping {
             var dueAt = wish.firstDueAt ?? now
             if let earlier, earlier.ping?.address == ping.address, let due = earlier.dueAt { dueAt = min(due, dueAt) }
-            let lane = try lanes.lane(peer: ping.address.peer, kind: .ping, app: owner["app"])
-            try lanes.putPing(of: serial, device: owner["device"], lane: lane, dueAt: dueAt, at: now)
+            try lanes.put(
+                .init(
+                    kind: .ping, subject: serial, app: owner["app"], device: owner["device"], peer: ping.address.peer,
+                    dueAt: dueAt), at: now)
         } else {
-            try lanes.removePing(of: serial)
+            try lanes.remove(.ping, of: serial)
         }
         return .put(try Watch.fetch("watch.serial = ?", serial, in: db), isNew: earlier == nil)
     }
@@ -122,7 +124,7 @@ struct WatchTransaction {
                 sql: "UPDATE watch SET last_at = ?, last_code = ?, last_detail = ? WHERE serial = ?",
                 arguments: [last.at.milliseconds, last.failure?.rawValue, last.detail, record.watch.rawValue])
         }
-        try lanes.setDue(record.end.lease.call, record.dueAt, at: record.end.at)
+        try lanes.setDue(record.end.lease.work, record.dueAt, at: record.end.at)
         return true
     }
 
@@ -158,25 +160,17 @@ struct WatchTransaction {
                 row["callback_id"] as String, row["secret"] as Data, row["token"] as Data, reason.rawValue,
                 now.milliseconds,
             ])
-            let callback = db.lastInsertedRowID
-            let lane = try lanes.lane(peer: address.peer, kind: .callback, app: app)
-            try lanes.insert(
-                CallLanes.NewCall(
-                    lane: lane, device: row["device"], callback: callback, dueAt: now.milliseconds,
-                    setAt: now.milliseconds))
+            let lane = try lanes.put(
+                .init(
+                    kind: .callback, subject: db.lastInsertedRowID, app: app, device: row["device"], peer: address.peer,
+                    dueAt: now), at: now)
             try giveUpOldest(of: app, lane, limits)
         }
     }
 
     private func giveUpOldest(of app: Int64, _ lane: Int64, _ limits: CallbackLimits) throws {
-        let size = try db.cachedStatement(sql: "SELECT size FROM call_lane WHERE serial = ?")
-        if let waiting = try Int.fetchOne(size, arguments: [lane]), waiting > limits.perPeer {
-            try db.execute(
-                sql: """
-                    DELETE FROM disconnect_callback WHERE serial =
-                        (SELECT callback FROM outward_call WHERE lane = ? ORDER BY serial LIMIT 1)
-                    """,
-                arguments: [lane])
+        if let waiting = try lanes.queue(lane), waiting.count > limits.perPeer {
+            try db.execute(sql: "DELETE FROM disconnect_callback WHERE serial = ?", arguments: [waiting.oldest])
             Self.crowdedOut.increment()
         }
         let usage = try db.cachedStatement(sql: "SELECT callbacks FROM watch_usage WHERE app = ?")
@@ -193,7 +187,7 @@ struct WatchTransaction {
 
     private static let crowdedOut = ServerMetric.disconnectCallbacks.counter("crowded_out")
 
-    func record(_ step: CallbackMachine.Step, of callback: DisconnectCallback, end: CallEnd) throws -> Bool {
+    func record(_ step: CallbackMachine.Step, of callback: DisconnectCallback, end: WorkEnd) throws -> Bool {
         guard try lanes.end(end) else { return false }
         switch step {
         case .delivered, .givenUp, .lost:
@@ -202,24 +196,23 @@ struct WatchTransaction {
             try db.execute(
                 sql: "UPDATE disconnect_callback SET attempts = ? WHERE serial = ?",
                 arguments: [callback.machine.attempts, callback.serial])
-            try lanes.setDue(end.lease.call, moment, at: end.at)
+            try lanes.setDue(end.lease.work, moment, at: end.at)
         }
         return true
     }
 
-    // MARK: Calls that are due
+    // MARK: Pings that are due
 
-    func lease(_ calls: [DueCall], at now: Timestamp, until end: Timestamp) throws -> LeasedCalls {
-        var leased = LeasedCalls(calls: [], unreadable: 0)
-        for call in calls {
-            do {
-                if let call = try lanes.lease(call, at: now, until: end) { leased.calls.append(call) }
-            } catch let error where !(error is DatabaseError) {
-                // A row that cannot be read holds up no other.
-                try lanes.setDue(call.serial, now.adding(seconds: 3600), at: now)
-                leased.unreadable += 1
-            }
-        }
-        return leased
+    /// Spreads what is overdue by its number, which is as good as by chance.
+    func spreadOverduePings(at now: Timestamp) throws {
+        try db.execute(
+            sql: """
+                UPDATE leased_work SET set_at = :now, due_at = :now + (serial * 7919)
+                    % (min((SELECT ping_interval FROM watch WHERE watch.serial = leased_work.subject), :span) * 1000)
+                WHERE kind = :ping AND due_at < :now
+                """,
+            arguments: [
+                "now": now.milliseconds, "span": PingMachine.firstWithinSeconds, "ping": WorkKind.ping.rawValue,
+            ])
     }
 }

@@ -68,7 +68,7 @@ package struct CarillonServer: Service {
         let addresses = Addresses(base: settings.publicURL ?? settings.listenURL)
         let domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
-            watchSettings: settings.outward.watches, callLimits: settings.outward.pace,
+            watchSettings: settings.outward.watches, workLimits: settings.outward.pace,
             allowances: settings.allowances)
         let watchRunner = try WatchRunner(domain: domain, group: group, settings: settings.outward, logger: logger)
         let anonymousApp = try await anonymousApp(domain)

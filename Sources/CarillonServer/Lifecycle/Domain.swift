@@ -20,14 +20,14 @@ package struct Domain: Sendable {
     package let homes: Homes
     package let time: TimeSource
     package let watches: WatchRegistrar
-    package let rounds: CallRounds
+    package let work: LeasedWork<WatchWork>
     package let allowances: Allowances
     /// Who this server is, wherever it can be found.
     package let server: ServerID
 
     package init(
         store: any Store, audience: String, scheduler: Scheduler, logger: Logger,
-        watchSettings: WatchRegistrar.Settings = .init(), callLimits: CallPace.Limits = .init(),
+        watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init()
     ) async throws {
         let time = TimeSource.system
@@ -62,8 +62,9 @@ package struct Domain: Sendable {
         watches = WatchRegistrar(
             watches: store, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)
-        rounds = CallRounds(
-            watches: store, news: news, sealer: secrets, limits: callLimits, time: time, random: random)
+        work = LeasedWork(
+            store: store, user: WatchWork(watches: store, news: news, sealer: secrets, random: random), limits: workLimits,
+            time: time)
     }
 }
 

@@ -45,7 +45,7 @@ struct MetricsListener: Service {
             .init(.buildInfo, CarillonVersion.text, value: 1),
             .init(.sessions, value: Double(populations.reduce(0) { $0 + $1.sessions })),
             .init(.waiters, value: Double(populations.reduce(0) { $0 + $1.waiters })),
-            .init(.callsUnderWay, value: Double(domain.rounds.underWay)),
+            .init(.callsUnderWay, value: Double(domain.work.underWay)),
         ] + (waiting.map(Self.samples) ?? [])
     }
 }

@@ -5,7 +5,7 @@ import NIOSSL
 /// What an operator can set about calls outward.
 package struct OutwardSettings: Sendable {
     package var rules: CallRules
-    package var pace: CallPace.Limits
+    package var pace: WorkPace.Limits
     /// A PEM file of certificates that are trusted beside the system's.
     package var authorityFile: String?
     /// The shortest interval of pings.
@@ -18,7 +18,7 @@ package struct OutwardSettings: Sendable {
 
     package init() {
         rules = CallRules()
-        pace = CallPace.Limits()
+        pace = WorkPace.Limits()
         shortestPingSeconds = WatchRegistrar.Settings().shortestIntervalSeconds
         answerSeconds = 10
         stopMilliseconds = 2000
@@ -27,7 +27,7 @@ package struct OutwardSettings: Sendable {
 
     package static let longestAnswerSeconds = 15
 
-    /// How long a call can take: shorter than ``CallRounds/leaseSeconds``.
+    /// How long a call can take: shorter than ``WorkLease/seconds``.
     package static var longestCallMilliseconds: Int64 {
         NameResolver.patience.nanoseconds / 1_000_000 + OutwardCaller.connectMilliseconds
             + Int64(longestAnswerSeconds) * 1000

@@ -10,9 +10,9 @@ import ServiceLifecycle
     import Foundation
 #endif
 
-/// Makes the calls of ``CallRounds`` when they are due.
+/// Makes the calls to back ends that are due.
 final class WatchRunner: Service {
-    private let rounds: CallRounds
+    private let work: LeasedWork<WatchWork>
     private let caller: OutwardCaller
     private let resolver: NameResolver
     private let time: TimeSource
@@ -20,7 +20,7 @@ final class WatchRunner: Service {
 
     /// - Throws: when the file of certificates to be trusted cannot be read.
     init(domain: Domain, group: any EventLoopGroup, settings: OutwardSettings, logger: Logger) throws {
-        rounds = domain.rounds
+        work = domain.work
         time = domain.time
         resolver = NameResolver(group: group, lookUp: settings.lookUp)
         do {
@@ -41,7 +41,7 @@ final class WatchRunner: Service {
                 group.addTask {
                     while !Task.isCancelled {
                         look.yield()
-                        try? await Task.sleep(for: self.rounds.underWay > 0 ? .milliseconds(100) : .milliseconds(500))
+                        try? await Task.sleep(for: self.work.underWay > 0 ? .milliseconds(100) : .milliseconds(500))
                     }
                     look.finish()
                 }
@@ -59,16 +59,16 @@ final class WatchRunner: Service {
 
     private func begin() async {
         do {
-            try await rounds.begin()
+            try await work.begin()
         } catch {
             logger.error("overdue pings could not be spread", metadata: ["reason": "\(error)"])
         }
     }
 
-    private func takeDue() async -> [CallRounds.Call] {
+    private func takeDue() async -> [LeasedWork<WatchWork>.Begun] {
         guard !Task.isCancelled else { return [] }
         do {
-            return try await rounds.due()
+            return try await work.due()
         } catch {
             if Task.isCancelled { return [] }
             logger.error("due calls could not be read", metadata: ["reason": "\(error)"])
@@ -76,10 +76,10 @@ final class WatchRunner: Service {
         }
     }
 
-    private func make(_ call: CallRounds.Call) async {
-        let result = await caller.call(post(call))
+    private func make(_ call: LeasedWork<WatchWork>.Begun) async {
+        let result = await caller.call(post(call.job))
         do {
-            try await rounds.ended(call, result)
+            try await work.ended(call, result)
         } catch {
             // It is tried again before any other call is begun.
             logger.error("the result of a call could not be written", metadata: ["reason": "\(error)"])
@@ -89,7 +89,7 @@ final class WatchRunner: Service {
         }
     }
 
-    private func post(_ call: CallRounds.Call) -> OutwardCaller.Post {
+    private func post(_ call: BackEndCall) -> OutwardCaller.Post {
         let now = time.now()
         let body = Self.body(of: call, at: now)
         return OutwardCaller.Post(
@@ -102,7 +102,7 @@ final class WatchRunner: Service {
             body: body)
     }
 
-    private static func body(of call: CallRounds.Call, at now: Timestamp) -> [UInt8] {
+    private static func body(of call: BackEndCall, at now: Timestamp) -> [UInt8] {
         let body =
             switch call.content {
             case .ping:

@@ -174,7 +174,7 @@ struct WatchTests {
         let before = backEnd.received.count
         // An hour goes by: what was set when the server ran was set an hour ago.
         let store = try SQLiteStore(directory: directory)
-        try await store.bringBackCalls(at: TimeSource.system.now().adding(seconds: -3600), longestLease: 30)
+        try await store.bringBackWork(at: TimeSource.system.now().adding(seconds: -3600))
         try store.close()
         let began = ContinuousClock.now
         try await WatchedServer.run(directory) { _ in
@@ -235,7 +235,7 @@ struct WatchTests {
     @Test func `no more calls are under way than the operator allows`() async throws {
         let hangs = try await ScriptedBackEnd.start(.stall(""))
         try await WatchedServer.run(configure: {
-            $0.pace = CallPace.Limits(underWay: 1, perSecond: 500)
+            $0.pace = WorkPace.Limits(underWay: 1, perSecond: 500)
             $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
         }) { server in
             for number in 0..<4 {

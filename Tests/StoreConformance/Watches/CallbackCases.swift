@@ -37,6 +37,7 @@ extension StoreCase {
         Ending.allCases.map { ending in
             StoreCase("the end of a watched channel is called back once: \(ending)") { try await calledBack(ending, $0) }
         } + [
+            StoreCase("of an app that was deleted nobody is pinged any more, and callbacks are made", deletedAppIsNotPinged),
             StoreCase("without a disconnect address nobody is called back", withoutDisconnectAddress),
             StoreCase(
                 "a callback that failed comes again at its time, under the same name, and is forgotten when given up",
@@ -92,4 +93,20 @@ private func callbackThatFailed(_ stores: any StoreMaker) async throws {
     )
     #expect(try await fixture.store.record(.givenUp, of: callback, end: fixture.end(again)))
     #expect(try await fixture.lease(at: WatchFixture.aMonth).isEmpty)
+}
+
+private func deletedAppIsNotPinged(_ stores: any StoreMaker) async throws {
+    let fixture = try await WatchFixture(stores)
+    _ = try await fixture.put(fixture.wish(gone: "http://gone.example"))
+    _ = try await fixture.put(fixture.wish(on: fixture.base.second, ping: nil, gone: "http://gone.example"))
+    _ = try await fixture.store.closeChannel(
+        fixture.base.second.id, device: fixture.base.device.serial, at: start)
+    let (_, channel) = try await fixture.addDevice(2, app: "com.example.other")
+    _ = try await fixture.put(fixture.wish(on: channel, ping: "http://other.example"))
+    _ = try await fixture.store.deleteApp(fixture.base.device.appID, at: start)
+    #expect(Set(try await fixture.due(at: start).map(\.peer)) == ["gone.example:80", "other.example:80"])
+    while try await !fixture.store.continueDeletions(at: start, limit: 500).isDone {}
+    let calls = try await fixture.drain(at: start)
+    #expect(calls.compactMap(\.callback).count == 2)
+    #expect(calls.compactMap(\.watch).map(\.channel) == [channel.serial])
 }

@@ -28,7 +28,7 @@ private func afterAClockThatWasAhead(_ stores: any StoreMaker) async throws {
     record.end.peerRestsUntil = ahead.adding(seconds: 10)
     #expect(try await fixture.store.record(record))
     let now = start.adding(seconds: 100)
-    try await fixture.store.bringBackCalls(at: now, longestLease: 30)
+    try await fixture.store.bringBackWork(at: now)
     #expect(try await fixture.store.watch(of: fixture.base.first.serial)?.dueAt == now.adding(seconds: 60))
     // The other one was leased, and is due again; its own time was set by a clock that was right.
     #expect(try await fixture.store.watch(of: fixture.base.second.serial)?.dueAt == start.adding(seconds: 40))
@@ -45,7 +45,7 @@ private func clockThatWasRightIsLeftAlone(_ stores: any StoreMaker) async throws
     _ = try await fixture.put(
         fixture.wish(on: fixture.base.second, ping: "http://two.example", due: WatchFixture.aMonth))
     #expect(try await fixture.lease(at: start).count == 1)
-    try await fixture.store.bringBackCalls(at: start, longestLease: 30)
+    try await fixture.store.bringBackWork(at: start)
     #expect(try await fixture.due(at: start.adding(milliseconds: 29_999)).isEmpty)
     #expect(try await fixture.due(at: start.adding(seconds: 30)).count == 1)
     #expect(try await fixture.store.watch(of: fixture.base.second.serial)?.dueAt == WatchFixture.aMonth)

@@ -30,10 +30,10 @@ private func whoHasMuchDueHidesNobody(_ stores: any StoreMaker) async throws {
         fixture.wish(on: channel, ping: "http://quiet.example", due: start.adding(seconds: 9)))
     let now = start.adding(seconds: 10)
     #expect(try await !fixture.due(at: now, limit: 8).contains { $0.device == quiet.serial })
-    var crowd = CallCrowd()
+    var crowd = WorkCrowd()
     crowd.devices = [fixture.base.device.serial]
     #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
-    crowd = CallCrowd()
+    crowd = WorkCrowd()
     crowd.hosts = ["many.example"]
     crowd.peers = Set((3..<30).map { "host\($0).example:80" })
     #expect(try await fixture.due(at: now, besides: crowd, limit: 1).map(\.peer) == ["quiet.example:80"])
@@ -44,7 +44,7 @@ private func busyPeerIsCalledForOthers(_ stores: any StoreMaker) async throws {
     let (other, channel) = try await fixture.addDevice(2, app: "com.example.app")
     _ = try await fixture.put(fixture.wish())
     _ = try await fixture.put(fixture.wish(on: channel, due: start.adding(seconds: 1)))
-    var crowd = CallCrowd()
+    var crowd = WorkCrowd()
     crowd.devices = [fixture.base.device.serial]
     let now = start.adding(seconds: 2)
     #expect(try await fixture.due(at: now).map(\.device) == [fixture.base.device.serial])

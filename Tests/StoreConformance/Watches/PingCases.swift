@@ -35,7 +35,7 @@ private func leaseThatNobodyAnswersForEnds(_ stores: any StoreMaker) async throw
     let lost = try #require(try await fixture.lease(at: start).first)
     let late = start.adding(seconds: 30)
     let again = try #require(try await fixture.lease(at: late).first)
-    #expect(again.lease.call == lost.lease.call)
+    #expect(again.lease.work == lost.lease.work)
     #expect(again.lease.fence > lost.lease.fence)
     #expect(
         try await !fixture.store.record(fixture.record(lost, told: .noConnection, due: late.adding(seconds: 60)))
@@ -90,10 +90,10 @@ private func whatWasLeasedMeanwhileIsNotLeasedAgain(_ stores: any StoreMaker) as
     let due = try await fixture.due(at: start)
     #expect(due.count == 2)
     let end = start.adding(seconds: 30)
-    #expect(try await fixture.store.leaseCalls([due[0]], at: start, until: end).calls.map(\.due) == [due[0]])
+    #expect(try await fixture.store.leaseWork([due[0]], at: start, until: end).items.map(\.due) == [due[0]])
     #expect(try await fixture.store.removeWatch(of: fixture.base.second.serial))
     #expect(
-        try await fixture.store.leaseCalls(due, at: start, until: end) == LeasedCalls(calls: [], unreadable: 0))
+        try await fixture.store.leaseWork(due, at: start, until: end) == LeasedItems(items: [], unreadable: 0))
 }
 
 private func callIsAnsweredForOnce(_ stores: any StoreMaker) async throws {

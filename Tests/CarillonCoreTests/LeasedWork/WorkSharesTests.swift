@@ -8,18 +8,18 @@ struct CallSharesTests {
         private var serial: Int64 = 0
 
         mutating func make(
-            _ kind: CallKind = .ping, app: Int64? = nil, device: Int64? = nil, host: String? = nil, port: Int = 80,
+            _ kind: WorkKind = .ping, app: Int64? = nil, device: Int64? = nil, host: String? = nil, port: Int = 80,
             isOnTrial: Bool = false, readyAt: Int64 = 0, servedAt: Int64 = 0
-        ) -> DueCall {
+        ) -> DueWork {
             serial += 1
             let host = host ?? "host\(serial).example"
-            return DueCall(
+            return DueWork(
                 serial: serial, kind: kind, app: AppSerial(app ?? serial), device: DeviceSerial(device ?? serial),
                 peer: "\(host):\(port)", host: host, isOnTrial: isOnTrial, readyAt: Timestamp(milliseconds: readyAt),
                 servedAt: Timestamp(milliseconds: servedAt))
         }
 
-        mutating func make(_ count: Int, _ make: (inout Calls, Int) -> DueCall) -> [DueCall] {
+        mutating func make(_ count: Int, _ make: (inout Calls, Int) -> DueWork) -> [DueWork] {
             (0..<count).map { make(&self, $0) }
         }
     }
@@ -30,7 +30,7 @@ struct CallSharesTests {
 
     @Test func `no more begin than there is room, and no more are under way than there are slots`() {
         var calls = calls
-        var shares = CallShares(slots: 4)
+        var shares = WorkShares(slots: 4)
         let due = calls.make(9) { calls, _ in calls.make() }
         let first = shares.begin(due, room: 1)
         #expect(first.map(\.serial) == [1])
@@ -47,7 +47,7 @@ struct CallSharesTests {
     @Test(arguments: [1, 2, 16, 64, 1000])
     func `a device has a sixteenth of the slots, however many addresses it has`(slots: Int) {
         var calls = calls
-        var shares = CallShares(slots: slots)
+        var shares = WorkShares(slots: slots)
         let due = calls.make(100) { calls, _ in calls.make(app: 1, device: 1) }
         #expect(shares.begin(due, room: slots).count == max(1, slots / 16))
         #expect(shares.crowd(onTrial: false).devices == [DeviceSerial(1)])
@@ -55,7 +55,7 @@ struct CallSharesTests {
 
     @Test func `a host has a sixteenth of the slots, whatever its port and whoever asks`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         let due = calls.make(100) { calls, number in calls.make(host: "one.example", port: number + 1) }
         #expect(shares.begin(due, room: 64).count == 4)
         #expect(shares.crowd(onTrial: false).hosts == ["one.example"])
@@ -63,19 +63,19 @@ struct CallSharesTests {
 
     @Test func `a host and port is called by one at a time`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         let due = calls.make(9) { calls, _ in calls.make(host: "one.example") }
         let begun = shares.begin(due, room: 64)
         #expect(begun.count == 1)
         #expect(shares.crowd(onTrial: false).peers == ["one.example:80"])
         shares.ended(begun[0])
-        #expect(shares.crowd(onTrial: false) == CallCrowd())
+        #expect(shares.crowd(onTrial: false) == WorkCrowd())
         #expect(shares.begin(due, room: 64).count == 1)
     }
 
     @Test func `an app alone has three quarters, and the next one finds room`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         let greedy = calls.make(200) { calls, number in
             calls.make(number % 2 == 0 ? .ping : .callback, app: 1)
         }
@@ -84,10 +84,10 @@ struct CallSharesTests {
         #expect(shares.begin(greedy[100...] + modest, room: 64).map(\.app.rawValue) == [2, 2, 2])
     }
 
-    @Test(arguments: CallKind.allCases)
-    func `a kind of work alone has three quarters, and the other finds room`(kind: CallKind) {
+    @Test(arguments: WorkKind.allCases)
+    func `a kind of work alone has three quarters, and the other finds room`(kind: WorkKind) {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         let many = calls.make(200) { calls, _ in calls.make(kind) }
         #expect(shares.begin(many, room: 64).count == 48)
         let other = calls.make(kind == .ping ? .callback : .ping)
@@ -96,7 +96,7 @@ struct CallSharesTests {
 
     @Test func `what is on trial gets half, and what is proven does not wait for it`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         let trials = calls.make(200) { calls, number in
             calls.make(number % 2 == 0 ? .ping : .callback, app: Int64(number), isOnTrial: true)
         }
@@ -110,7 +110,7 @@ struct CallSharesTests {
 
     @Test func `of one app, device or host, what is on trial gets half`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         let trials = calls.make(20) { calls, number in
             calls.make(device: 7, host: "mixed.example", port: 1000 + number, isOnTrial: true)
         }
@@ -131,7 +131,7 @@ struct CallSharesTests {
 
     @Test func `those go first whose app has the fewest calls under way, then those of the device`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         _ = shares.begin([calls.make(app: 1, device: 1), calls.make(app: 1, device: 1)], room: 64)
         let sameDevice = calls.make(app: 1, device: 1)
         let sameApp = calls.make(app: 1, device: 2, readyAt: 5)
@@ -141,7 +141,7 @@ struct CallSharesTests {
 
     @Test func `of one device, those go first whose host has the fewest calls under way`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         _ = shares.begin([calls.make(app: 2, host: "busy.example", port: 1)], room: 64)
         let busy = calls.make(app: 1, device: 1, host: "busy.example", port: 2)
         let other = calls.make(app: 1, device: 1, host: "other.example", readyAt: 9)
@@ -150,7 +150,7 @@ struct CallSharesTests {
 
     @Test func `within one round, apps take turns`() {
         var calls = calls
-        var shares = CallShares(slots: 64)
+        var shares = WorkShares(slots: 64)
         let first = calls.make(3) { calls, _ in calls.make(app: 1) }
         let second = calls.make(3) { calls, _ in calls.make(app: 2, readyAt: 9) }
         #expect(shares.begin(first + second, room: 4).map(\.app.rawValue) == [1, 2, 1, 2])
@@ -161,7 +161,7 @@ struct CallSharesTests {
         let overdueButServed = calls.make(app: 1, readyAt: 1, servedAt: 50)
         let waiting = calls.make(app: 1, readyAt: 20, servedAt: 2)
         let late = calls.make(app: 1, readyAt: 30)
-        var shares = CallShares(slots: 1)
+        var shares = WorkShares(slots: 1)
         var order: [Int64] = []
         var due = [late, overdueButServed, waiting]
         while let call = shares.begin(due, room: 1).first {
@@ -176,14 +176,14 @@ struct CallSharesTests {
 
     /// Time goes by in steps of 100 ms. Whoever hangs holds its slot for ten seconds; the others answer in one step.
     private struct World {
-        var shares = CallShares(slots: 64)
-        var underWay: [(call: DueCall, until: Int64)] = []
+        var shares = WorkShares(slots: 64)
+        var underWay: [(call: DueWork, until: Int64)] = []
         var now: Int64 = 0
         /// How long the calls waited that answer, in milliseconds.
         var waits: [Int64] = []
 
         /// What a store gives: of each app, kind and standing the first few of those who do not have their share.
-        private func candidates(_ due: [DueCall]) -> [DueCall] {
+        private func candidates(_ due: [DueWork]) -> [DueWork] {
             let crowds = [shares.crowd(onTrial: false), shares.crowd(onTrial: true)]
             var counts: [Int64: Int] = [:]
             return due.filter { call in
@@ -196,7 +196,7 @@ struct CallSharesTests {
         }
 
         /// - Parameter due: all that is due; those that were begun are taken away.
-        mutating func step(_ due: inout [DueCall], hangs: (DueCall) -> Bool) {
+        mutating func step(_ due: inout [DueWork], hangs: (DueWork) -> Bool) {
             underWay.removeAll { entry in
                 guard entry.until <= now else { return false }
                 shares.ended(entry.call)
@@ -244,8 +244,8 @@ struct CallSharesTests {
         #expect(world.waits.max() == 0)
     }
 
-    @Test(arguments: CallKind.allCases)
-    func `neither kind starves the other, though it be due without end`(kind: CallKind) {
+    @Test(arguments: WorkKind.allCases)
+    func `neither kind starves the other, though it be due without end`(kind: WorkKind) {
         var calls = calls
         var world = World()
         var due = calls.make(900) { calls, _ in calls.make(kind, app: 1) }
@@ -265,8 +265,8 @@ struct CallSharesTests {
         var random = SeededRandom.forTest()
         var calls = calls
         for slots in [1, 5, 64] {
-            var shares = CallShares(slots: slots)
-            var underWay: [DueCall] = []
+            var shares = WorkShares(slots: slots)
+            var underWay: [DueWork] = []
             for _ in 0..<100 {
                 for _ in 0..<Int.random(in: 0...underWay.count, using: &random) {
                     shares.ended(underWay.remove(at: Int.random(in: underWay.indices, using: &random)))

@@ -11,7 +11,7 @@ import Testing
 
 /// The rounds over a real store and a clock that the test turns.
 @Suite(.timeLimit(.minutes(5)))
-struct CallRoundsTests {
+struct LeasedWorkTests {
     private final class Clock: Sendable {
         private let milliseconds = Mutex(WatchFixture.start.milliseconds)
         var now: Timestamp {
@@ -27,7 +27,7 @@ struct CallRoundsTests {
             keys: [TokenKey(id: 1, bytes: Array(repeating: 3, count: 32))],
             random: RandomSource { UInt64.random(in: .min ... .max) })
         let random: RandomSource = {
-            let seeded = Mutex(SeededRandom.forTest("CallRoundsTests"))
+            let seeded = Mutex(SeededRandom.forTest("LeasedWorkTests"))
             return RandomSource { seeded.withLock { $0.next() } }
         }()
 
@@ -46,8 +46,8 @@ struct CallRoundsTests {
 
         /// As after a start of the server: nothing but the store is what it was.
         func makeRounds(
-            limits: CallPace.Limits = .init(underWay: 64, perSecond: 1000), sealer: SecretSealer? = nil
-        ) -> CallRounds {
+            limits: WorkPace.Limits = .init(underWay: 64, perSecond: 1000), sealer: SecretSealer? = nil
+        ) -> LeasedWork<WatchWork> {
             let clock = clock
             let time = TimeSource { clock.now }
             let sessions = LiveSessions()
@@ -57,9 +57,12 @@ struct CallRoundsTests {
             let inbox = Inbox(
                 store: fixture.store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
                 time: time, random: random)
-            return CallRounds(
-                watches: fixture.store, news: ChannelNews(inbox: inbox, time: time), sealer: sealer ?? self.sealer,
-                limits: limits, time: time, random: random)
+            return LeasedWork(
+                store: fixture.store,
+                user: WatchWork(
+                    watches: fixture.store, news: ChannelNews(inbox: inbox, time: time), sealer: sealer ?? self.sealer,
+                    random: random),
+                limits: limits, time: time)
         }
 
         func sealed(_ channel: PushChannel) throws -> Watch.Sealed {
@@ -178,7 +181,7 @@ struct CallRoundsTests {
         try await world.watch(pinged, "http://answers.example", every: 15)
         let (_, ended) = try await world.fixture.addDevice(3, app: "com.example.app")
         let rounds = world.makeRounds()
-        var underWay: [(call: CallRounds.Call, until: Timestamp)] = []
+        var underWay: [(call: LeasedWork<WatchWork>.Begun, until: Timestamp)] = []
         var pings: [Timestamp] = []
         var callbackAt: Timestamp?
         let start = world.clock.now
@@ -233,7 +236,7 @@ struct CallRoundsTests {
         try World.raw(
             directory,
             """
-            CREATE TRIGGER fault BEFORE UPDATE ON outward_call WHEN old.device = \(other.device.rawValue)
+            CREATE TRIGGER fault BEFORE UPDATE ON leased_work WHEN old.device = \(other.device.rawValue)
                 BEGIN SELECT RAISE(ABORT, 'a fault'); END
             """)
         let rounds = world.makeRounds()
@@ -256,7 +259,7 @@ struct CallRoundsTests {
         }
         world.clock.now = world.clock.now.adding(seconds: 16)
         let rounds = world.makeRounds()
-        var order: [CallRounds.Content] = []
+        var order: [BackEndCall.Content] = []
         for _ in 0..<3 {
             let calls = try await rounds.due()
             #expect(calls.count == 1, "one at a time goes to one host and port")
@@ -450,7 +453,7 @@ struct CallRoundsTests {
         world.clock.now = world.clock.now.adding(seconds: 16)
         #expect(try await world.makeRounds().due().count == 1)
         // Another start of the server, which knows nothing of the call.
-        world.clock.now = world.clock.now.adding(milliseconds: CallRounds.leaseSeconds * 1000 - 1)
+        world.clock.now = world.clock.now.adding(milliseconds: WorkLease.seconds * 1000 - 1)
         #expect(try await world.makeRounds().due().isEmpty)
         world.clock.now = world.clock.now.adding(milliseconds: 1)
         #expect(try await world.makeRounds().due().count == 1)
@@ -524,7 +527,7 @@ struct CallRoundsTests {
 
     /// Lets a server's time pass in steps of a tenth of a second; every call takes one step.
     private func run(
-        _ world: World, seconds: Int, limits: CallPace.Limits, begins: Bool = true
+        _ world: World, seconds: Int, limits: WorkPace.Limits, begins: Bool = true
     ) async throws -> Run {
         let rounds = world.makeRounds(limits: limits)
         if begins { try await rounds.begin() }

@@ -13,12 +13,12 @@
 ///
 /// Among calls that may begin, those go first whose app, kind, device and host have the fewest under way, and then those
 /// that have waited the longest since their lane's last turn.
-package struct CallShares: Sendable {
+package struct WorkShares: Sendable {
     /// Of whom calls are counted.
     private enum Party: Hashable {
         case everyone
         case app(AppSerial)
-        case kind(CallKind)
+        case kind(WorkKind)
         case device(DeviceSerial)
         case host(String)
         case peer(String)
@@ -43,8 +43,8 @@ package struct CallShares: Sendable {
 
     /// Those of whom no further call may begin now: what a store leaves out when it looks for others, so that whoever
     /// has a thousand calls waiting hides nobody behind them.
-    package func crowd(onTrial: Bool) -> CallCrowd {
-        var crowd = CallCrowd()
+    package func crowd(onTrial: Bool) -> WorkCrowd {
+        var crowd = WorkCrowd()
         for (party, count) in counts where isFull(party, count, onTrial: onTrial) {
             switch party {
             case .device(let device): crowd.devices.insert(device)
@@ -57,11 +57,11 @@ package struct CallShares: Sendable {
     }
 
     /// Those of the candidates that are to begin now, at most `room`. They count as under way from now on.
-    package mutating func begin(_ candidates: [DueCall], room: Int) -> [DueCall] {
+    package mutating func begin(_ candidates: [DueWork], room: Int) -> [DueWork] {
         // The best is last. A place is never better than it was, as counts only grow here: whoever is found to have
         // fallen behind is put where it belongs, and whoever cannot begin now cannot later in this round.
         var queue = candidates.filter(mayBegin).map { (order: order($0), call: $0) }.sorted { $1.order < $0.order }
-        var begun: [DueCall] = []
+        var begun: [DueWork] = []
         while begun.count < room, let (earlier, call) = queue.popLast() {
             guard mayBegin(call) else { continue }
             let order = order(call)
@@ -77,9 +77,9 @@ package struct CallShares: Sendable {
     }
 
     /// The call ended, or was not begun after all.
-    package mutating func ended(_ call: DueCall) { change(call, by: -1) }
+    package mutating func ended(_ call: DueWork) { change(call, by: -1) }
 
-    private func mayBegin(_ call: DueCall) -> Bool {
+    private func mayBegin(_ call: DueWork) -> Bool {
         func isOpen(_ party: Party) -> Bool { !isFull(party, count(party), onTrial: call.isOnTrial) }
         // The narrowest first, and no list of them: this is asked of each candidate.
         return isOpen(.device(call.device)) && isOpen(.everyone) && isOpen(.app(call.app)) && isOpen(.kind(call.kind))
@@ -105,7 +105,7 @@ package struct CallShares: Sendable {
         }
     }
 
-    private func order(_ call: DueCall) -> Order {
+    private func order(_ call: DueWork) -> Order {
         Order(
             ofApp: count(.app(call.app)).all, ofKind: count(.kind(call.kind)).all,
             ofDevice: count(.device(call.device)).all, ofHost: count(.host(call.host)).all,
@@ -129,13 +129,13 @@ package struct CallShares: Sendable {
         }
     }
 
-    private func parties(of call: DueCall) -> [Party] {
+    private func parties(of call: DueWork) -> [Party] {
         [.everyone, .app(call.app), .kind(call.kind), .device(call.device), .host(call.host), .peer(call.peer)]
     }
 
     private func count(_ party: Party) -> Count { counts[party] ?? Count() }
 
-    private mutating func change(_ call: DueCall, by difference: Int) {
+    private mutating func change(_ call: DueWork, by difference: Int) {
         for party in parties(of: call) {
             var count = count(party)
             count.all += difference
@@ -156,51 +156,4 @@ extension Array {
         }
         return low
     }
-}
-
-/// What a call outward is for.
-package enum CallKind: Int, CaseIterable, Sendable {
-    case ping = 0
-    case callback = 1
-}
-
-/// A call that is due: whose it is, and where it goes.
-///
-/// Calls of one app and one kind to one peer form a lane; a store gives the first of each.
-package struct DueCall: Equatable, Sendable {
-    package var serial: Int64
-    package var kind: CallKind
-    package var app: AppSerial
-    package var device: DeviceSerial
-    /// Host and port.
-    package var peer: String
-    package var host: String
-    package var isOnTrial: Bool
-    package var readyAt: Timestamp
-    /// When its lane had its last turn.
-    package var servedAt: Timestamp
-
-    package init(
-        serial: Int64, kind: CallKind, app: AppSerial, device: DeviceSerial, peer: String, host: String,
-        isOnTrial: Bool, readyAt: Timestamp, servedAt: Timestamp
-    ) {
-        self.serial = serial
-        self.kind = kind
-        self.app = app
-        self.device = device
-        self.peer = peer
-        self.host = host
-        self.isOnTrial = isOnTrial
-        self.readyAt = readyAt
-        self.servedAt = servedAt
-    }
-}
-
-/// Those of whom no further call may begin now.
-package struct CallCrowd: Equatable, Sendable {
-    package var devices: Set<DeviceSerial> = []
-    package var hosts: Set<String> = []
-    package var peers: Set<String> = []
-
-    package init() {}
 }

@@ -2,7 +2,7 @@
 ///
 /// The second is an allowance that grows with time and is spent by each call; it never holds more than a tenth of a
 /// second's worth, so that a pause is not made up for by a burst.
-package struct CallPace: Sendable {
+package struct WorkPace: Sendable {
     package struct Limits: Equatable, Sendable {
         package var underWay: Int
         package var perSecond: Int

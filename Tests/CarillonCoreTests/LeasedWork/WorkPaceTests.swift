@@ -5,7 +5,7 @@ struct CallPaceTests {
     private func moment(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_000_000 + milliseconds) }
 
     @Test func `no more calls are under way than allowed`() {
-        var pace = CallPace(limits: .init(underWay: 3, perSecond: 1_000_000))
+        var pace = WorkPace(limits: .init(underWay: 3, perSecond: 1_000_000))
         #expect(pace.room(at: moment(0)) == 3)
         pace.began(3)
         #expect(pace.room(at: moment(1000)) == 0)
@@ -14,7 +14,7 @@ struct CallPaceTests {
     }
 
     @Test func `no more calls begin in a second than allowed, however often is asked`() {
-        var pace = CallPace(limits: .init(underWay: 1_000_000, perSecond: 100))
+        var pace = WorkPace(limits: .init(underWay: 1_000_000, perSecond: 100))
         var begun: [Int] = []
         for millisecond in 0..<10_000 {
             let room = pace.room(at: moment(Int64(millisecond)))
@@ -28,14 +28,14 @@ struct CallPaceTests {
     }
 
     @Test func `a pause is not made up for`() {
-        var pace = CallPace(limits: .init(underWay: 1_000_000, perSecond: 100))
+        var pace = WorkPace(limits: .init(underWay: 1_000_000, perSecond: 100))
         #expect(pace.room(at: moment(0)) == 10)
         pace.began(10)
         #expect(pace.room(at: moment(3_600_000)) == 10)
     }
 
     @Test func `a slow pace still lets a call begin, and a clock that goes back does no harm`() {
-        var pace = CallPace(limits: .init(underWay: 10, perSecond: 2))
+        var pace = WorkPace(limits: .init(underWay: 10, perSecond: 2))
         #expect(pace.room(at: moment(0)) == 1)
         pace.began(1)
         #expect(pace.room(at: moment(100)) == 0)

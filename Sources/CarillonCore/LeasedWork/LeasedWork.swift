@@ -1,0 +1,213 @@
+import Metrics
+import Synchronization
+
+/// Work with the outside that is owed: it is due at a moment, leased with a fence, and then done, or due again; fair by app,
+/// by device and by host.
+///
+/// What is due, and who may do it, is in the store, so that a restart neither loses work nor does all of it at once. Here is
+/// only what is gone with the work under way: whose it is, and what could not be written down yet. What the work is, and
+/// what follows from its result, is its ``WorkUser``'s.
+package final class LeasedWork<User: WorkUser>: Sendable {
+    /// Work that is to be done now.
+    @dynamicMemberLookup
+    package struct Begun: Sendable {
+        package let job: User.Job
+        let item: LeasedItem
+        let begunAt: Timestamp
+
+        package subscript<Value>(dynamicMember path: KeyPath<User.Job, Value>) -> Value { job[keyPath: path] }
+    }
+
+    /// Work that ended at a moment.
+    private struct Ended: Sendable {
+        var item: LeasedItem
+        var result: CallResult
+        var begunAt: Timestamp
+        var at: Timestamp
+        var leaseEnd: Timestamp { begunAt.adding(seconds: WorkLease.seconds) }
+    }
+
+    private struct State {
+        var shares: WorkShares
+        var pace: WorkPace
+        /// What the store could not take. Until it can, the work that it is about is not done again.
+        var unwritten: [Ended] = []
+        /// The latest moment of a round.
+        var latest: Timestamp?
+    }
+
+    private let store: any LeasedWorkStore
+    private let user: User
+    private let time: TimeSource
+    private let state: Mutex<State>
+
+    package init(store: any LeasedWorkStore, user: User, limits: WorkPace.Limits = .init(), time: TimeSource) {
+        self.store = store
+        self.user = user
+        self.time = time
+        state = Mutex(State(shares: WorkShares(slots: limits.underWay), pace: WorkPace(limits: limits)))
+    }
+
+    package var underWay: Int { state.withLock { $0.shares.underWay } }
+
+    /// To be said once, before the first round.
+    package func begin() async throws {
+        let now = time.now()
+        try await store.bringBackWork(at: now)
+        try await user.beganAfterPause(at: now)
+    }
+
+    /// What is to be done now, each with another peer. ``ended(_:_:)`` is to be said of each.
+    package func due() async throws -> [Begun] {
+        let now = time.now()
+        try await followClock(now)
+        await writeUnwritten()
+        var all: [Begun] = []
+        for _ in 0..<WorkBounds.looks {
+            do {
+                let more = try await begin(at: now)
+                all += more.begun
+                if more.isAll { break }
+            } catch {
+                // What was leased before is to be done all the same.
+                guard !all.isEmpty else { throw error }
+                break
+            }
+        }
+        return all
+    }
+
+    /// - Throws: When the result could not be written. It is tried again at each round.
+    package func ended(_ begun: Begun, _ result: CallResult) async throws {
+        free(begun.item)
+        try await finish(Ended(item: begun.item, result: result, begunAt: begun.begunAt, at: time.now()))
+    }
+
+    // MARK: Beginning
+
+    private func begin(at now: Timestamp) async throws -> (begun: [Begun], isAll: Bool) {
+        let (room, crowds) = state.withLock { state in
+            (
+                state.pace.room(at: now),
+                WorkCrowds(
+                    proven: state.shares.crowd(onTrial: false), onTrial: state.shares.crowd(onTrial: true))
+            )
+        }
+        guard room > 0 else { return ([], true) }
+        let due = try await store.dueWork(at: now, besides: crowds, limit: max(8, 2 * room))
+        let (candidates, chosen) = state.withLock { state in
+            let answered = Set(state.unwritten.map(\.item.due.serial))
+            let candidates = due.filter { !answered.contains($0.serial) }
+            let chosen = state.shares.begin(candidates, room: room)
+            state.pace.began(chosen.count)
+            return (candidates, chosen)
+        }
+        guard !chosen.isEmpty else { return ([], true) }
+        var begun: [Begun] = []
+        for item in try await lease(chosen, at: now) {
+            switch user.job(for: item) {
+            case .possible(let job):
+                begun.append(Begun(job: job, item: item, begunAt: now))
+            case .impossible(let reason):
+                free(item)
+                // That this one cannot be written down is no reason to forget the others, which are leased.
+                try? await finish(Ended(item: item, result: .impossible(reason: reason), begunAt: now, at: now))
+            }
+        }
+        return (begun, chosen.count == room || chosen.count == candidates.count)
+    }
+
+    private func lease(_ chosen: [DueWork], at now: Timestamp) async throws -> [LeasedItem] {
+        var notLeased = Dictionary(chosen.map { ($0.serial, $0) }, uniquingKeysWith: { first, _ in first })
+        defer {
+            state.withLock { state in
+                for work in notLeased.values {
+                    state.shares.ended(work)
+                    state.pace.ended()
+                }
+            }
+        }
+        let leased = try await store.leaseWork(chosen, at: now, until: now.adding(seconds: WorkLease.seconds))
+        WorkBounds.unreadable.increment(by: leased.unreadable)
+        for item in leased.items { notLeased[item.due.serial] = nil }
+        if !leased.items.isEmpty { dropUnwritten(at: now) }
+        return leased.items
+    }
+
+    private func free(_ item: LeasedItem) {
+        state.withLock { state in
+            state.shares.ended(item.due)
+            state.pace.ended()
+        }
+    }
+
+    // MARK: Ending
+
+    private func finish(_ ended: Ended) async throws {
+        var standing = ended.item.standing
+        let rests = standing.called(ended.result, begunAt: ended.begunAt, at: ended.at)
+        let end = WorkEnd(of: ended.item, at: ended.at, standing: standing, peerRestsUntil: rests)
+        do {
+            try await user.ended(ended.item.subject, ended.result, end)
+        } catch {
+            keep(ended)
+            throw error
+        }
+    }
+
+    private func keep(_ ended: Ended) {
+        let dropped = state.withLock { state in
+            state.unwritten.append(ended)
+            let surplus = max(0, state.unwritten.count - WorkBounds.unwritten)
+            state.unwritten.removeFirst(surplus)
+            return surplus
+        }
+        WorkBounds.resultsDropped.increment(by: dropped)
+    }
+
+    /// Work that was done is not repeated because the store was full for a while.
+    private func writeUnwritten() async {
+        let ended = state.withLock { state in
+            let first = Array(state.unwritten.prefix(WorkBounds.writesAtOnce))
+            state.unwritten.removeFirst(first.count)
+            return first
+        }
+        // What fails again goes behind the others, and was told when it failed first.
+        for ended in ended { try? await finish(ended) }
+    }
+
+    /// The store writes other things: what it still does not take after its lease it never will. The work is done again.
+    private func dropUnwritten(at now: Timestamp) {
+        let dropped = state.withLock { state in
+            let before = state.unwritten.count
+            state.unwritten.removeAll { $0.leaseEnd <= now }
+            return before - state.unwritten.count
+        }
+        WorkBounds.resultsDropped.increment(by: dropped)
+    }
+
+    // MARK: The clock
+
+    private func followClock(_ now: Timestamp) async throws {
+        let latest = state.withLock { $0.latest }
+        if let latest, now.adding(seconds: WorkBounds.clockToleranceSeconds) < latest {
+            try await store.bringBackWork(at: now)
+            state.withLock { $0.latest = now }
+        } else {
+            state.withLock { $0.latest = max(now, latest ?? now) }
+        }
+    }
+}
+
+private enum WorkBounds {
+    /// The oldest results beyond it are dropped: their leases end, and the work is done again.
+    static let unwritten = 1024
+    static let writesAtOnce = 64
+    /// How often the store is asked in one round, as those it names first may be all of one device.
+    static let looks = 3
+    /// A clock that goes back by less puts nothing off for longer.
+    static let clockToleranceSeconds: Int64 = 10
+
+    static let resultsDropped = ServerMetric.callResultsDropped.counter()
+    static let unreadable = ServerMetric.callsUnreadable.counter()
+}

@@ -1,0 +1,23 @@
+package import CarillonCore
+import GRDB
+
+extension SQLiteStore: LeasedWorkStore {
+    package func bringBackWork(at now: Timestamp) async throws {
+        try await group.run { db in try WorkLanes(db).bringBack(at: now) }
+    }
+
+    package func dueWork(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) async throws -> [DueWork] {
+        try await read { db in try WorkLanes(db).due(at: now, besides: crowd, limit: limit) }
+    }
+
+    package func leaseWork(_ work: [DueWork], at now: Timestamp, until end: Timestamp) async throws -> LeasedItems {
+        try await group.run { db in
+            try WorkLanes(db).lease(work, at: now, until: end) { kind, subject in
+                switch kind {
+                case .ping: .ping(try Watch.fetch("watch.serial = ?", subject, in: db))
+                case .callback: .callback(try DisconnectCallback.fetch(subject, in: db))
+                }
+            }
+        }
+    }
+}

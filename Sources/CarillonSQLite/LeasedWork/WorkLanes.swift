@@ -1,0 +1,246 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The rows of work that is owed, and the lanes that it stands in, inside one transaction.
+struct WorkLanes {
+    /// A row of `leased_work` as it begins.
+    struct NewWork {
+        var kind: WorkKind
+        /// The number of what it is for, in the table of its kind.
+        var subject: Int64
+        var app: Int64
+        var device: Int64
+        /// Host and port.
+        var peer: String
+        var dueAt: Timestamp
+    }
+
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    // MARK: Entering and moving
+
+    /// The lane of an app's work with a peer, made when it is missing, with the standing that the peer has with the app.
+    private func lane(of work: NewWork) throws -> Int64 {
+        let select = try db.cachedStatement(sql: "SELECT serial FROM work_lane WHERE app = ? AND peer = ? AND kind = ?")
+        if let lane = try Int64.fetchOne(select, arguments: [work.app, work.peer, work.kind.rawValue]) { return lane }
+        // A peer is a host, a colon and a port; a host of IPv6 has colons of its own.
+        let host = work.peer.lastIndex(of: ":").map { String(work.peer[..<$0]) } ?? work.peer
+        let insert = try db.cachedStatement(
+            sql: """
+                INSERT INTO work_lane (app, kind, peer, host, on_trial, failures, rests_until, head_at)
+                SELECT :app, :kind, :peer, :host, coalesce(on_trial, 1), coalesce(failures, 0), coalesce(rests_until, 0), :never
+                FROM (SELECT 1) LEFT JOIN work_lane ON app = :app AND peer = :peer LIMIT 1
+                """)
+        try insert.execute(arguments: [
+            "app": work.app, "kind": work.kind.rawValue, "peer": work.peer, "host": host,
+            "never": Timestamp.never.milliseconds,
+        ])
+        return db.lastInsertedRowID
+    }
+
+    /// Owes the work, or moves what is owed of the same subject to its peer and moment. Answers its lane.
+    @discardableResult
+    func put(_ work: NewWork, at now: Timestamp) throws -> Int64 {
+        let lane = try lane(of: work)
+        let update = try db.cachedStatement(
+            sql: "UPDATE leased_work SET lane = ?, due_at = ?, set_at = ? WHERE kind = ? AND subject = ?")
+        try update.execute(arguments: [
+            lane, work.dueAt.milliseconds, now.milliseconds, work.kind.rawValue, work.subject,
+        ])
+        guard db.changesCount == 0 else { return lane }
+        let insert = try db.cachedStatement(
+            sql: "INSERT INTO leased_work (lane, device, kind, subject, due_at, set_at) VALUES (?, ?, ?, ?, ?, ?)")
+        try insert.execute(arguments: [
+            lane, work.device, work.kind.rawValue, work.subject, work.dueAt.milliseconds, now.milliseconds,
+        ])
+        return lane
+    }
+
+    func remove(_ kind: WorkKind, of subject: Int64) throws {
+        try db.execute(
+            sql: "DELETE FROM leased_work WHERE kind = ? AND subject = ?", arguments: [kind.rawValue, subject])
+    }
+
+    /// What stands in a lane: how much, and what the first to enter is for.
+    func queue(_ lane: Int64) throws -> (count: Int, oldest: Int64)? {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT size, (SELECT subject FROM leased_work WHERE lane = work_lane.serial ORDER BY serial LIMIT 1)
+                FROM work_lane WHERE serial = ?
+                """)
+        return try Row.fetchOne(select, arguments: [lane]).flatMap { row in
+            (row[1] as Int64?).map { (row[0], $0) }
+        }
+    }
+
+    // MARK: Looking
+
+    /// See ``LeasedWorkStore/dueWork(at:besides:limit:)``.
+    func due(at now: Timestamp, besides crowd: WorkCrowds, limit: Int) throws -> [DueWork] {
+        // One look at the index for each app, kind and standing that there is.
+        let select = try db.cachedStatement(
+            sql: """
+                WITH RECURSIVE share (id) AS (
+                    SELECT min(share) FROM work_lane
+                    UNION ALL
+                    SELECT (SELECT min(work_lane.share) FROM work_lane WHERE work_lane.share > share.id)
+                    FROM share WHERE share.id NOT NULL
+                )
+                SELECT id FROM share
+                WHERE id NOT NULL AND (SELECT min(ready_at) FROM work_lane WHERE work_lane.share = id) <= ?
+                    AND NOT (share.id / 2 % 32 IN (\(Self.endingWithApp))
+                        AND EXISTS (SELECT 1 FROM app WHERE app.serial = share.id / 64 AND ended_at NOT NULL))
+                """)
+        let shares = try Int64.fetchAll(select, arguments: [now.milliseconds])
+        let proven = shares.filter { $0 & 1 == 0 }
+        let onTrial = shares.filter { $0 & 1 == 1 }
+        return try due(proven, now, crowd.proven, limit) + due(onTrial, now, crowd.onTrial, limit)
+    }
+
+    private static let endingWithApp = WorkKind.allCases.filter(\.endsWithApp).map { String($0.rawValue) }
+        .joined(separator: ", ")
+
+    /// The most pieces of work that one statement answers with.
+    private static let mostDue = 2048
+
+    private func due(_ shares: [Int64], _ now: Timestamp, _ crowd: WorkCrowd, _ limit: Int) throws -> [DueWork] {
+        guard !shares.isEmpty else { return [] }
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT lane.kind, lane.app, lane.peer, lane.host, lane.on_trial, lane.served_at, work.serial, work.device,
+                    work.ready_at
+                FROM json_each(:shares) AS share
+                CROSS JOIN work_lane AS lane ON lane.serial IN (
+                    SELECT due.serial FROM work_lane AS due
+                    WHERE due.share = share.value AND due.ready_at <= :now
+                        AND due.peer NOT IN (SELECT value FROM json_each(:peers))
+                        AND due.host NOT IN (SELECT value FROM json_each(:hosts))
+                        AND EXISTS (
+                            SELECT 1 FROM leased_work AS any WHERE any.lane = due.serial AND any.ready_at <= :now
+                                AND any.device NOT IN (SELECT value FROM json_each(:devices)))
+                    ORDER BY due.ready_at LIMIT :limit)
+                CROSS JOIN leased_work AS work ON work.serial = (
+                    SELECT first.serial FROM leased_work AS first WHERE first.lane = lane.serial
+                        AND first.ready_at <= :now AND first.device NOT IN (SELECT value FROM json_each(:devices))
+                    ORDER BY first.ready_at LIMIT 1)
+                """)
+        let rows = try Row.fetchAll(
+            select,
+            arguments: [
+                "shares": Self.json(shares), "now": now.milliseconds, "peers": Self.json(crowd.peers),
+                "hosts": Self.json(crowd.hosts), "devices": Self.json(crowd.devices.map(\.rawValue)),
+                "limit": max(1, min(limit, Self.mostDue / shares.count)),
+            ])
+        return rows.compactMap { DueWork(row: $0) }
+    }
+
+    private static func json(_ values: some Sequence<some Encodable>) throws -> String {
+        String(decoding: try JSONEncoder().encode(Array(values)), as: UTF8.self)
+    }
+
+    // MARK: Leases
+
+    /// - Parameter subject: Reads what a piece of work is for.
+    func lease(
+        _ work: [DueWork], at now: Timestamp, until end: Timestamp,
+        subject: (WorkKind, Int64) throws -> LeasedItem.Subject
+    ) throws -> LeasedItems {
+        var leased = LeasedItems(items: [], unreadable: 0)
+        for work in work {
+            do {
+                if let item = try lease(work, at: now, until: end, subject) { leased.items.append(item) }
+            } catch let error where !(error is DatabaseError) {
+                // A row that cannot be read holds up no other.
+                try setDue(work.serial, now.adding(seconds: 3600), at: now)
+                leased.unreadable += 1
+            }
+        }
+        return leased
+    }
+
+    private func lease(
+        _ work: DueWork, at now: Timestamp, until end: Timestamp,
+        _ subject: (WorkKind, Int64) throws -> LeasedItem.Subject
+    ) throws -> LeasedItem? {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT work.lane, work.fence, work.subject, lane.on_trial, lane.failures
+                FROM leased_work AS work JOIN work_lane AS lane ON lane.serial = work.lane
+                WHERE work.serial = ? AND work.ready_at <= ?
+                """)
+        guard let row = try Row.fetchOne(select, arguments: [work.serial, now.milliseconds]) else { return nil }
+        let subject = try subject(work.kind, row["subject"])
+        let lease = WorkLease(work: work.serial, fence: row["fence"] + 1)
+        let update = try db.cachedStatement(
+            sql: "UPDATE leased_work SET held_until = ?, fence = ? WHERE serial = ?")
+        try update.execute(arguments: [end.milliseconds, lease.fence, lease.work])
+        let serve = try db.cachedStatement(sql: "UPDATE work_lane SET served_at = ? WHERE serial = ?")
+        try serve.execute(arguments: [now.milliseconds, row["lane"] as Int64])
+        return LeasedItem(
+            lease: lease, due: work,
+            standing: PeerStanding(isOnTrial: row["on_trial"] != 0, failures: row["failures"]), subject: subject)
+    }
+
+    func isInForce(_ lease: WorkLease) throws -> Bool {
+        let select = try db.cachedStatement(
+            sql: "SELECT 1 FROM leased_work WHERE serial = ? AND fence = ? AND held_until <> 0")
+        return try Int.fetchOne(select, arguments: [lease.work, lease.fence]) != nil
+    }
+
+    /// Answers whether the lease was in force: work is answered for once. What it says of its peer is noted for all
+    /// work of the app with it.
+    func end(_ end: WorkEnd) throws -> Bool {
+        let update = try db.cachedStatement(
+            sql: "UPDATE leased_work SET held_until = 0 WHERE serial = ? AND fence = ? AND held_until <> 0")
+        try update.execute(arguments: [end.lease.work, end.lease.fence])
+        guard db.changesCount == 1 else { return false }
+        let note = try db.cachedStatement(
+            sql: "UPDATE work_lane SET on_trial = ?, failures = ?, rests_until = ? WHERE app = ? AND peer = ?")
+        try note.execute(arguments: [
+            end.standing.isOnTrial, end.standing.failures, end.peerRestsUntil.milliseconds, end.app.rawValue, end.peer,
+        ])
+        return true
+    }
+
+    // MARK: Time
+
+    func setDue(_ work: Int64, _ dueAt: Timestamp, at now: Timestamp) throws {
+        let update = try db.cachedStatement(sql: "UPDATE leased_work SET due_at = ?, set_at = ? WHERE serial = ?")
+        try update.execute(arguments: [dueAt.milliseconds, now.milliseconds, work])
+    }
+
+    /// See ``LeasedWorkStore/bringBackWork(at:)``.
+    func bringBack(at now: Timestamp) throws {
+        try db.execute(
+            sql: "UPDATE leased_work SET due_at = :now + max(0, due_at - set_at), set_at = :now WHERE set_at > :now",
+            arguments: ["now": now.milliseconds])
+        try db.execute(
+            sql: "UPDATE leased_work SET held_until = :now WHERE held_until > :now + :lease",
+            arguments: ["now": now.milliseconds, "lease": WorkLease.seconds * 1000])
+        try db.execute(
+            sql: "UPDATE work_lane SET rests_until = 0 WHERE rests_until > :now + :rest",
+            arguments: ["now": now.milliseconds, "rest": PeerStanding.longestRestMilliseconds])
+        try db.execute(
+            sql: "UPDATE work_lane SET served_at = :now WHERE served_at > :now", arguments: ["now": now.milliseconds])
+    }
+}
+
+extension DueWork {
+    /// Nil for a kind that this version does not know.
+    init?(row: Row) {
+        guard let kind = WorkKind(rawValue: row["kind"]) else { return nil }
+        self.init(
+            serial: row["serial"], kind: kind, app: AppSerial(row["app"]), device: DeviceSerial(row["device"]),
+            peer: row["peer"], host: row["host"], isOnTrial: row["on_trial"] != 0, readyAt: row.timestamp("ready_at"),
+            servedAt: row.timestamp("served_at"))
+    }
+}
