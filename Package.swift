@@ -59,11 +59,12 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
     ],
     targets: [
-        .target(name: "CarillonWire", swiftSettings: settings),
+        .target(name: "CarillonBasics", swiftSettings: settings),
+        .target(name: "CarillonWire", dependencies: ["CarillonBasics"], swiftSettings: settings),
         .target(
             name: "CarillonCore",
             dependencies: [
-                "CarillonWire",
+                "CarillonBasics", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: provider),
@@ -83,7 +84,7 @@ let package = Package(
         .target(
             name: "CarillonServer",
             dependencies: [
-                "CarillonCore", "CarillonSQLite", "CarillonWire",
+                "CarillonBasics", "CarillonCore", "CarillonSQLite", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
                 .product(name: "Hummingbird", package: "hummingbird", condition: server),
@@ -105,7 +106,7 @@ let package = Package(
         .target(
             name: "CarillonClient",
             dependencies: [
-                "CarillonWire",
+                "CarillonBasics", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log"),
@@ -124,7 +125,7 @@ let package = Package(
         .target(
             name: "CarillonAPNs",
             dependencies: [
-                .product(name: "Crypto", package: "swift-crypto"),
+                "CarillonBasics", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: provider),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -142,7 +143,7 @@ let package = Package(
         .target(
             name: "CarillonAPNsSimulator",
             dependencies: [
-                .product(name: "Crypto", package: "swift-crypto"),
+                "CarillonBasics", .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "_CryptoExtras", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHPACK", package: "swift-nio-http2", condition: apns),
@@ -158,7 +159,8 @@ let package = Package(
         .executableTarget(
             name: "CarillonCommand",
             dependencies: [
-                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonClient", "CarillonCore", "CarillonSQLite",
+                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCore",
+                "CarillonSQLite",
                 "CarillonServer", "CarillonWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
@@ -189,6 +191,7 @@ let package = Package(
         .target(
             name: "StoreConformance", dependencies: ["CarillonCore", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
+        .testTarget(name: "CarillonBasicsTests", dependencies: ["CarillonBasics"], swiftSettings: settings),
         .testTarget(
             name: "CarillonWireTests", dependencies: ["TestSupport", "CarillonWire"], swiftSettings: settings),
         .testTarget(
@@ -306,7 +309,7 @@ let package = Package(
 // executable, what starts it, and the example; and with `CARILLON_SANITIZED=core` what needs sockets.
 if isSanitized {
     package.products = []
-    let withoutSockets = ["CarillonWire", "CarillonCore", "CarillonSQLite"]
+    let withoutSockets = ["CarillonBasics", "CarillonWire", "CarillonCore", "CarillonSQLite"]
     package.targets.removeAll { target in
         if sanitized == "core" {
             return !["TestSupport", "StoreConformance"].contains(target.name)

@@ -2,26 +2,6 @@ import CarillonWire
 import Testing
 
 struct IdentifierTests {
-    @Test(arguments: 0...40)
-    func `base64url comes back as it went`(count: Int) {
-        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
-        let text = Base64URL.encode(bytes)
-        #expect(Base64URL.decode(text) == bytes)
-        #expect(text.utf8.count == Base64URL.encodedLength(of: count))
-        #expect(!text.contains("="))
-    }
-
-    @Test(arguments: [("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zg", "f"), ("-_-_", nil), ("+/+/", nil)])
-    func `base64url reads both alphabets, padded or not`(text: String, expected: String?) {
-        let decoded = Base64URL.decode(text)
-        #expect(decoded == (expected.map { Array($0.utf8) } ?? [0xFB, 0xFF, 0xBF]))
-    }
-
-    @Test(arguments: ["A", "AAAAA", "A=", "AA=", "AAA==", "====", "A A", "Zg==Zg", "é"])
-    func `base64url refuses what is not base64`(text: String) {
-        #expect(Base64URL.decode(text) == nil)
-    }
-
     @Test func `a message identifier is read back, and has no part in common with its neighbour`() throws {
         var generator = SystemRandomNumberGenerator()
         let first = MessageID(position: 7, secret: .random(using: &generator))

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -64,14 +66,13 @@ public struct APNsChannels: Sendable {
 
     /// Creates a channel for Live Activities.
     public func create(storing storage: Storage) async throws(APNsError) -> Answer<Channel> {
-        var body = JSONWriter()
-        body.object {
+        let body = JSONWriter.object {
             $0.member("message-storage-policy", Int64(storage.rawValue))
             $0.member("push-type", "LiveActivity")
         }
-        let head = RequestHead(fields: [HeaderField(.contentType, "application/json")])
+        let head = APNsRequestHead(fields: [HeaderField(.contentType, "application/json")])
         let answer = try await client.request(
-            head, path: path("channels"), body: RequestBody(body.bytes), at: address, isRepeatable: false)
+            head, path: path("channels"), body: RequestBody(body), at: address, isRepeatable: false)
         return try read(answer) { answer throws(APNsError) in
             guard let id = answer.channelID, !id.isEmpty else {
                 throw APNsError(
@@ -96,7 +97,7 @@ public struct APNsChannels: Sendable {
     /// The IDs of all channels.
     public func list() async throws(APNsError) -> Answer<[String]> {
         let answer = try await client.request(
-            RequestHead(method: .get, fields: []), path: path("all-channels"), body: .none, at: address)
+            APNsRequestHead(method: .get, fields: []), path: path("all-channels"), body: .none, at: address)
         return try read(answer) { answer throws(APNsError) in try Self.decode(ListBody.self, answer.body).channels }
     }
 
@@ -109,8 +110,8 @@ public struct APNsChannels: Sendable {
 
     private func path(_ what: String) -> String { "/1/apps/\(bundleID)/\(what)" }
 
-    private func head(_ method: RequestHead.Method, _ id: String) throws(APNsError) -> RequestHead {
-        RequestHead(method: method, fields: [HeaderField(.apnsChannelID, try BroadcastPath.checked(id))])
+    private func head(_ method: APNsRequestHead.Method, _ id: String) throws(APNsError) -> APNsRequestHead {
+        APNsRequestHead(method: method, fields: [HeaderField(.apnsChannelID, try BroadcastPath.checked(id))])
     }
 
     private func read<Value: Sendable>(

@@ -3,7 +3,7 @@ import NIOHPACK
 
 /// The frames that the peer sends.
 extension ConnectionMachine {
-    mutating func received(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    mutating func received(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         if phase == .awaitingSettings, head.kind != .settings && head.kind != .goAway { throw .notHTTP2 }
         if let headerBlock, head.kind != .continuation || head.stream != headerBlock.stream {
             throw ProtocolFault(.protocolError, "A header block was interrupted by another frame.")
@@ -25,7 +25,7 @@ extension ConnectionMachine {
 
     // MARK: Answers
 
-    private mutating func receivedHeaders(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedHeaders(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         try checkStream(head.stream)
         try removePadding(head, &payload)
         if head.flags.contains(.priority) {
@@ -40,7 +40,7 @@ extension ConnectionMachine {
         try receivedBlock(head.stream, endsStream: endsStream, &payload)
     }
 
-    private mutating func receivedContinuation(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedContinuation(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard var block = headerBlock else {
             throw ProtocolFault(.protocolError, "CONTINUATION came without HEADERS.")
         }
@@ -80,7 +80,7 @@ extension ConnectionMachine {
         }
     }
 
-    private mutating func receivedData(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedData(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         try checkStream(head.stream)
         unacknowledgedBytes += head.length
         if unacknowledgedBytes >= 32_768 {
@@ -109,7 +109,7 @@ extension ConnectionMachine {
         streams[head.stream] = stream
     }
 
-    private mutating func receivedReset(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedReset(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         try checkStream(head.stream)
         guard head.length == 4, let number = payload.readInteger(as: UInt32.self) else {
             throw ProtocolFault(.frameSizeError, "RST_STREAM has \(head.length) bytes instead of 4.")
@@ -133,7 +133,7 @@ extension ConnectionMachine {
 
     // MARK: The connection
 
-    private mutating func receivedSettings(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedSettings(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard head.stream == 0 else { throw ProtocolFault(.protocolError, "SETTINGS came on a stream.") }
         if head.flags.contains(.acknowledgement) {
             guard phase != .awaitingSettings else { throw .notHTTP2 }
@@ -158,7 +158,7 @@ extension ConnectionMachine {
             default: break
             }
         }
-        writeReply(FrameHead(length: 0, kind: .settings, flags: .acknowledgement))
+        writeReply(APNsFrameHead(length: 0, kind: .settings, flags: .acknowledgement))
         if phase == .awaitingSettings {
             phase = .open
             events.append(.opened)
@@ -178,16 +178,16 @@ extension ConnectionMachine {
         }
     }
 
-    private mutating func receivedPing(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedPing(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard head.length == 8, head.stream == 0, let value = payload.readInteger(as: UInt64.self) else {
             throw ProtocolFault(.frameSizeError, "PING is malformed.")
         }
         if head.flags.contains(.acknowledgement) { return pingAnswered() }
-        writeReply(FrameHead(length: 8, kind: .ping, flags: .acknowledgement)) { $0.writeInteger(value) }
+        writeReply(APNsFrameHead(length: 8, kind: .ping, flags: .acknowledgement)) { $0.writeInteger(value) }
     }
 
     /// Priorities mean nothing here, but they must be right (RFC 7540 section 5.3.1).
-    private func receivedPriority(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private func receivedPriority(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard head.stream != 0 else { throw ProtocolFault(.protocolError, "PRIORITY came for the connection.") }
         guard head.length == 5 else {
             throw ProtocolFault(.frameSizeError, "PRIORITY has \(head.length) bytes instead of 5.")
@@ -201,7 +201,7 @@ extension ConnectionMachine {
         }
     }
 
-    private mutating func receivedGoAway(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedGoAway(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard head.stream == 0, let (last, code) = payload.readMultipleIntegers(as: (UInt32, UInt32).self) else {
             throw ProtocolFault(.frameSizeError, "GOAWAY is malformed.")
         }
@@ -226,7 +226,7 @@ extension ConnectionMachine {
         endIfDrained()
     }
 
-    private mutating func receivedWindowUpdate(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private mutating func receivedWindowUpdate(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard head.length == 4, let word = payload.readInteger(as: UInt32.self) else {
             throw ProtocolFault(.frameSizeError, "WINDOW_UPDATE has \(head.length) bytes instead of 4.")
         }
@@ -261,7 +261,7 @@ extension ConnectionMachine {
         }
     }
 
-    private func removePadding(_ head: FrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
+    private func removePadding(_ head: APNsFrameHead, _ payload: inout ByteBuffer) throws(ProtocolFault) {
         guard head.flags.contains(.padded) else { return }
         guard let padding = payload.readInteger(as: UInt8.self), Int(padding) <= payload.readableBytes else {
             throw ProtocolFault(.protocolError, "A frame has more padding than bytes.")

@@ -3,32 +3,34 @@ import NIOCore
 /// The frames that the connection writes.
 extension ConnectionMachine {
     mutating func writeHeaders(
-        _ id: UInt32, _ head: RequestHead, _ authorization: ProviderToken?, path: String, endsStream: Bool
+        _ id: UInt32, _ head: APNsRequestHead, _ authorization: ProviderToken?, path: String, endsStream: Bool
     ) {
         let start = output.writerIndex
         // The head is written again when the block's length is known.
-        FrameHead(length: 0, kind: .headers, stream: id).write(into: &output)
+        APNsFrameHead(length: 0, kind: .headers, stream: id).write(into: &output)
         encoder.encode(head, authorization, path: path, into: &output)
-        let length = output.writerIndex - start - FrameHead.bytes
-        let end = endsStream ? FrameHead.Flags.endStream : []
-        guard length > FrameHead.largestPayload else {
-            return rewrite(FrameHead(length: length, kind: .headers, flags: end.union(.endHeaders), stream: id), at: start)
+        let length = output.writerIndex - start - APNsFrameHead.bytes
+        let end = endsStream ? APNsFrameHead.Flags.endStream : []
+        guard length > APNsFrameHead.largestPayload else {
+            return rewrite(
+                APNsFrameHead(length: length, kind: .headers, flags: end.union(.endHeaders), stream: id), at: start)
         }
         // A path longer than a frame: a token may have any length.
-        var block = output.getSlice(at: start + FrameHead.bytes, length: length) ?? ByteBuffer()
+        var block = output.getSlice(at: start + APNsFrameHead.bytes, length: length) ?? ByteBuffer()
         output.moveWriterIndex(to: start)
-        var kind = FrameHead.Kind.headers
-        while var part = block.readSlice(length: min(FrameHead.largestPayload, block.readableBytes)), part.readableBytes > 0
+        var kind = APNsFrameHead.Kind.headers
+        while var part = block.readSlice(length: min(APNsFrameHead.largestPayload, block.readableBytes)),
+            part.readableBytes > 0
         {
             var flags = kind == .headers ? end : []
             if block.readableBytes == 0 { flags.insert(.endHeaders) }
-            FrameHead(length: part.readableBytes, kind: kind, flags: flags, stream: id).write(into: &output)
+            APNsFrameHead(length: part.readableBytes, kind: kind, flags: flags, stream: id).write(into: &output)
             output.writeBuffer(&part)
             kind = .continuation
         }
     }
 
-    private mutating func rewrite(_ head: FrameHead, at start: Int) {
+    private mutating func rewrite(_ head: APNsFrameHead, at start: Int) {
         let end = output.writerIndex
         output.moveWriterIndex(to: start)
         head.write(into: &output)
@@ -38,10 +40,10 @@ extension ConnectionMachine {
     /// Writes as much of a stream's body as the windows allow.
     mutating func writeBody(of id: UInt32, _ stream: inout Stream) {
         while !stream.isWhole {
-            let length = min(stream.body.readableBytes, FrameHead.largestPayload, sendWindow, stream.window)
+            let length = min(stream.body.readableBytes, APNsFrameHead.largestPayload, sendWindow, stream.window)
             guard length > 0 else { return }
             let isLast = length == stream.body.readableBytes
-            FrameHead(length: length, kind: .data, flags: isLast ? .endStream : [], stream: id).write(into: &output)
+            APNsFrameHead(length: length, kind: .data, flags: isLast ? .endStream : [], stream: id).write(into: &output)
             output.writeBytes(stream.body.readableBytesView.prefix(length))
             stream.body.moveReaderIndex(forwardBy: length)
             sendWindow -= length
@@ -67,18 +69,18 @@ extension ConnectionMachine {
     }
 
     mutating func writeReset(_ id: UInt32, _ code: HTTP2Code) {
-        FrameHead(length: 4, kind: .resetStream, stream: id).write(into: &output)
+        APNsFrameHead(length: 4, kind: .resetStream, stream: id).write(into: &output)
         output.writeInteger(code.rawValue)
     }
 
     mutating func writeWindowUpdate(_ id: UInt32, _ bytes: Int) {
-        writeReply(FrameHead(length: 4, kind: .windowUpdate, stream: id)) { $0.writeInteger(UInt32(bytes)) }
+        writeReply(APNsFrameHead(length: 4, kind: .windowUpdate, stream: id)) { $0.writeInteger(UInt32(bytes)) }
     }
 
     /// Writes what a peer can make us say as often as it likes. How much of it waits to be written is counted.
-    mutating func writeReply(_ head: FrameHead, _ payload: (inout ByteBuffer) -> Void = { _ in }) {
+    mutating func writeReply(_ head: APNsFrameHead, _ payload: (inout ByteBuffer) -> Void = { _ in }) {
         head.write(into: &output)
         payload(&output)
-        repliesWaiting += FrameHead.bytes + head.length
+        repliesWaiting += APNsFrameHead.bytes + head.length
     }
 }

@@ -127,7 +127,7 @@ struct ConnectionMachine {
             authority: options.authority, isSecure: options.isSecure, indexesAuthorization: options.indexesAuthorization)
         decoder = HPACKDecoder(allocator: ByteBufferAllocator(), maxDynamicTableSize: 4096, maxHeaderListSize: 16_384)
         output.writeString("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        FrameHead(length: 18, kind: .settings).write(into: &output)
+        APNsFrameHead(length: 18, kind: .settings).write(into: &output)
         output.writeMultipleIntegers(PeerSettings.enablePush, 0 as UInt32)
         output.writeMultipleIntegers(PeerSettings.maxConcurrentStreams, 0 as UInt32)
         output.writeMultipleIntegers(PeerSettings.maxHeaderListSize, 16_384 as UInt32)
@@ -164,7 +164,7 @@ struct ConnectionMachine {
 
     /// Sends a request on a stream of its own. Call it only while ``freeStreams`` is above 0.
     mutating func send(
-        _ push: PushID, _ head: RequestHead, _ authorization: ProviderToken?, path: String, body: RequestBody
+        _ push: PushID, _ head: APNsRequestHead, _ authorization: ProviderToken?, path: String, body: RequestBody
     ) -> UInt32 {
         precondition(freeStreams > 0, "a push is only given to a connection that can take it")
         let id = nextStream
@@ -237,7 +237,7 @@ struct ConnectionMachine {
             }
         } else if now - quietSince > (streams.isEmpty ? options.pingsAfterIdle : options.suspectsAfter) {
             pingedAt = now
-            FrameHead(length: 8, kind: .ping).write(into: &output)
+            APNsFrameHead(length: 8, kind: .ping).write(into: &output)
             output.writeInteger(0x4361_7269_6C6C_6F6E as UInt64)
         }
     }
@@ -258,15 +258,16 @@ struct ConnectionMachine {
             inbound = ByteBuffer()
         }
         do throws(ProtocolFault) {
-            while phase != .ended, let head = FrameHead(peekingAt: bytes) {
-                guard head.length <= FrameHead.largestPayload else {
+            while phase != .ended, let head = APNsFrameHead(peekingAt: bytes) {
+                guard head.length <= APNsFrameHead.largestPayload else {
                     throw phase == .awaitingSettings
                         ? .notHTTP2
                         : ProtocolFault(
-                            .frameSizeError, "A frame has \(head.length) bytes; \(FrameHead.largestPayload) are allowed.")
+                            .frameSizeError, "A frame has \(head.length) bytes; \(APNsFrameHead.largestPayload) are allowed."
+                        )
                 }
-                guard bytes.readableBytes >= FrameHead.bytes + head.length else { break }
-                bytes.moveReaderIndex(forwardBy: FrameHead.bytes)
+                guard bytes.readableBytes >= APNsFrameHead.bytes + head.length else { break }
+                bytes.moveReaderIndex(forwardBy: APNsFrameHead.bytes)
                 guard var payload = bytes.readSlice(length: head.length) else { break }
                 try received(head, &payload)
                 guard repliesWaiting <= options.largestBacklog else {
@@ -277,7 +278,7 @@ struct ConnectionMachine {
         } catch {
             // Nobody reads what waits behind a backlog.
             if repliesWaiting > options.largestBacklog { output = ByteBuffer() }
-            FrameHead(length: 8, kind: .goAway).write(into: &output)
+            APNsFrameHead(length: 8, kind: .goAway).write(into: &output)
             output.writeMultipleIntegers(0 as UInt32, error.code.rawValue)
             end(ConnectionFault(error.isForeign ? .notHTTP2 : .protocolViolated, error.detail))
         }
@@ -340,7 +341,7 @@ struct ConnectionMachine {
 
     mutating func endIfDrained() {
         guard phase == .draining, streams.isEmpty else { return }
-        FrameHead(length: 8, kind: .goAway).write(into: &output)
+        APNsFrameHead(length: 8, kind: .goAway).write(into: &output)
         output.writeMultipleIntegers(0 as UInt32, HTTP2Code.noError.rawValue)
         phase = .ended
         events.append(.ended(drainFault ?? ConnectionFault(.retired, "The connection is not used any more.")))

@@ -13,7 +13,7 @@ struct ConnectionOpener: Sendable {
     let proxy: APNsClient.Proxy?
     let timeout: Duration
 
-    func open(on loop: any EventLoop, handler: ConnectionHandler) -> EventLoopFuture<any NIOCore.Channel> {
+    func open(on loop: any EventLoop, handler: APNsConnectionHandler) -> EventLoopFuture<any NIOCore.Channel> {
         let target = proxy?.address ?? (host: address.host, port: address.port)
         let limit = TimeAmount(timeout)
         // The handler is only touched on the loop that the channel runs on.
@@ -47,7 +47,7 @@ struct ConnectionOpener: Sendable {
     }
 
     private func addProtocols(
-        to pipeline: ChannelPipeline.SynchronousOperations, _ handler: ConnectionHandler
+        to pipeline: ChannelPipeline.SynchronousOperations, _ handler: APNsConnectionHandler
     ) throws {
         if let tls {
             try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: serverName))
@@ -65,7 +65,7 @@ struct ConnectionOpener: Sendable {
     }
 
     private func connectByHTTP(
-        _ channel: any NIOCore.Channel, _ authorization: String?, _ handler: NIOLoopBound<ConnectionHandler>
+        _ channel: any NIOCore.Channel, _ authorization: String?, _ handler: NIOLoopBound<APNsConnectionHandler>
     ) throws -> EventLoopFuture<any NIOCore.Channel> {
         let answered = channel.eventLoop.makePromise(of: Void.self)
         var headers = HTTPHeaders([("Host", "\(address.uriHost):\(address.port)")])

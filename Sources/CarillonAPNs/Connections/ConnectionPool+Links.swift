@@ -22,7 +22,7 @@ extension ConnectionPool {
     private func open(_ id: ConnectionID, _ now: Moment) {
         let link = Link(id, ConnectionMachine(options: options.connection, now: now), now)
         links.append(link)
-        let handler = ConnectionHandler(id: id, pool: self, isSecure: opener.tls != nil)
+        let handler = APNsConnectionHandler(id: id, pool: self, isSecure: opener.tls != nil)
         opener.open(on: loop, handler: handler).assumeIsolated().whenComplete { result in
             switch result {
             case .success(let channel):

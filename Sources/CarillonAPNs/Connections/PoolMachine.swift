@@ -14,7 +14,7 @@ import NIOCore
 ///   in streams or in its window, and none is opening. A connection that has not proven itself is opening still: the
 ///   service allows it a single stream, which says nothing about load.
 ///
-/// After a failure only one is opened at a time, by the ``ReconnectSchedule``. A connection that ended before it had an
+/// After a failure only one is opened at a time, by the ``APNsReconnectSchedule``. A connection that ended before it had an
 /// answer counts as a failure, since a host that accepts and hangs up must not be called in a loop. One that had an answer
 /// is replaced at once, as far as the ``ReplacementAllowance`` goes.
 ///
@@ -57,7 +57,7 @@ struct PoolMachine {
 
     let options: Options
     private(set) var connections: [Connection] = []
-    private(set) var schedule = ReconnectSchedule()
+    private(set) var schedule = APNsReconnectSchedule()
     private var allowance: ReplacementAllowance
     private var queue = CircularBuffer<PushID>()
     /// Those that only a connection with a higher number may have.

@@ -1,6 +1,6 @@
 /// A request on its way to a pool.
 struct Submission: Sendable {
-    var head: RequestHead
+    var head: APNsRequestHead
     var path: String
     var body: RequestBody
     var timeout: Duration

@@ -1,3 +1,4 @@
+import CarillonBasics
 import Crypto
 
 #if canImport(FoundationEssentials)
@@ -56,23 +57,17 @@ public struct APNsTokenKey: Sendable {
 
     /// A JSON Web Token (RFC 7519) with ES256, issued at the given second.
     func sign(issuedAt: Int64) throws -> String {
-        var header = JSONWriter(capacity: 64)
-        header.object {
+        let header = JSONWriter.object {
             $0.member("alg", "ES256")
             $0.member("kid", keyID)
         }
-        var claims = JSONWriter(capacity: 64)
-        claims.object {
+        let claims = JSONWriter.object {
             $0.member("iss", teamID)
             $0.member("iat", issuedAt)
         }
-        let signed = Self.base64URL(header.bytes) + "." + Self.base64URL(claims.bytes)
+        let signed = Base64URL.encode(header) + "." + Base64URL.encode(claims)
         let signature = try key.signature(for: Data(signed.utf8))
-        return signed + "." + Self.base64URL(Array(signature.rawRepresentation))
-    }
-
-    private static func base64URL(_ bytes: [UInt8]) -> String {
-        Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        return signed + "." + Base64URL.encode(signature.rawRepresentation)
     }
 }
 

@@ -14,7 +14,7 @@ struct HeaderEncoder {
     }
 
     private struct Template {
-        var head: RequestHead
+        var head: APNsRequestHead
         var authorization: ProviderToken?
         var insertions: Int
         var before: [UInt8]
@@ -49,7 +49,9 @@ struct HeaderEncoder {
         templates = []
     }
 
-    mutating func encode(_ head: RequestHead, _ authorization: ProviderToken?, path: String, into buffer: inout ByteBuffer) {
+    mutating func encode(
+        _ head: APNsRequestHead, _ authorization: ProviderToken?, path: String, into buffer: inout ByteBuffer
+    ) {
         if let smallestCapacity { announce(smallestCapacity, into: &buffer) }
         if let known = templates.first(where: { matches($0, head, authorization) }) {
             buffer.writeBytes(known.before)
@@ -78,12 +80,12 @@ struct HeaderEncoder {
         smallestCapacity = nil
     }
 
-    private func matches(_ template: Template, _ head: RequestHead, _ authorization: ProviderToken?) -> Bool {
+    private func matches(_ template: Template, _ head: APNsRequestHead, _ authorization: ProviderToken?) -> Bool {
         template.insertions == insertions && template.authorization === authorization
             && template.head.hasSameFields(as: head)
     }
 
-    private mutating func encodePseudoHeaders(of head: RequestHead) -> [UInt8] {
+    private mutating func encodePseudoHeaders(of head: APNsRequestHead) -> [UInt8] {
         var bytes: [UInt8] = []
         switch head.method {
         case .post: bytes.append(0x83)
@@ -97,7 +99,7 @@ struct HeaderEncoder {
         return bytes
     }
 
-    private mutating func encodeFields(of head: RequestHead, _ authorization: ProviderToken?) -> [UInt8] {
+    private mutating func encodeFields(of head: APNsRequestHead, _ authorization: ProviderToken?) -> [UInt8] {
         var bytes: [UInt8] = []
         if let authorization {
             if indexesAuthorization {

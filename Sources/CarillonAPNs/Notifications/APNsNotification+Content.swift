@@ -113,7 +113,7 @@ extension APNsNotification {
     /// A text that is not one JSON value is reported when the notification is sent.
     public consuming func custom(_ key: String, json: String) -> Self {
         let bytes = Array(json.utf8)
-        guard JSONSyntax.holds(bytes) else {
+        guard JSONFragment.holds(bytes) else {
             return setting(NotificationFields.CustomField(key: key, fault: "it is not JSON."))
         }
         return setting(NotificationFields.CustomField(key: key, value: JSONFragment(bytes: bytes)))

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -9,6 +11,9 @@ struct JSONFragment: Hashable, Sendable {
     let bytes: [UInt8]
 
     init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Whether bytes are one JSON value, of at most 64 levels.
+    static func holds(_ bytes: [UInt8]) -> Bool { JSONValue(parsing: bytes, depth: 63) != nil }
 
     /// Encodes with Foundation's defaults, which is what a device decodes Live Activities with: a `Date` is a number of
     /// seconds since 2001. Keys are sorted, so that equal values are equal bytes.
@@ -26,6 +31,11 @@ struct JSONFragment: Hashable, Sendable {
         }
         bytes = writer.bytes
     }
+}
+
+extension JSONWriter {
+    mutating func member(_ name: StaticString, _ fragment: JSONFragment?) { member(name, text: fragment?.bytes) }
+    mutating func fragment(_ fragment: JSONFragment) { text(fragment.bytes) }
 }
 
 /// Why a value cannot be encoded, without anything that it holds.

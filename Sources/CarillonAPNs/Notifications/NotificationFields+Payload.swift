@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// The payload as the service gets it. A key that was not set is not there.
 extension NotificationFields {
     var payload: [UInt8] {
@@ -11,7 +13,7 @@ extension NotificationFields {
             }
             for field in custom {
                 guard let value = field.value else { continue }
-                writer.key(field.key)
+                writer.key(untrusted: field.key)
                 writer.fragment(value)
             }
         }
@@ -32,7 +34,7 @@ extension NotificationFields {
         writer.member("category", category)
         if isContentAvailable { writer.member("content-available", 1 as Int64) }
         if isMutableContent { writer.member("mutable-content", 1 as Int64) }
-        if isContentChanged { writer.member("content-changed", JSONFragment(bytes: Array("true".utf8))) }
+        if isContentChanged { writer.member("content-changed", true) }
         writer.member("target-content-id", targetContentID)
         writer.member("interruption-level", interruptionLevel)
         writer.member("relevance-score", relevanceScore.flatMap { $0.isFinite ? $0 : nil })

@@ -6,7 +6,7 @@
 
 /// A notification that was checked and encoded, for any number of tokens.
 struct PreparedNotification: Sendable {
-    let head: RequestHead
+    let head: APNsRequestHead
     let payload: RequestBody
 
     /// What the client knows beside the notification.
@@ -55,7 +55,7 @@ struct PreparedNotification: Sendable {
         if let id = notification.id ?? context.fallbackID {
             fields.append(HeaderField(isBroadcast ? .apnsRequestID : .apnsID, id.uuidString.lowercased()))
         }
-        head = RequestHead(fields: fields)
+        head = APNsRequestHead(fields: fields)
     }
 }
 

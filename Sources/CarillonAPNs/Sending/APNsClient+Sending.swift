@@ -78,7 +78,7 @@ extension APNsClient {
     }
 
     func request(
-        _ head: RequestHead, path: String, body: RequestBody, at address: APNsEnvironment.Address,
+        _ head: APNsRequestHead, path: String, body: RequestBody, at address: APNsEnvironment.Address,
         isRepeatable: Bool = true
     ) async throws(APNsError) -> RawAnswer {
         let pool = try pool(of: address)

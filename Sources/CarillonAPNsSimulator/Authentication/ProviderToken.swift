@@ -1,3 +1,4 @@
+import CarillonBasics
 import Crypto
 import Foundation
 
@@ -51,12 +52,8 @@ struct ProviderToken {
     /// Base64url without padding (RFC 7515 section 2); nil for anything else.
     private static func decoded(_ text: Substring) -> Data? {
         guard !text.contains(where: { "+/=".contains($0) }) else { return nil }
-        let standard = text.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
-        return Data(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4))
+        return Base64URL.decode(text).map { Data($0) }
     }
 
-    static func encoded(_ data: Data) -> String {
-        data.base64EncodedString().replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
-            .replacingOccurrences(of: "=", with: "")
-    }
+    static func encoded(_ data: Data) -> String { Base64URL.encode(data) }
 }

@@ -16,11 +16,11 @@ struct HTTP2Connection {
 
     enum Event {
         /// A request began. What is known of it is in the head; its body may follow.
-        case headersArrived(UInt32, RequestHead)
+        case headersArrived(UInt32, SimulatorRequestHead)
         /// A request had more headers than was offered, and was answered with 431.
         case headersTooLarge(UInt32)
         /// All of it is here. `bodyBytes` counts what was sent, `body` holds no more than the limit.
-        case requestCompleted(UInt32, RequestHead, body: ByteBuffer, bodyBytes: Int)
+        case requestCompleted(UInt32, SimulatorRequestHead, body: ByteBuffer, bodyBytes: Int)
         case streamReset(UInt32)
         /// A stream came that is more than was offered; the peer may not know that yet.
         case streamRefused(UInt32)
@@ -33,7 +33,7 @@ struct HTTP2Connection {
     }
 
     private struct Stream {
-        var head: RequestHead
+        var head: SimulatorRequestHead
         var body = ByteBuffer()
         var bodyBytes = 0
         var receiveWindow: Int
@@ -115,9 +115,9 @@ struct HTTP2Connection {
                 continue
             }
             guard let header = input.peekFrameHeader() else { return nil }
-            guard header.payloadLength <= FrameHeader.maximumPayload else { return fail(.frameSizeError) }
-            guard input.readableBytes >= FrameHeader.length + header.payloadLength else { return nil }
-            input.moveReaderIndex(forwardBy: FrameHeader.length)
+            guard header.payloadLength <= SimulatorFrameHeader.maximumPayload else { return fail(.frameSizeError) }
+            guard input.readableBytes >= SimulatorFrameHeader.length + header.payloadLength else { return nil }
+            input.moveReaderIndex(forwardBy: SimulatorFrameHeader.length)
             guard let payload = input.readSlice(length: header.payloadLength) else { return nil }
             if let event = receivedFrame(header, payload) { return event }
         }
@@ -136,46 +136,46 @@ struct HTTP2Connection {
         return true
     }
 
-    private mutating func receivedFrame(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
-        if let headerBlock, header.kind != FrameHeader.Kind.continuation || header.stream != headerBlock.stream {
+    private mutating func receivedFrame(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
+        if let headerBlock, header.kind != SimulatorFrameHeader.Kind.continuation || header.stream != headerBlock.stream {
             return fail(.protocolError)
         }
         switch header.kind {
-        case FrameHeader.Kind.data: return receivedData(header, payload)
-        case FrameHeader.Kind.headers: return receivedHeaders(header, payload)
-        case FrameHeader.Kind.continuation: return receivedContinuation(header, payload)
-        case FrameHeader.Kind.priority:
+        case SimulatorFrameHeader.Kind.data: return receivedData(header, payload)
+        case SimulatorFrameHeader.Kind.headers: return receivedHeaders(header, payload)
+        case SimulatorFrameHeader.Kind.continuation: return receivedContinuation(header, payload)
+        case SimulatorFrameHeader.Kind.priority:
             guard header.stream != 0 else { return fail(.protocolError) }
             return header.payloadLength == 5 ? .priorityArrived : fail(.frameSizeError)
-        case FrameHeader.Kind.reset: return receivedReset(header, payload)
-        case FrameHeader.Kind.settings: return receivedSettings(header, payload)
-        case FrameHeader.Kind.ping: return receivedPing(header, payload)
-        case FrameHeader.Kind.windowUpdate: return receivedWindowUpdate(header, payload)
-        case FrameHeader.Kind.pushPromise: return fail(.protocolError)
+        case SimulatorFrameHeader.Kind.reset: return receivedReset(header, payload)
+        case SimulatorFrameHeader.Kind.settings: return receivedSettings(header, payload)
+        case SimulatorFrameHeader.Kind.ping: return receivedPing(header, payload)
+        case SimulatorFrameHeader.Kind.windowUpdate: return receivedWindowUpdate(header, payload)
+        case SimulatorFrameHeader.Kind.pushPromise: return fail(.protocolError)
         default: return nil
         }
     }
 
-    private mutating func receivedHeaders(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func receivedHeaders(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
         guard header.stream % 2 == 1 else { return fail(.protocolError) }
         guard var block = Self.unpadded(header, payload) else { return fail(.protocolError) }
-        let hasPriority = header.has(FrameHeader.Flag.priority)
+        let hasPriority = header.has(SimulatorFrameHeader.Flag.priority)
         if hasPriority, block.readSlice(length: 5) == nil { return fail(.frameSizeError) }
-        let ends = header.has(FrameHeader.Flag.endStream)
-        guard header.has(FrameHeader.Flag.endHeaders) else {
+        let ends = header.has(SimulatorFrameHeader.Flag.endStream)
+        guard header.has(SimulatorFrameHeader.Flag.endHeaders) else {
             headerBlock = (header.stream, ends, block)
             return nil
         }
         return completedBlock(header.stream, ends, block)
     }
 
-    private mutating func receivedContinuation(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func receivedContinuation(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
         guard var block = headerBlock else { return fail(.protocolError) }
         var payload = payload
         block.bytes.writeBuffer(&payload)
         guard block.bytes.readableBytes <= Self.largestHeaderBlock else { return fail(.enhanceYourCalm) }
         headerBlock = block
-        guard header.has(FrameHeader.Flag.endHeaders) else { return nil }
+        guard header.has(SimulatorFrameHeader.Flag.endHeaders) else { return nil }
         headerBlock = nil
         return completedBlock(block.stream, block.ends, block.bytes)
     }
@@ -193,7 +193,7 @@ struct HTTP2Connection {
             writeReset(number, .refusedStream)
             return .streamRefused(number)
         }
-        guard var head = RequestHead(headers) else {
+        guard var head = SimulatorRequestHead(headers) else {
             writeReset(number, .protocolError)
             return .streamReset(number)
         }
@@ -224,14 +224,14 @@ struct HTTP2Connection {
         return .requestCompleted(number, stream.head, body: stream.body, bodyBytes: 0)
     }
 
-    private mutating func receivedData(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func receivedData(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
         let number = header.stream
         guard number % 2 == 1, number <= highestStream else { return fail(.protocolError) }
         connectionReceiveWindow -= header.payloadLength
         guard connectionReceiveWindow >= 0 else { return fail(.flowControlError) }
         guard var data = Self.unpadded(header, payload) else { return fail(.protocolError) }
         restoreConnectionWindow(whenUsed: connectionTarget - connectionTarget / 2)
-        let ends = header.has(FrameHeader.Flag.endStream)
+        let ends = header.has(SimulatorFrameHeader.Flag.endStream)
         guard let index = streams.index(forKey: number) else { return nil }
         guard streams.values[index].isRemoteOpen else { return fail(.streamClosed) }
         streams.values[index].receiveWindow -= header.payloadLength
@@ -288,29 +288,30 @@ struct HTTP2Connection {
         connectionReceiveWindow = connectionTarget
     }
 
-    private mutating func receivedReset(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func receivedReset(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
         guard payload.readableBytes == 4 else { return fail(.frameSizeError) }
         guard header.stream != 0, header.stream <= highestStream else { return fail(.protocolError) }
         return streams.removeValue(forKey: header.stream) == nil ? nil : .streamReset(header.stream)
     }
 
-    private mutating func receivedPing(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func receivedPing(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
         guard header.payloadLength == 8 else { return fail(.frameSizeError) }
         guard header.stream == 0 else { return fail(.protocolError) }
-        if header.has(FrameHeader.Flag.acknowledgement) { return nil }
+        if header.has(SimulatorFrameHeader.Flag.acknowledgement) { return nil }
         if answersPings {
             var payload = payload
             output.writeFrameHeader(
-                FrameHeader(
-                    payloadLength: 8, kind: FrameHeader.Kind.ping, flags: FrameHeader.Flag.acknowledgement, stream: 0))
+                SimulatorFrameHeader(
+                    payloadLength: 8, kind: SimulatorFrameHeader.Kind.ping, flags: SimulatorFrameHeader.Flag.acknowledgement,
+                    stream: 0))
             output.writeBuffer(&payload)
         }
         return .pingArrived
     }
 
-    private mutating func receivedSettings(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func receivedSettings(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
         guard header.stream == 0 else { return fail(.protocolError) }
-        if header.has(FrameHeader.Flag.acknowledgement) {
+        if header.has(SimulatorFrameHeader.Flag.acknowledgement) {
             guard payload.readableBytes == 0 else { return fail(.frameSizeError) }
             guard !offered.isEmpty else { return fail(.protocolError) }
             confirmed(offered.removeFirst())
@@ -331,8 +332,9 @@ struct HTTP2Connection {
             }
         }
         output.writeFrameHeader(
-            FrameHeader(
-                payloadLength: 0, kind: FrameHeader.Kind.settings, flags: FrameHeader.Flag.acknowledgement, stream: 0))
+            SimulatorFrameHeader(
+                payloadLength: 0, kind: SimulatorFrameHeader.Kind.settings, flags: SimulatorFrameHeader.Flag.acknowledgement,
+                stream: 0))
         return nil
     }
 
@@ -345,7 +347,7 @@ struct HTTP2Connection {
         }
     }
 
-    private mutating func receivedWindowUpdate(_ header: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func receivedWindowUpdate(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> Event? {
         guard let word = payload.getInteger(at: payload.readerIndex, as: UInt32.self), payload.readableBytes == 4 else {
             return fail(.frameSizeError)
         }
@@ -368,8 +370,8 @@ struct HTTP2Connection {
     }
 
     /// The payload without its padding; nil when the padding is longer than the payload.
-    private static func unpadded(_ header: FrameHeader, _ payload: ByteBuffer) -> ByteBuffer? {
-        guard header.has(FrameHeader.Flag.padded) else { return payload }
+    private static func unpadded(_ header: SimulatorFrameHeader, _ payload: ByteBuffer) -> ByteBuffer? {
+        guard header.has(SimulatorFrameHeader.Flag.padded) else { return payload }
         var payload = payload
         guard let padding = payload.readInteger(as: UInt8.self), padding <= payload.readableBytes else { return nil }
         return payload.readSlice(length: payload.readableBytes - Int(padding))
@@ -391,7 +393,8 @@ struct HTTP2Connection {
         if let streamWindow { values.append((0x4, streamWindow)) }
         if let headerListBytes { values.append((0x6, headerListBytes)) }
         output.writeFrameHeader(
-            FrameHeader(payloadLength: values.count * 6, kind: FrameHeader.Kind.settings, flags: 0, stream: 0))
+            SimulatorFrameHeader(
+                payloadLength: values.count * 6, kind: SimulatorFrameHeader.Kind.settings, flags: 0, stream: 0))
         for (name, value) in values {
             output.writeInteger(name)
             output.writeInteger(UInt32(clamping: value))
@@ -411,7 +414,7 @@ struct HTTP2Connection {
         guard let index = streams.index(forKey: number), streams.values[index].isLocalOpen else { return false }
         let hasBody = body.readableBytes > 0
         let start = output.writerIndex
-        output.writeRepeatingByte(0, count: FrameHeader.length)
+        output.writeRepeatingByte(0, count: SimulatorFrameHeader.length)
         do {
             try encoder.encode(headers: headers, to: &output)
         } catch {
@@ -422,9 +425,10 @@ struct HTTP2Connection {
         let end = output.writerIndex
         output.moveWriterIndex(to: start)
         output.writeFrameHeader(
-            FrameHeader(
-                payloadLength: end - start - FrameHeader.length, kind: FrameHeader.Kind.headers,
-                flags: FrameHeader.Flag.endHeaders | (hasBody ? 0 : FrameHeader.Flag.endStream), stream: number))
+            SimulatorFrameHeader(
+                payloadLength: end - start - SimulatorFrameHeader.length, kind: SimulatorFrameHeader.Kind.headers,
+                flags: SimulatorFrameHeader.Flag.endHeaders | (hasBody ? 0 : SimulatorFrameHeader.Flag.endStream),
+                stream: number))
         output.moveWriterIndex(to: end)
         guard hasBody else {
             endLocally(number)
@@ -441,12 +445,14 @@ struct HTTP2Connection {
 
     private mutating func sendBody(_ number: UInt32) {
         while let stream = streams[number], var unsent = stream.unsent {
-            let room = min(stream.sendWindow, connectionSendWindow, FrameHeader.maximumPayload, unsent.readableBytes)
+            let room = min(
+                stream.sendWindow, connectionSendWindow, SimulatorFrameHeader.maximumPayload, unsent.readableBytes)
             guard room > 0, var part = unsent.readSlice(length: room) else { return }
             let isLast = unsent.readableBytes == 0
             output.writeFrameHeader(
-                FrameHeader(
-                    payloadLength: room, kind: FrameHeader.Kind.data, flags: isLast ? FrameHeader.Flag.endStream : 0,
+                SimulatorFrameHeader(
+                    payloadLength: room, kind: SimulatorFrameHeader.Kind.data,
+                    flags: isLast ? SimulatorFrameHeader.Flag.endStream : 0,
                     stream: number))
             output.writeBuffer(&part)
             connectionSendWindow -= room
@@ -495,13 +501,15 @@ struct HTTP2Connection {
     }
 
     mutating func writeReset(_ number: UInt32, _ code: ErrorCode) {
-        output.writeFrameHeader(FrameHeader(payloadLength: 4, kind: FrameHeader.Kind.reset, flags: 0, stream: number))
+        output.writeFrameHeader(
+            SimulatorFrameHeader(payloadLength: 4, kind: SimulatorFrameHeader.Kind.reset, flags: 0, stream: number))
         output.writeInteger(code.rawValue)
     }
 
     private mutating func writeGoAway(lastStream: UInt32, _ code: ErrorCode, debug: String) {
         output.writeFrameHeader(
-            FrameHeader(payloadLength: 8 + debug.utf8.count, kind: FrameHeader.Kind.goAway, flags: 0, stream: 0))
+            SimulatorFrameHeader(
+                payloadLength: 8 + debug.utf8.count, kind: SimulatorFrameHeader.Kind.goAway, flags: 0, stream: 0))
         output.writeInteger(lastStream)
         output.writeInteger(code.rawValue)
         output.writeString(debug)
@@ -509,7 +517,7 @@ struct HTTP2Connection {
 
     private mutating func writeWindowUpdate(_ number: UInt32, _ increment: Int) {
         output.writeFrameHeader(
-            FrameHeader(payloadLength: 4, kind: FrameHeader.Kind.windowUpdate, flags: 0, stream: number))
+            SimulatorFrameHeader(payloadLength: 4, kind: SimulatorFrameHeader.Kind.windowUpdate, flags: 0, stream: number))
         output.writeInteger(UInt32(increment))
     }
 }

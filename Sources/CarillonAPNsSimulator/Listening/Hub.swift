@@ -67,7 +67,8 @@ final class Hub: Sendable {
     }
 
     /// Lets the service judge a whole request.
-    func answer(_ request: Submission, connection: Int, stream: UInt32, binding: inout ConnectionBinding) -> Answer {
+    func answer(_ request: Submission, connection: Int, stream: UInt32, binding: inout ConnectionBinding) -> SimulatorAnswer
+    {
         let (answer, met) = state.withLock { state in
             let now = now(state)
             let answer = state.service.received(request, on: &binding, at: now)

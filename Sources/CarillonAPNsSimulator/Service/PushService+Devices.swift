@@ -12,23 +12,23 @@ extension PushService {
     /// `POST /3/device/TOKEN`.
     mutating func pushed(
         to token: Substring, _ request: Submission, _ binding: inout ConnectionBinding, _ now: Timestamp
-    ) -> Answer {
-        if let reason = commonRefusal(request, methods: ["POST"], &binding, now) { return Answer(reason) }
-        guard !token.isEmpty else { return Answer(.missingDeviceToken) }
+    ) -> SimulatorAnswer {
+        if let reason = commonRefusal(request, methods: ["POST"], &binding, now) { return SimulatorAnswer(reason) }
+        guard !token.isEmpty else { return SimulatorAnswer(.missingDeviceToken) }
         let push: Push
         switch checked(request, binding) {
-        case .failure(let refusal): return Answer(refusal.reason)
+        case .failure(let refusal): return SimulatorAnswer(refusal.reason)
         case .success(let checked): push = checked
         }
-        guard request.payloadBytes > 0 else { return Answer(.payloadEmpty) }
+        guard request.payloadBytes > 0 else { return SimulatorAnswer(.payloadEmpty) }
         guard request.payloadBytes <= push.type?.payloadLimit ?? Self.limit(of: push.topic) else {
-            return Answer(.payloadTooLarge)
+            return SimulatorAnswer(.payloadTooLarge)
         }
-        guard Identifiers.isDeviceToken(token) else { return Answer(.badDeviceToken) }
-        if rules.unknownDevices == .accept, devices.isEmpty { return Answer(status: 200) }
+        guard Identifiers.isDeviceToken(token) else { return SimulatorAnswer(.badDeviceToken) }
+        if rules.unknownDevices == .accept, devices.isEmpty { return SimulatorAnswer(status: 200) }
         let key = DeviceBook.Key(token: token.lowercased(), environment: request.environment)
         if let refusal = refusal(key, push.topic, now) { return refusal }
-        return Answer(status: 200)
+        return SimulatorAnswer(status: 200)
     }
 
     private static func limit(of topic: String) -> Int { PushType.suffix(of: topic) == ".voip" ? 5120 : 4096 }
@@ -70,31 +70,32 @@ extension PushService {
         return .success(Push(topic: topic, type: type, priority: importance, expiration: until))
     }
 
-    private mutating func refusal(_ key: DeviceBook.Key, _ topic: String, _ now: Timestamp) -> Answer? {
+    private mutating func refusal(_ key: DeviceBook.Key, _ topic: String, _ now: Timestamp) -> SimulatorAnswer? {
         guard let device = devices[key] else {
             switch rules.unknownDevices {
-            case .refuse: return Answer(.badDeviceToken)
-            case .register where key.token == Identifiers.nobody: return Answer(.badDeviceToken)
+            case .refuse: return SimulatorAnswer(.badDeviceToken)
+            case .register where key.token == Identifiers.nobody: return SimulatorAnswer(.badDeviceToken)
             case .accept: return nil
             case .register:
                 devices.put(Device(token: key.token, topic: topic, environment: key.environment), at: now)
                 return nil
             }
         }
-        guard device.topic == topic else { return Answer(.deviceTokenNotForTopic) }
+        guard device.topic == topic else { return SimulatorAnswer(.deviceTokenNotForTopic) }
         switch device.state {
-        case .unregistered(let since): return Answer(.unregistered, timestamp: since)
-        case .expired(let since): return Answer(.expiredToken, timestamp: since)
+        case .unregistered(let since): return SimulatorAnswer(.unregistered, timestamp: since)
+        case .expired(let since): return SimulatorAnswer(.expiredToken, timestamp: since)
         case .active: break
         }
         if let limit = rules.requestsPerDeviceAndMinute, !devices.counted(key, limit: limit, at: now) {
-            return Answer(.tooManyRequests)
+            return SimulatorAnswer(.tooManyRequests)
         }
         return nil
     }
 
     /// Hands an accepted push to its device.
-    mutating func deliver(_ request: Submission, _ answer: Answer, _ binding: ConnectionBinding, at now: Timestamp) {
+    mutating func deliver(_ request: Submission, _ answer: SimulatorAnswer, _ binding: ConnectionBinding, at now: Timestamp)
+    {
         guard !devices.isEmpty, let id = answer.id,
             case .device(let token) = Target(path: request.path, services: request.services)
         else { return }

@@ -16,11 +16,12 @@ struct PushService: Sendable {
     init(seed: UInt64) { identifiers = IdentifierSource(seed: seed) }
 
     /// Judges a request, and does what it asks for when nothing is wrong with it.
-    mutating func received(_ request: Submission, on binding: inout ConnectionBinding, at now: Timestamp) -> Answer {
+    mutating func received(_ request: Submission, on binding: inout ConnectionBinding, at now: Timestamp) -> SimulatorAnswer
+    {
         guard let target = Target(path: request.path, services: request.services) else {
-            return identified(Answer(.badPath), request)
+            return identified(SimulatorAnswer(.badPath), request)
         }
-        var answer: Answer
+        var answer: SimulatorAnswer
         switch target {
         case .device(let token): answer = pushed(to: token, request, &binding, now)
         case .broadcast(let bundleID): answer = broadcast(to: bundleID, request, &binding, now)
@@ -33,7 +34,7 @@ struct PushService: Sendable {
     }
 
     /// Gives an answer the identifiers that one to such a request has, whoever decided it.
-    mutating func identified(_ answer: Answer, _ request: Submission) -> Answer {
+    mutating func identified(_ answer: SimulatorAnswer, _ request: Submission) -> SimulatorAnswer {
         var answer = answer
         guard case .device? = Target(path: request.path, services: request.services) else {
             answer.requestID = validID(request.fields.requestID) ?? identifiers.makeUUID().lowercased()

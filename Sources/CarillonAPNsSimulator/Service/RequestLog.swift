@@ -18,7 +18,7 @@ struct RequestLog: Sendable {
 
     mutating func faultHappened() { totals.faults += 1 }
 
-    mutating func answered(_ answer: Answer, _ make: (_ number: Int) -> Request) {
+    mutating func answered(_ answer: SimulatorAnswer, _ make: (_ number: Int) -> Request) {
         totals.requests += 1
         if answer.isAccepted {
             totals.accepted += 1

@@ -11,7 +11,7 @@ import Synchronization
 public final class APNsSimulator: Sendable {
     private struct Running: Sendable {
         var group: MultiThreadedEventLoopGroup
-        var listener: Listener
+        var listener: SimulatorListener
         var sockets: [any Channel] = []
         var control: (any Channel)?
     }
@@ -69,7 +69,7 @@ public final class APNsSimulator: Sendable {
             ["localhost", "127.0.0.1", "::1"] + AppleHosts.all + configuration.ports.map(\.host) + configuration.extraHosts
         let group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoops))
         var running = Running(
-            group: group, listener: Listener(hub: hub, authority: authority, hosts: Array(Set(hosts)).sorted()))
+            group: group, listener: SimulatorListener(hub: hub, authority: authority, hosts: Array(Set(hosts)).sorted()))
         do {
             for port in configuration.ports {
                 running.sockets.append(try await running.listener.listen(on: port, group: group))

@@ -20,7 +20,7 @@ public final class PushClient: Sendable, Service {
     }
 
     let runner: SessionRunner
-    let registrar: DeviceRegistrar
+    let registrar: ClientRegistrar
     /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
     /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
     /// cannot be told apart.
@@ -57,7 +57,7 @@ public final class PushClient: Sendable, Service {
         runner = SessionRunner(
             store: store, session: ClientSession(settings, restoring: stored), logger: configuration.logger)
         let transport = NIOTransport(tls: context, timeout: configuration.connectTimeout)
-        registrar = DeviceRegistrar(
+        registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
     }

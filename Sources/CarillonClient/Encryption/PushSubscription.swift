@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 
 #if canImport(FoundationEssentials)
@@ -45,12 +46,13 @@ public struct PushSubscription: Hashable, Sendable, Codable {
 
     /// `{"endpoint":"…","keys":{"auth":"…","p256dh":"…"}}`.
     public var json: String {
-        var json = JSONText(capacity: 256)
-        json.add("endpoint", endpoint)
-        json.add("keys") { json in
-            json.add("auth", keys.auth)
-            json.add("p256dh", keys.p256dh)
+        let text = JSONWriter.object { json in
+            json.member("endpoint", endpoint)
+            json.member("keys") { json in
+                json.member("auth", keys.auth)
+                json.member("p256dh", keys.p256dh)
+            }
         }
-        return String(decoding: json.finished(), as: UTF8.self)
+        return String(decoding: text, as: UTF8.self)
     }
 }

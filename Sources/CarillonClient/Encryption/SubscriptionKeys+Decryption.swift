@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 
 /// Why a message cannot be decrypted.

@@ -15,7 +15,7 @@ struct TokenDelivery: Sendable {
     /// Whether there is a hook; without one, an earlier hook may still be under way.
     var isSet = true
     var state = State.idle
-    var schedule: ReconnectSchedule
+    var schedule: ClientReconnectSchedule
     /// The backend said that it lost the token while the hook had it: what the hook does may have come too early.
     var mustRepeat = false
 }
@@ -23,7 +23,7 @@ struct TokenDelivery: Sendable {
 extension ClientSession {
     /// The app set the hook of a channel, or took it away.
     mutating func tokenDeliverySet(_ identifier: String, isSet: Bool, at now: ContinuousClock.Instant) -> [SessionAction] {
-        var delivery = tokenDeliveries[identifier] ?? TokenDelivery(schedule: ReconnectSchedule(settings.backOff))
+        var delivery = tokenDeliveries[identifier] ?? TokenDelivery(schedule: ClientReconnectSchedule(settings.backOff))
         delivery.isSet = isSet
         tokenDeliveries[identifier] = delivery
         return deliverTokens(at: now)

@@ -89,7 +89,7 @@ struct ClientSession: Sendable {
     /// The call that signed out says farewell itself, and nobody else meanwhile.
     var isFarewellUnderWay = false
     var availability = Availability(network: false, service: false)
-    var schedule: ReconnectSchedule
+    var schedule: ClientReconnectSchedule
     var keepAlive: KeepAlive?
     /// What the server asked for before it closes.
     var goodbyeDelay: Duration?
@@ -109,7 +109,7 @@ struct ClientSession: Sendable {
         serverID = stored.serverID
         formerServer = stored.formerServer
         farewells = stored.farewells
-        schedule = ReconnectSchedule(settings.backOff)
+        schedule = ClientReconnectSchedule(settings.backOff)
         identifiers = [:]
         for (identifier, channel) in stored.channels {
             if let id = channel.channelID { identifiers[id] = identifier }

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Logging
 
@@ -5,7 +6,7 @@ import Logging
 /// opens sockets and reads them, waits.
 struct ConnectionLoop: Sendable {
     let runner: SessionRunner
-    let registrar: DeviceRegistrar
+    let registrar: ClientRegistrar
     let transport: any ClientTransport
 
     private var logger: Logger { runner.logger }
@@ -28,7 +29,7 @@ struct ConnectionLoop: Sendable {
     // MARK: The device
 
     private func registerDevice() async {
-        let fresh = DeviceRegistrar.makeSecret()
+        let fresh = ClientRegistrar.makeSecret()
         await take("registrationBegan") { session, _ in session.registrationBegan(secret: fresh) }
         guard let secret = runner.registration else {
             // The secret could not be stored, and without it an answer that is lost would leave a device behind.
@@ -218,6 +219,6 @@ struct ConnectionLoop: Sendable {
     }
 }
 
-extension DeviceRegistrar.Registration {
+extension ClientRegistrar.Registration {
     fileprivate var isRegistered: Bool { if case .registered = self { true } else { false } }
 }

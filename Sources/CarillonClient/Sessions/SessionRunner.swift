@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import GRDB
 import Logging
@@ -46,7 +47,7 @@ final class SessionRunner: Sendable {
     private let warned = Mutex<Set<String>>([])
     private let alarm = Mutex<(at: ContinuousClock.Instant, task: Scheduled<Void>)?>(nil)
     /// Says that there may be something to do beside the socket. Awaited by one loop at a time.
-    let wakes = SignalBox()
+    let wakes = Signal()
 
     init(store: ClientStore, session: ClientSession, logger: Logger) {
         self.store = store

@@ -52,7 +52,7 @@ struct ListenCommand: AsyncParsableCommand {
         logger.logLevel = .warning
         configuration.logger = logger
         let client = try PushClient(configuration: configuration)
-        let listener = Listener(
+        let listener = MessageListener(
             client: client, channel: try client.channel(channel), printer: Printer(isJSON: json), closes: closes,
             isEncrypted: encrypted)
         let interrupt = InterruptService()

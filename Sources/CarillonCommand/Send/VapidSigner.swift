@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Crypto
 import Foundation
@@ -29,11 +30,12 @@ struct VapidSigner {
             throw CommandFault(ExitStatus.refused, "the endpoint is not an address")
         }
         let origin = "\(scheme)://\(host.contains(":") ? "[\(host)]" : host)\(url.port.map { ":\($0)" } ?? "")"
-        var claims = JSONText(capacity: 128)
-        claims.add("aud", origin)
-        claims.add("exp", Int64(now.timeIntervalSince1970) + 43_200)
-        if let subject { claims.add("sub", subject) }
-        let signed = Base64URL.encode(#"{"typ":"JWT","alg":"ES256"}"#.utf8) + "." + Base64URL.encode(claims.finished())
+        let claims = JSONWriter.object { claims in
+            claims.member("aud", origin)
+            claims.member("exp", Int64(now.timeIntervalSince1970) + 43_200)
+            claims.member("sub", subject)
+        }
+        let signed = Base64URL.encode(#"{"typ":"JWT","alg":"ES256"}"#.utf8) + "." + Base64URL.encode(claims)
         let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
         return "vapid t=\(signed).\(Base64URL.encode(signature)), k=\(Base64URL.encode(key.publicKey.x963Representation))"
     }

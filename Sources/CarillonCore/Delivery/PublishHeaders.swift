@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 /// The headers of a sender's request (RFC 8030 section 5), read and checked.

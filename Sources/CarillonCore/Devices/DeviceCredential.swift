@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 /// The secret that a device gets at registration: `<device id>.<192 random bits>`.

@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 /// Registers devices, recognises them, and lets them go.

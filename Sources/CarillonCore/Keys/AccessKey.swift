@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 /// A bearer secret with a role, as the store keeps it: without the secret.

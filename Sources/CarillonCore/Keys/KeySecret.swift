@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 /// A key as its holder writes it: `car_sender_<id>_<secret>`. The role is there for people; the store decides.

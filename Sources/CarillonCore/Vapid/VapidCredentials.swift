@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 import Crypto
 

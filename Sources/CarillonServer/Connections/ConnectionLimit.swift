@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonCore
 import Metrics
 import NIOCore
@@ -7,12 +8,7 @@ import Synchronization
 final class ConnectionLimit: Sendable {
     private let count = Atomic<Int>(0)
     private let limit: Int
-    private let waiting = Mutex(Waiting())
-
-    private struct Waiting {
-        var isOver = false
-        var continuation: CheckedContinuation<Void, Never>?
-    }
+    private let emptied = Signal()
     private let gauge: Gauge
     private let refused: Counter
 
@@ -44,43 +40,19 @@ final class ConnectionLimit: Sendable {
     func closed() {
         let left = count.wrappingSubtract(1, ordering: .relaxed).newValue
         gauge.record(left)
-        if left == 0 { wake(isOver: false) }
+        if left == 0 { emptied.send() }
     }
 
     /// Waits until the last socket is closed, or the time is over.
     func awaitEmpty(atMost time: Duration) async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.awaitEmpty() }
             group.addTask {
-                try? await Task.sleep(for: time)
-                self.wake(isOver: true)
+                while self.count.load(ordering: .relaxed) > 0, !Task.isCancelled { await self.emptied.wait() }
             }
+            group.addTask { try? await Task.sleep(for: time) }
             await group.next()
             group.cancelAll()
         }
-    }
-
-    private func awaitEmpty() async {
-        await withCheckedContinuation { continuation in
-            let isOver = waiting.withLock { waiting in
-                if !waiting.isOver { waiting.continuation = continuation }
-                return waiting.isOver
-            }
-            if isOver {
-                continuation.resume()
-            } else if count.load(ordering: .relaxed) == 0 {
-                wake(isOver: false)
-            }
-        }
-    }
-
-    private func wake(isOver: Bool) {
-        let continuation = waiting.withLock { waiting in
-            if isOver { waiting.isOver = true }
-            defer { waiting.continuation = nil }
-            return waiting.continuation
-        }
-        continuation?.resume()
     }
 
     /// When one of all these is to be closed, so that about two thousand are closed in a second, and all within a time.

@@ -24,11 +24,11 @@ struct CrossOriginSharing: Sendable {
     }
 
     /// The answer to the question that comes before the request; nil when this is none, or the answer is not yes.
-    func preflight(_ head: HTTPRequestHead) -> Answer? {
+    func preflight(_ head: HTTPRequestHead) -> HTTPAnswer? {
         guard head.method == .OPTIONS, head.headers.contains(name: "access-control-request-method"),
             terms(for: head)?.origin != nil, let methods = Self.methods(of: head.uri)
         else { return nil }
-        return Answer(
+        return HTTPAnswer(
             status: .noContent,
             headers: [
                 "access-control-allow-methods": methods, "access-control-allow-headers": Self.requestHeaders,

@@ -31,7 +31,7 @@ package struct RequestMachine {
         case sendContinue
         /// Ask the routes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``.
         case answer(Request)
-        /// Answer with this, and end the connection as after ``End/lingering``.
+        /// HTTPAnswer with this, and end the connection as after ``End/lingering``.
         case refuse(Refusal)
         /// Take the handshake, and leave HTTP.
         case upgrade(HTTPRequestHead)

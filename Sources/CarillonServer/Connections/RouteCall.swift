@@ -12,7 +12,7 @@ struct RouteCall: Sendable {
     let logger: Logger
 
     func answer(
-        _ request: RequestMachine.Request, on channel: any NIOCore.Channel, to connection: ConnectionHandler
+        _ request: RequestMachine.Request, on channel: any NIOCore.Channel, to connection: HTTPConnectionHandler
     ) async {
         let response: Response
         do {
@@ -28,17 +28,17 @@ struct RouteCall: Sendable {
         await give(response, hasBody: request.head.method != .HEAD, to: connection)
     }
 
-    private func give(_ response: Response, hasBody: Bool, to connection: ConnectionHandler) async {
+    private func give(_ response: Response, hasBody: Bool, to connection: HTTPConnectionHandler) async {
         let head = HTTPResponseHead(response.head)
         do {
             if !hasBody {
-                var answer = Answer(status: head.status, headers: head.headers)
+                var answer = HTTPAnswer(status: head.status, headers: head.headers)
                 answer.length = response.body.contentLength
                 connection.answered(answer)
             } else if response.body.contentLength != nil {
                 let collected = Collected()
                 try await response.body.write(WholeBody(collected: collected))
-                connection.answered(Answer(status: head.status, headers: head.headers, body: collected.bytes))
+                connection.answered(HTTPAnswer(status: head.status, headers: head.headers, body: collected.bytes))
             } else {
                 connection.began(head)
                 try await response.body.write(StreamedBody(connection: connection))
@@ -59,7 +59,7 @@ struct RouteCall: Sendable {
     }
 
     private struct StreamedBody: ResponseBodyWriter {
-        let connection: ConnectionHandler
+        let connection: HTTPConnectionHandler
         func write(_ buffer: ByteBuffer) async throws { try await connection.send(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) { connection.ended() }
     }

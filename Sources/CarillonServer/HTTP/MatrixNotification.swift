@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 
 /// A notification of a Matrix server for several devices at once.

@@ -7,7 +7,7 @@ import NIOHTTP1
 /// The sender's door (RFC 8030 section 5): `POST /push/{token}`. Most requests are answered without a task: only a
 /// channel that is not remembered, and what the ``Publisher`` itself has to wait for, take one.
 struct PublishDoor: Sendable {
-    typealias Reply = @Sendable (Answer) -> Void
+    typealias Reply = @Sendable (HTTPAnswer) -> Void
 
     let domain: Domain
     let addresses: Addresses
@@ -59,8 +59,8 @@ struct PublishDoor: Sendable {
         }
     }
 
-    private func answer(_ receipt: PublishReceipt) -> Answer {
-        Answer(
+    private func answer(_ receipt: PublishReceipt) -> HTTPAnswer {
+        HTTPAnswer(
             status: .created,
             headers: [
                 "location": addresses.message(receipt.id), "ttl": String(receipt.ttl),
@@ -68,7 +68,7 @@ struct PublishDoor: Sendable {
             ])
     }
 
-    private func answer(_ error: any Error) -> Answer { Answer(Refusal(error, logger: logger)) }
+    private func answer(_ error: any Error) -> HTTPAnswer { HTTPAnswer(Refusal(error, logger: logger)) }
 }
 
 extension PublishHeaders {

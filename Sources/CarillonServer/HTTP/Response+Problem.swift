@@ -14,7 +14,7 @@ import NIOHTTPTypesHTTP1
 
 extension Response {
     init(refusal: Refusal) {
-        let answer = Answer(refusal)
+        let answer = HTTPAnswer(refusal)
         self.init(
             status: .init(code: refusal.code.status), headers: HTTPFields(answer.headers, splitCookie: false),
             body: ResponseBody(byteBuffer: answer.body))

@@ -84,9 +84,9 @@ package struct CarillonServer: Service {
                 logger: logger),
             limit: ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused))
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
-        let listener = Listener(
+        let listener = HTTPListener(
             group: group, host: settings.host, port: settings.port,
-            connections: ConnectionHandler.Shared(
+            connections: HTTPConnectionHandler.Shared(
                 routes: RouteCall(
                     responder: Routes.all(
                         domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness,

@@ -38,8 +38,8 @@ struct MessageReader {
     /// The next message, or nil when it has not come whole.
     mutating func next() -> Event? {
         while !isFaulty, var bytes = pending.take() {
-            let header: FrameHeader
-            switch FrameHeader.read(from: bytes) {
+            let header: WebSocketFrameHeader
+            switch WebSocketFrameHeader.read(from: bytes) {
             case .incomplete:
                 keep(bytes)
                 return nil
@@ -75,7 +75,7 @@ struct MessageReader {
         return .fault(code, reason)
     }
 
-    private mutating func received(_ frame: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func received(_ frame: WebSocketFrameHeader, _ payload: ByteBuffer) -> Event? {
         switch frame.opcode {
         case .text:
             guard message == nil else { return fault(.protocolError, "fragment_expected: the last message is not done") }
@@ -95,7 +95,7 @@ struct MessageReader {
         }
     }
 
-    private mutating func continued(_ frame: FrameHeader, _ payload: ByteBuffer) -> Event? {
+    private mutating func continued(_ frame: WebSocketFrameHeader, _ payload: ByteBuffer) -> Event? {
         guard var whole = message.take() else { return fault(.protocolError, "fragment_unexpected: no message was begun") }
         fragmentCount += 1
         guard whole.count + payload.readableBytes <= limit else {

@@ -219,9 +219,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 
-    private func write(_ opcode: FrameHeader.Opcode, _ payload: some Collection<UInt8>) {
+    private func write(_ opcode: WebSocketFrameHeader.Opcode, _ payload: some Collection<UInt8>) {
         guard let context else { return }
-        let frame = FrameHeader.frame(opcode, payload, context.channel.allocator)
+        let frame = WebSocketFrameHeader.frame(opcode, payload, context.channel.allocator)
         written += frame.readableBytes
         context.write(Self.wrapOutboundOut(frame), promise: nil)
     }

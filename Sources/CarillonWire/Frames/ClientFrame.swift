@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// What a client may send over the socket: the frames of Mozilla's push protocol, and the members that a Carillon
 /// client adds to them.
 package enum ClientFrame: Equatable, Sendable {
@@ -137,44 +139,44 @@ extension JSONValue {
 extension ClientFrame {
     /// The text of the frame, as a client sends it.
     package var text: [UInt8] {
-        var json = JSONText(capacity: 128)
-        switch self {
-        case .hello(let hello):
-            json.add("messageType", "hello")
-            json.add("use_webpush", true)
-            if let uaid = hello.uaid { json.add("uaid", uaid) }
-            if let version = hello.carillon { json.add("carillon", Int64(version)) }
-            if let device = hello.device { json.add("device", device) }
-            if let credential = hello.credential { json.add("credential", credential) }
-        case .register(let register):
-            json.add("messageType", "register")
-            json.add("channelID", register.channelID)
-            if let key = register.key { json.add("key", key) }
-            if let name = register.name { json.add("name", name) }
-        case .unregister(let channelID, let code):
-            json.add("messageType", "unregister")
-            json.add("channelID", channelID)
-            if let code { json.add("code", Int64(code)) }
-        case .ack(let updates):
-            json.add("messageType", "ack")
-            json.add("updates", updates) { json, update in
-                json.add("version", update.version)
-                if let code = update.code { json.add("code", Int64(code)) }
+        JSONWriter.object(capacity: 128) { json in
+            switch self {
+            case .hello(let hello):
+                json.member("messageType", "hello")
+                json.member("use_webpush", true)
+                json.member("uaid", hello.uaid)
+                json.member("carillon", hello.carillon)
+                json.member("device", hello.device)
+                json.member("credential", hello.credential)
+            case .register(let register):
+                json.member("messageType", "register")
+                json.member("channelID", register.channelID)
+                json.member("key", register.key)
+                json.member("name", register.name)
+            case .unregister(let channelID, let code):
+                json.member("messageType", "unregister")
+                json.member("channelID", channelID)
+                json.member("code", code)
+            case .ack(let updates):
+                json.member("messageType", "ack")
+                json.member("updates", updates) { json, update in
+                    json.member("version", update.version)
+                    json.member("code", update.code)
+                }
+            case .nack(let version, let code):
+                json.member("messageType", "nack")
+                json.member("version", version)
+                json.member("code", code)
+            case .broadcastSubscribe(let ids):
+                json.member("messageType", "broadcast_subscribe")
+                json.member("broadcasts") { json in
+                    for id in ids { json.member(untrusted: id, "") }
+                }
+            case .ping:
+                break
+            case .unknown(let type):
+                json.member("messageType", type)
             }
-        case .nack(let version, let code):
-            json.add("messageType", "nack")
-            json.add("version", version)
-            if let code { json.add("code", Int64(code)) }
-        case .broadcastSubscribe(let ids):
-            json.add("messageType", "broadcast_subscribe")
-            json.add("broadcasts") { json in
-                for id in ids { json.add(untrustedName: id, "") }
-            }
-        case .ping:
-            break
-        case .unknown(let type):
-            json.add("messageType", type)
         }
-        return json.finished()
     }
 }

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// A message on its way to a device.
 package struct NotificationFrame: Equatable, Sendable {
     package var channelID: String
@@ -14,16 +16,16 @@ package struct NotificationFrame: Equatable, Sendable {
         self.coding = coding
     }
 
-    func write(to json: inout JSONText) {
-        json.add("messageType", "notification")
-        json.add("channelID", channelID)
-        json.add("version", version)
+    func write(to json: inout JSONWriter) {
+        json.member("messageType", "notification")
+        json.member("channelID", channelID)
+        json.member("version", version)
         guard !body.isEmpty, let coding else { return }
-        json.add("data", base64URL: body)
-        json.add("headers") { json in
-            json.add("encoding", coding.name.rawValue)
-            if let encryption = coding.encryption { json.add("encryption", encryption) }
-            if let cryptoKey = coding.cryptoKey { json.add("crypto_key", cryptoKey) }
+        json.member("data", base64URL: body)
+        json.member("headers") { json in
+            json.member("encoding", coding.name.rawValue)
+            json.member("encryption", coding.encryption)
+            json.member("crypto_key", coding.cryptoKey)
         }
     }
 }
@@ -62,23 +64,23 @@ package struct ChannelEventFrame: Equatable, Sendable {
         self.event = event
     }
 
-    func write(to json: inout JSONText) {
-        json.add("messageType", "channel")
-        json.add("channelID", channelID)
-        json.add("version", version)
+    func write(to json: inout JSONWriter) {
+        json.member("messageType", "channel")
+        json.member("channelID", channelID)
+        json.member("version", version)
         switch event {
         case .closed:
-            json.add("event", "closed")
+            json.member("event", "closed")
         case .error(let code):
-            json.add("event", "error")
-            json.add("code", Int64(code))
+            json.member("event", "error")
+            json.member("code", code)
         case .pingFailed(let code):
-            json.add("event", "pingFailed")
-            json.add("code", Int64(code))
+            json.member("event", "pingFailed")
+            json.member("code", code)
         case .recovered:
-            json.add("event", "recovered")
+            json.member("event", "recovered")
         case .other(let name):
-            json.add("event", name)
+            json.member("event", name)
         }
     }
 }

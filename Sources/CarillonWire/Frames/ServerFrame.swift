@@ -1,3 +1,5 @@
+import CarillonBasics
+
 #if canImport(FoundationEssentials)
     import FoundationEssentials
 #else
@@ -73,48 +75,48 @@ extension ServerFrame {
 
     /// The text of the frame.
     package var text: [UInt8] {
-        var json = JSONText(capacity: capacity)
-        switch self {
-        case .hello(let hello):
-            json.add("messageType", "hello")
-            json.add("uaid", hello.uaid)
-            json.add("status", 200)
-            json.add("use_webpush", true)
-            json.add("broadcasts") { _ in }
-            if let carillon = hello.carillon {
-                json.add("carillon", 1)
-                json.add("keepAlive", Int64(carillon.keepAliveSeconds))
-                if let server = carillon.server { json.add("server", server) }
-            }
-        case .register(let registered):
-            json.add("messageType", "register")
-            json.add("channelID", registered.channelID)
-            json.add("status", Int64(registered.status))
-            if let endpoint = registered.pushEndpoint { json.add("pushEndpoint", endpoint) }
-        case .unregister(let channelID, let status):
-            json.add("messageType", "unregister")
-            json.add("channelID", channelID)
-            json.add("status", Int64(status))
-        case .notification(let notification):
-            notification.write(to: &json)
-        case .unknownBroadcasts(let ids):
-            json.add("messageType", "broadcast")
-            json.add("broadcasts") { json in
-                json.add("errors") { json in
-                    for id in ids { json.add(untrustedName: id, "Broadcast not found") }
+        JSONWriter.object(capacity: capacity) { json in
+            switch self {
+            case .hello(let hello):
+                json.member("messageType", "hello")
+                json.member("uaid", hello.uaid)
+                json.member("status", 200)
+                json.member("use_webpush", true)
+                json.member("broadcasts") { _ in }
+                if let carillon = hello.carillon {
+                    json.member("carillon", 1)
+                    json.member("keepAlive", carillon.keepAliveSeconds)
+                    json.member("server", carillon.server)
                 }
+            case .register(let registered):
+                json.member("messageType", "register")
+                json.member("channelID", registered.channelID)
+                json.member("status", registered.status)
+                json.member("pushEndpoint", registered.pushEndpoint)
+            case .unregister(let channelID, let status):
+                json.member("messageType", "unregister")
+                json.member("channelID", channelID)
+                json.member("status", status)
+            case .notification(let notification):
+                notification.write(to: &json)
+            case .unknownBroadcasts(let ids):
+                json.member("messageType", "broadcast")
+                json.member("broadcasts") { json in
+                    json.member("errors") { json in
+                        for id in ids { json.member(untrusted: id, "Broadcast not found") }
+                    }
+                }
+            case .pong:
+                break
+            case .channelEvent(let event):
+                event.write(to: &json)
+            case .caughtUp:
+                json.member("messageType", "caughtUp")
+            case .goodbye(let delaySeconds):
+                json.member("messageType", "goodbye")
+                json.member("delay", delaySeconds)
             }
-        case .pong:
-            break
-        case .channelEvent(let event):
-            event.write(to: &json)
-        case .caughtUp:
-            json.add("messageType", "caughtUp")
-        case .goodbye(let delaySeconds):
-            json.add("messageType", "goodbye")
-            json.add("delay", Int64(delaySeconds))
         }
-        return json.finished()
     }
 
     private var capacity: Int {

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 #if canImport(FoundationEssentials)
     package import FoundationEssentials
 #else
@@ -13,10 +15,10 @@ package protocol StrictBody: Decodable {
 /// error does not pass for a request.
 package enum StrictJSON {
     package static func decode<Body: StrictBody>(_ type: Body.Type, from data: Data) throws(Refusal) -> Body {
-        guard !hasDanglingComma(data) else { throw Refusal(.jsonInvalid, "A comma must be followed by another member.") }
+        // Foundation's parser lets a comma before a closing bracket pass, which RFC 8259 does not know.
+        guard case .object(let members) = JSONValue(parsing: Array(data)) else { throw notJSON }
         do {
-            let names = try JSONDecoder().decode(MemberNames.self, from: data).names
-            try refuseUnknown(names, known: type.memberNames)
+            try refuseUnknown(Set(members.map(\.name)), known: type.memberNames)
             return try JSONDecoder().decode(type, from: data)
         } catch let refusal as Refusal {
             throw refusal
@@ -29,9 +31,11 @@ package enum StrictJSON {
         } catch DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty {
             throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" is wrong: \(context.debugDescription)")
         } catch {
-            throw Refusal(.jsonInvalid, "The body must be one JSON object in UTF-8.")
+            throw notJSON
         }
     }
+
+    private static let notJSON = Refusal(.jsonInvalid, "The body must be one JSON object in UTF-8, with no comma before a closing bracket.")
 
     /// For objects inside of a body.
     static func refuseUnknownMembers(of decoder: any Decoder, known: Set<String>) throws {
@@ -43,33 +47,6 @@ package enum StrictJSON {
         throw Refusal(
             .fieldUnknown,
             "The field \"\(unknown.prefix(60))\" is unknown; known are: \(known.sorted().joined(separator: ", ")).")
-    }
-
-    /// Foundation's parser lets a comma before a closing bracket pass, which RFC 8259 does not know.
-    private static func hasDanglingComma(_ data: Data) -> Bool {
-        var isInString = false
-        var isEscaped = false
-        var isAfterComma = false
-        for byte in data {
-            if isInString {
-                if isEscaped {
-                    isEscaped = false
-                } else if byte == UInt8(ascii: "\\") {
-                    isEscaped = true
-                } else if byte == UInt8(ascii: "\"") {
-                    isInString = false
-                }
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): continue
-            case UInt8(ascii: "}"), UInt8(ascii: "]"): if isAfterComma { return true }
-            case UInt8(ascii: "\""): isInString = true
-            default: break
-            }
-            isAfterComma = byte == UInt8(ascii: ",")
-        }
-        return false
     }
 
     private struct MemberNames: Decodable {

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// A device's own name for one of its channels: a UUID that the device chose, written with dashes in lower case.
 package struct ChannelID: Hashable, Sendable {
     package let value: Bytes16

@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// The name of a message and of its envelope; part of the message's URL, and therefore a secret of its sender
 /// and its receiver.
 ///

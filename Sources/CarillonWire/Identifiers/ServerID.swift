@@ -1,3 +1,5 @@
+import CarillonBasics
+
 /// A server's name for itself, made with its store and kept for good: 32 hexadecimal digits. It is not a secret.
 package struct ServerID: Hashable, Sendable {
     package let value: Bytes16

@@ -22,7 +22,7 @@ struct FrameClient {
     init(settings: [UInt8] = []) { frame(0x4, 0, 0, settings) }
 
     mutating func frame(_ kind: UInt8, _ flags: UInt8, _ stream: UInt32, _ payload: [UInt8]) {
-        bytes.writeFrameHeader(FrameHeader(payloadLength: payload.count, kind: kind, flags: flags, stream: stream))
+        bytes.writeFrameHeader(SimulatorFrameHeader(payloadLength: payload.count, kind: kind, flags: flags, stream: stream))
         bytes.writeBytes(payload)
     }
 
@@ -51,7 +51,7 @@ struct FrameClient {
         var bytes = bytes
         var frames: [Frame] = []
         while let header = bytes.peekFrameHeader() {
-            bytes.moveReaderIndex(forwardBy: FrameHeader.length)
+            bytes.moveReaderIndex(forwardBy: SimulatorFrameHeader.length)
             frames.append(
                 Frame(
                     kind: header.kind, flags: header.flags, stream: header.stream,

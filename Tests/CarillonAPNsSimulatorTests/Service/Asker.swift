@@ -37,12 +37,12 @@ struct Asker {
         return submission
     }
 
-    mutating func ask(_ change: (inout Submission) throws -> Void = { _ in }) throws -> Answer {
+    mutating func ask(_ change: (inout Submission) throws -> Void = { _ in }) throws -> SimulatorAnswer {
         service.received(try push(change), on: &binding, at: now)
     }
 
     /// A good push with these credentials.
-    mutating func ask(with authorization: String) throws -> Answer {
+    mutating func ask(with authorization: String) throws -> SimulatorAnswer {
         try ask { $0.fields.authorization = authorization }
     }
 

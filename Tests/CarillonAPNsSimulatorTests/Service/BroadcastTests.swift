@@ -15,7 +15,7 @@ struct BroadcastTests {
         if method != "POST" { request.setBody("") }
     }
 
-    private static func create(_ asker: inout Asker, policy: Int = 1) throws -> Answer {
+    private static func create(_ asker: inout Asker, policy: Int = 1) throws -> SimulatorAnswer {
         try asker.ask {
             manage(&$0, "POST")
             $0.setBody(#"{"message-storage-policy":\#(policy),"push-type":"LiveActivity"}"#)

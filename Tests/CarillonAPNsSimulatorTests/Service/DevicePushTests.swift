@@ -113,12 +113,12 @@ struct DevicePushTests {
     @Test func `a refusal that was decided elsewhere has the identifiers of the service's own`() throws {
         var asker = try Asker()
         let id = "11111111-2222-3333-4444-55555555555A"
-        let given = asker.service.identified(Answer(.shutdown), try asker.push { $0.fields.id = id })
+        let given = asker.service.identified(SimulatorAnswer(.shutdown), try asker.push { $0.fields.id = id })
         #expect(given.id == id)
         #expect(given.uniqueID.map(Identifiers.isUUID) == true)
         #expect(given.requestID == nil)
         let made = asker.service.identified(
-            Answer(.shutdown),
+            SimulatorAnswer(.shutdown),
             try asker.push {
                 $0.fields.id = "no UUID"
                 $0.environment = .production
@@ -126,7 +126,7 @@ struct DevicePushTests {
         #expect(made.id.map(Identifiers.isUUID) == true)
         #expect(made.uniqueID == nil)
         let broadcast = asker.service.identified(
-            Answer(.shutdown), try asker.push { $0.path = "/4/broadcasts/apps/com.example.app" })
+            SimulatorAnswer(.shutdown), try asker.push { $0.path = "/4/broadcasts/apps/com.example.app" })
         #expect(broadcast.id == nil)
         #expect(broadcast.requestID.map(Identifiers.isUUID) == true)
     }

@@ -17,15 +17,15 @@ struct BacklogTests {
             var bytes = ByteBuffer()
             switch self {
             case .pings:
-                FrameHead(length: 8, kind: .ping).write(into: &bytes)
+                APNsFrameHead(length: 8, kind: .ping).write(into: &bytes)
                 bytes.writeInteger(1 as UInt64)
             case .settings:
-                FrameHead(length: 6, kind: .settings).write(into: &bytes)
+                APNsFrameHead(length: 6, kind: .settings).write(into: &bytes)
                 bytes.writeMultipleIntegers(PeerSettings.maxHeaderListSize, 8000 as UInt32)
-            case .emptySettings: FrameHead(length: 0, kind: .settings).write(into: &bytes)
+            case .emptySettings: APNsFrameHead(length: 0, kind: .settings).write(into: &bytes)
             case .data:
                 // Of a stream that is over; each two of them open the connection's window once.
-                FrameHead(length: 16_384, kind: .data, stream: 1).write(into: &bytes)
+                APNsFrameHead(length: 16_384, kind: .data, stream: 1).write(into: &bytes)
                 bytes.writeRepeatingByte(0, count: 16_384)
             }
             return bytes

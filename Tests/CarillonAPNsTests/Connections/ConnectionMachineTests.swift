@@ -8,12 +8,12 @@ import Testing
 /// The connection's machine, without a socket: frames in, frames and events out.
 struct ConnectionMachineTests {
     static let start = Moment(nanoseconds: 0)
-    static let head = RequestHead(fields: [HeaderField(.apnsTopic, "com.example.app")])
+    static let head = APNsRequestHead(fields: [HeaderField(.apnsTopic, "com.example.app")])
 
     /// A machine whose peer has sent its settings, and what it wrote, taken apart.
     struct Rig {
         var machine: ConnectionMachine
-        var written: [(head: FrameHead, payload: ByteBuffer)] = []
+        var written: [(head: APNsFrameHead, payload: ByteBuffer)] = []
         var nextPush: UInt32 = 0
         private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
 
@@ -41,11 +41,12 @@ struct ConnectionMachineTests {
         }
 
         mutating func feed(
-            _ kind: FrameHead.Kind, _ flags: FrameHead.Flags = [], stream: UInt32 = 0, payload: ByteBuffer = ByteBuffer(),
+            _ kind: APNsFrameHead.Kind, _ flags: APNsFrameHead.Flags = [], stream: UInt32 = 0,
+            payload: ByteBuffer = ByteBuffer(),
             at now: Moment = ConnectionMachineTests.start
         ) {
             var bytes = ByteBuffer()
-            FrameHead(length: payload.readableBytes, kind: kind, flags: flags, stream: stream).write(into: &bytes)
+            APNsFrameHead(length: payload.readableBytes, kind: kind, flags: flags, stream: stream).write(into: &bytes)
             bytes.writeImmutableBuffer(payload)
             machine.received(&bytes, now: now)
         }
@@ -94,14 +95,14 @@ struct ConnectionMachineTests {
         mutating func take() {
             guard var output = machine.takeOutput() else { return }
             if output.readableBytesView.starts(with: "PRI".utf8) { output.moveReaderIndex(forwardBy: 24) }
-            while let head = FrameHead(peekingAt: output) {
+            while let head = APNsFrameHead(peekingAt: output) {
                 output.moveReaderIndex(forwardBy: 9)
                 guard let payload = output.readSlice(length: head.length) else { break }
                 written.append((head, payload))
             }
         }
 
-        mutating func frames(_ kind: FrameHead.Kind) -> [(head: FrameHead, payload: ByteBuffer)] {
+        mutating func frames(_ kind: APNsFrameHead.Kind) -> [(head: APNsFrameHead, payload: ByteBuffer)] {
             take()
             return written.filter { $0.head.kind == kind }
         }
@@ -392,11 +393,11 @@ struct ConnectionMachineTests {
         var other = Rig.proven()
         var block = ByteBuffer()
         other.encode([":status": "410", "apns-id": "x"], into: &block)
-        FrameHead(length: block.readableBytes, kind: .headers, flags: .endHeaders, stream: 1).write(into: &whole)
+        APNsFrameHead(length: block.readableBytes, kind: .headers, flags: .endHeaders, stream: 1).write(into: &whole)
         whole.writeBuffer(&block)
-        FrameHead(length: 6, kind: .data, flags: [.padded], stream: 1).write(into: &whole)
+        APNsFrameHead(length: 6, kind: .data, flags: [.padded], stream: 1).write(into: &whole)
         whole.writeBytes([1] + Array("body".utf8) + [0])
-        FrameHead(length: 4, kind: .data, flags: .endStream, stream: 1).write(into: &whole)
+        APNsFrameHead(length: 4, kind: .data, flags: .endStream, stream: 1).write(into: &whole)
         whole.writeString("more")
         for size in 1...whole.readableBytes {
             var rig = Rig.proven()
@@ -419,10 +420,10 @@ struct ConnectionMachineTests {
             rig.send(3)
             for _ in 0..<5 {
                 var bytes = ByteBuffer()
-                FrameHead(
+                APNsFrameHead(
                     length: Int.random(in: 0...40, using: &generator),
-                    kind: FrameHead.Kind(rawValue: UInt8.random(in: 0...9, using: &generator)),
-                    flags: FrameHead.Flags(rawValue: UInt8.random(in: 0...255, using: &generator)),
+                    kind: APNsFrameHead.Kind(rawValue: UInt8.random(in: 0...9, using: &generator)),
+                    flags: APNsFrameHead.Flags(rawValue: UInt8.random(in: 0...255, using: &generator)),
                     stream: UInt32.random(in: 0...8, using: &generator)
                 ).write(into: &bytes)
                 let length = Int.random(in: 0...60, using: &generator)

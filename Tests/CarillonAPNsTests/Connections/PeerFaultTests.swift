@@ -59,20 +59,22 @@ struct PeerFaultTests {
     }
 
     /// A frame that no peer may send, and why.
-    static let forbidden: [(kind: FrameHead.Kind, flags: FrameHead.Flags, stream: UInt32, payload: [UInt8], words: String)] =
-        [
-            (.settings, .acknowledgement, 0, [0, 3, 0, 0, 0, 1], "6 bytes"),
-            (.settings, [], 0, [0, 2, 0, 0, 0, 1], "pushed"), (.settings, [], 0, [0, 2, 0, 0, 0, 7], "pushed"),
-            (.settings, [], 0, [0, 2, 0, 0, 0], "5 bytes"), (.settings, [], 1, [], "stream"),
-            (.priority, [], 1, [0, 0, 0, 1, 9], "itself"), (.priority, [], 7, [0x80, 0, 0, 7, 9], "itself"),
-            (.priority, [], 0, [0, 0, 0, 1, 9], "connection"), (.priority, [], 1, [0, 0, 0, 3], "4 bytes"),
-            (.headers, [.priority, .endHeaders], 1, [0x80, 0, 0, 1, 9, 0x88], "itself"),
-            (.headers, [.priority, .endHeaders], 1, [0, 0, 0, 3], "short"),
-            (.pushPromise, .endHeaders, 1, [0, 0, 0, 2, 0x88], "pushed"), (.continuation, .endHeaders, 1, [0x88], "without"),
-            (.ping, [], 0, [1, 2, 3], "PING"), (.resetStream, [], 1, [0, 0, 0], "3 bytes"),
-            (.resetStream, [], 9, [0, 0, 0, 8], "never opened"), (.windowUpdate, [], 0, [0, 0, 0, 0], "nothing"),
-            (.data, .padded, 1, [9, 1], "padding"),
-        ]
+    static let forbidden:
+        [(kind: APNsFrameHead.Kind, flags: APNsFrameHead.Flags, stream: UInt32, payload: [UInt8], words: String)] =
+            [
+                (.settings, .acknowledgement, 0, [0, 3, 0, 0, 0, 1], "6 bytes"),
+                (.settings, [], 0, [0, 2, 0, 0, 0, 1], "pushed"), (.settings, [], 0, [0, 2, 0, 0, 0, 7], "pushed"),
+                (.settings, [], 0, [0, 2, 0, 0, 0], "5 bytes"), (.settings, [], 1, [], "stream"),
+                (.priority, [], 1, [0, 0, 0, 1, 9], "itself"), (.priority, [], 7, [0x80, 0, 0, 7, 9], "itself"),
+                (.priority, [], 0, [0, 0, 0, 1, 9], "connection"), (.priority, [], 1, [0, 0, 0, 3], "4 bytes"),
+                (.headers, [.priority, .endHeaders], 1, [0x80, 0, 0, 1, 9, 0x88], "itself"),
+                (.headers, [.priority, .endHeaders], 1, [0, 0, 0, 3], "short"),
+                (.pushPromise, .endHeaders, 1, [0, 0, 0, 2, 0x88], "pushed"),
+                (.continuation, .endHeaders, 1, [0x88], "without"),
+                (.ping, [], 0, [1, 2, 3], "PING"), (.resetStream, [], 1, [0, 0, 0], "3 bytes"),
+                (.resetStream, [], 9, [0, 0, 0, 8], "never opened"), (.windowUpdate, [], 0, [0, 0, 0, 0], "nothing"),
+                (.data, .padded, 1, [9, 1], "padding"),
+            ]
 
     @Test(arguments: forbidden.indices) func `a frame that nobody may send ends the connection`(index: Int) {
         let (kind, flags, stream, payload, words) = Self.forbidden[index]

@@ -338,7 +338,7 @@ struct PoolMachineTests {
     }
 
     @Test func `delays double from one second to sixty, and half of each is random`() {
-        var schedule = ReconnectSchedule()
+        var schedule = APNsReconnectSchedule()
         var now = Self.start
         var delays: [Double] = []
         for _ in 0..<9 {

@@ -74,7 +74,7 @@ private final class FloodHandler: ChannelInboundHandler {
         context.channel.setOption(.autoRead, value: false).whenSuccess {
             let (handler, context) = bound.value
             var settings = ByteBuffer()
-            FrameHead(length: 0, kind: .settings).write(into: &settings)
+            APNsFrameHead(length: 0, kind: .settings).write(into: &settings)
             context.writeAndFlush(handler.wrapOutboundOut(settings), promise: nil)
             handler.isFlooding = true
             handler.flood(context)

@@ -9,8 +9,8 @@ import Testing
 struct HeaderEncoderTests {
     let token = ProviderToken(bearer: "bearer " + String(repeating: "a", count: 220), generation: 1)
 
-    static func head(_ fields: [(HeaderName, String)]) -> RequestHead {
-        RequestHead(fields: fields.map { HeaderField($0.0, $0.1) })
+    static func head(_ fields: [(HeaderName, String)]) -> APNsRequestHead {
+        APNsRequestHead(fields: fields.map { HeaderField($0.0, $0.1) })
     }
 
     static let usual = head([(.apnsTopic, "com.example.app"), (.apnsPushType, "alert"), (.apnsPriority, "10")])

@@ -115,7 +115,7 @@ struct PayloadTests {
         "1", "-0.5e+3", "\"a\\u00e9\\n\"", "{}", " { \"a\" : [ 1 , { } , null ] } ", "true", "[[],{\"x\":false}]",
     ])
     func `JSON of the caller's own is taken`(text: String) throws {
-        #expect(JSONSyntax.holds(Array(text.utf8)))
+        #expect(JSONFragment.holds(Array(text.utf8)))
         _ = try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)
     }
 
@@ -124,7 +124,7 @@ struct PayloadTests {
         "\"\\x\"",
         "\"\\u12\"", "\"a\nb\"", "1 2", "}", "[", String(repeating: "[", count: 200),
     ])
-    func `what is not JSON is not taken`(text: String) { #expect(!JSONSyntax.holds(Array(text.utf8))) }
+    func `what is not JSON is not taken`(text: String) { #expect(!JSONFragment.holds(Array(text.utf8))) }
 
     @Test func `random bytes are never taken for JSON that Foundation cannot read`() {
         let alphabet = Array("{}[]\",:01e-.tn\\u ".utf8)
@@ -132,7 +132,7 @@ struct PayloadTests {
         for _ in 0..<20_000 {
             let length = Int.random(in: 1...12, using: &generator)
             let bytes = (0..<length).compactMap { _ in alphabet.randomElement(using: &generator) }
-            guard JSONSyntax.holds(bytes) else { continue }
+            guard JSONFragment.holds(bytes) else { continue }
             #expect(throws: Never.self, "\(String(decoding: bytes, as: UTF8.self))") {
                 try JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)
             }

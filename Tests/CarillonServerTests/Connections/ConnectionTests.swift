@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonCore
 import CarillonWire
 import Crypto

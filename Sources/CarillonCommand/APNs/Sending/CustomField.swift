@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonBasics
 import Foundation
 
 /// A key of the app's own, as `KEY=JSON`.
@@ -15,7 +16,7 @@ struct CustomField: Equatable {
         guard key != "aps" else {
             throw CommandFault(.validationFailure, "the key \"aps\" is Apple's own; write it whole with --payload FILE")
         }
-        guard JSONValue.isJSON(Data(json.utf8)) else {
+        guard JSONValue(parsing: Array(json.utf8)) != nil else {
             throw CommandFault(
                 .validationFailure,
                 "the value of --custom \(key) is not JSON; a text has quotation marks: '\(key)=\"\(json)\"'")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CarillonAPNs
+import CarillonBasics
 import Foundation
 
 /// The start, an update or the end of a Live Activity.
@@ -68,11 +69,11 @@ struct LiveActivityOptions: ParsableArguments {
         case (.start, let state):
             notification = .startLiveActivity(
                 attributesType: attributesType ?? "",
-                attributes: try attributes.map { try Self.object($0, "--attributes") } ?? .object([:]),
-                contentState: state ?? .object([:]),
+                attributes: try attributes.map { try Self.object($0, "--attributes") } ?? .object([]),
+                contentState: state ?? .object([]),
                 updates: inputPushToken ? .token : inputPushChannel.map(APNsActivityUpdates.channel), timestamp: now)
         case (.update, let state):
-            notification = .updateLiveActivity(contentState: state ?? .object([:]), timestamp: now)
+            notification = .updateLiveActivity(contentState: state ?? .object([]), timestamp: now)
         case (.end, let state?): notification = .endLiveActivity(contentState: state, timestamp: now)
         case (.end, nil): notification = .endLiveActivity(timestamp: now)
         }
@@ -85,7 +86,7 @@ struct LiveActivityOptions: ParsableArguments {
     private static func object(_ text: String, _ option: String) throws -> JSONValue {
         let isInline = text.first { !$0.isWhitespace } == "{"
         let data = isInline ? Data(text.utf8) : try InputFile.bytes(text)
-        guard let value = JSONValue(data), case .object = value else {
+        guard let value = JSONValue(parsing: Array(data)), case .object = value else {
             throw CommandFault(
                 isInline ? .validationFailure : ExitStatus.refused,
                 "\(option) is a JSON object, or a file with one\(isInline ? "" : "; \(text) is none")")

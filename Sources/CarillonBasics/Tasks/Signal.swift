@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A signal between threads: sending one that was not taken yet changes nothing.
-final class SignalBox: Sendable {
+package final class Signal: Sendable {
     private struct State {
         var isSignalled = false
         var waiter: CheckedContinuation<Void, Never>?
@@ -9,7 +9,9 @@ final class SignalBox: Sendable {
 
     private let state = Mutex(State())
 
-    func send() {
+    package init() {}
+
+    package func send() {
         let waiter = state.withLock { state in
             if state.waiter == nil { state.isSignalled = true }
             return state.waiter.take()
@@ -18,7 +20,7 @@ final class SignalBox: Sendable {
     }
 
     /// Waits for a signal and takes it; returns at once when the task is cancelled. One task waits at a time.
-    func wait() async {
+    package func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isDone = state.withLock { state in

@@ -14,6 +14,11 @@ package enum Hexadecimal {
         }
     }
 
+    package static func append(_ byte: UInt8, to output: inout [UInt8]) {
+        output.append(digits[Int(byte >> 4)])
+        output.append(digits[Int(byte & 15)])
+    }
+
     /// Decodes either case. Answers nil for an odd length or any other character.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         guard text.utf8.count.isMultiple(of: 2) else { return nil }

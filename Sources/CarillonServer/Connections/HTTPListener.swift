@@ -6,11 +6,11 @@ import NIOPosix
 import ServiceLifecycle
 
 /// Accepts connections until the server stops, and then waits until the last one is closed.
-struct Listener: Service {
+struct HTTPListener: Service {
     let group: any EventLoopGroup
     let host: String
     let port: Int
-    let connections: ConnectionHandler.Shared
+    let connections: HTTPConnectionHandler.Shared
     let loops: [ObjectIdentifier: LoopContext]
     let readiness: Readiness
     let logger: Logger
@@ -74,7 +74,7 @@ struct Listener: Service {
                 HTTPResponseEncoder(),
                 ByteToMessageHandler(
                     HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)),
-                ConnectionHandler(shared: connections, loop: loop, eventLoop: channel.eventLoop, counter: counter),
+                HTTPConnectionHandler(shared: connections, loop: loop, eventLoop: channel.eventLoop, counter: counter),
             ])
             // One that came too late was not told that the server stops, and would not be waited for.
             if !readiness.isReady { channel.close(promise: nil) }

@@ -5,7 +5,7 @@ import NIOSSL
 import Synchronization
 
 /// Listens on the ports, and gives each connection its handlers.
-final class Listener: Sendable {
+final class SimulatorListener: Sendable {
     private let hub: Hub
     private let authority: CertificateAuthority
     private let hosts: [String]
@@ -58,7 +58,7 @@ final class Listener: Sendable {
                 })
         }
         try pipeline.addHandler(
-            ConnectionHandler(
+            SimulatorConnectionHandler(
                 hub: hub, transport: transport, services: port.services, isSecure: port.isSecure, certificate: certificate,
                 report: report, conditions: conditions))
     }
@@ -89,11 +89,11 @@ final class Listener: Sendable {
     func closeConnections() async {
         let open = channels.withLock { Array($0.values) }
         for channel in open {
-            channel.pipeline.fireUserInboundEventTriggered(ConnectionHandler.Shutdown())
+            channel.pipeline.fireUserInboundEventTriggered(SimulatorConnectionHandler.Shutdown())
             channel.close(promise: nil)
             // TLS waits for the other end's goodbye, and not everybody says it.
             channel.eventLoop.scheduleTask(in: .milliseconds(500)) {
-                channel.pipeline.fireUserInboundEventTriggered(ConnectionHandler.Cut())
+                channel.pipeline.fireUserInboundEventTriggered(SimulatorConnectionHandler.Cut())
             }
         }
         for channel in open { _ = try? await channel.closeFuture.get() }
@@ -102,7 +102,7 @@ final class Listener: Sendable {
     /// Cuts every connection that is open now.
     func cutConnections() {
         for channel in channels.withLock({ Array($0.values) }) {
-            channel.pipeline.fireUserInboundEventTriggered(ConnectionHandler.Cut())
+            channel.pipeline.fireUserInboundEventTriggered(SimulatorConnectionHandler.Cut())
         }
     }
 }

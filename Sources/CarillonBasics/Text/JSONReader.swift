@@ -1,65 +1,15 @@
-/// One JSON text as a tree (RFC 8259). Frames are small and come often: this reader makes a tenth of the work of a
-/// general decoder, which looks types up at run time.
-package enum JSONValue: Equatable, Sendable {
-    case null
-    case bool(Bool)
-    case integer(Int)
-    /// Any number that is not a whole one within `Int`.
-    case number(Double)
-    case string(String)
-    case array([JSONValue])
-    /// The members in their order; a name may come twice.
-    case object([Member])
-
-    package struct Member: Equatable, Sendable {
-        package var name: String
-        package var value: JSONValue
-    }
-
-    /// Answers nil for anything but one whole JSON value, with white space around it, nested at most 32 deep.
-    package init?(parsing text: [UInt8]) {
-        let value = text.withUnsafeBufferPointer { text in
-            var reader = JSONReader(text: text)
-            return reader.readText()
-        }
-        guard let value else { return nil }
-        self = value
-    }
-
-    /// The value of the last member of a name.
-    package subscript(name: String) -> JSONValue? {
-        guard case .object(let members) = self else { return nil }
-        return members.last { $0.name == name }?.value
-    }
-}
-
-/// Where values lie in a JSON text, for whoever passes parts of it on as they were written.
-package enum JSONPlaces {
-    /// The members of the object at a place of the text; nil when no object is there.
-    package static func members(in text: ArraySlice<UInt8>) -> [(name: String, value: ArraySlice<UInt8>)]? {
-        read(text) { $0.readMembers() }?.map { ($0.name, text[$0.place]) }
-    }
-
-    /// The elements of the array at a place of the text; nil when no array is there.
-    package static func elements(in text: ArraySlice<UInt8>) -> [ArraySlice<UInt8>]? {
-        read(text) { $0.readElements() }?.map { text[$0] }
-    }
-
-    private static func read<Value>(_ text: ArraySlice<UInt8>, _ body: (inout JSONReader) -> Value?) -> Value? {
-        text.withUnsafeBufferPointer { bytes in
-            var reader = JSONReader(text: bytes, offset: text.startIndex)
-            return reader.readWhole(body)
-        }
-    }
-}
-
-private struct JSONReader {
+struct JSONReader {
     let text: UnsafeBufferPointer<UInt8>
     /// Where the text begins in the one that it is a part of.
     var offset = 0
-    var index = 0
+    var depthLimit = 32
+    private var index = 0
 
-    private static let depthLimit = 32
+    init(text: UnsafeBufferPointer<UInt8>, offset: Int = 0, depthLimit: Int = 32) {
+        self.text = text
+        self.offset = offset
+        self.depthLimit = depthLimit
+    }
 
     mutating func readText() -> JSONValue? {
         guard let value = readValue(depth: 0) else { return nil }
@@ -132,7 +82,7 @@ private struct JSONReader {
     }
 
     private mutating func readValue(depth: Int) -> JSONValue? {
-        guard depth <= Self.depthLimit else { return nil }
+        guard depth <= depthLimit else { return nil }
         skipSpace()
         switch next {
         case UInt8(ascii: "\""): return readString().map { .string($0) }

@@ -1,7 +1,7 @@
 import NIOCore
 
 /// The nine bytes before each HTTP/2 frame (RFC 9113 section 4.1).
-struct FrameHead: Equatable {
+struct APNsFrameHead: Equatable {
     static let bytes = 9
     /// What every peer must take in one frame (section 4.2); nothing that is sent or read needs more.
     static let largestPayload = 16_384

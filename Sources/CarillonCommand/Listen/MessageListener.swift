@@ -1,9 +1,10 @@
+import CarillonBasics
 import CarillonClient
 import CarillonWire
 import ServiceLifecycle
 
 /// Opens one channel, and prints its events until it is over or the process is told to stop.
-struct Listener: Service {
+struct MessageListener: Service {
     let client: PushClient
     let channel: PushChannel
     let printer: Printer

@@ -4,7 +4,7 @@ import NIOSSL
 import NIOTLS
 
 /// Serves one connection: runs its HTTP/2, asks the service for answers, and misbehaves as it was told.
-final class ConnectionHandler: ChannelDuplexHandler {
+final class SimulatorConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = Never
     typealias OutboundOut = ByteBuffer
@@ -120,7 +120,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func sayGoodbye(reason: Reason) {
         guard let context else { return }
-        _ = http.goAway(lastStream: http.highestStream, .noError, debug: Answer(reason).body)
+        _ = http.goAway(lastStream: http.highestStream, .noError, debug: SimulatorAnswer(reason).body)
         flush()
         context.close(promise: nil)
     }
@@ -196,7 +196,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     // MARK: Requests
 
-    private func began(_ stream: UInt32, _ head: RequestHead) {
+    private func began(_ stream: UInt32, _ head: SimulatorRequestHead) {
         report.requests += 1
         report.headerBlockBytes = head.blockBytes
         noteStreams(http.openStreams)
@@ -221,7 +221,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         if let event = http.completionAfterHeaders(stream) { happened(event) }
     }
 
-    private func completed(_ stream: UInt32, _ head: RequestHead, _ body: ByteBuffer, _ bodyBytes: Int) {
+    private func completed(_ stream: UInt32, _ head: SimulatorRequestHead, _ body: ByteBuffer, _ bodyBytes: Int) {
         let rule = faults.isEmpty ? nil : faults.removeValue(forKey: stream)
         if let rule, rule.moment != .processed, !goesOn(after: rule, stream, head, processed: nil) { return }
         let answer = hub.answer(
@@ -233,13 +233,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
         send(answer, on: stream)
     }
 
-    func submission(_ head: RequestHead, _ body: ByteBuffer, _ bytes: Int) -> Submission {
+    func submission(_ head: SimulatorRequestHead, _ body: ByteBuffer, _ bytes: Int) -> Submission {
         Submission(
             environment: environment, services: services, method: head.method, path: head.path, fields: head.fields,
             payload: body, payloadBytes: bytes)
     }
 
-    private func sendLater(_ answer: Answer, on stream: UInt32, after duration: Duration) {
+    private func sendLater(_ answer: SimulatorAnswer, on stream: UInt32, after duration: Duration) {
         guard let context else { return }
         processed.insert(stream)
         let loopBound = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -252,7 +252,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     /// Sends an answer of the service, and does what it means for the connection.
-    func send(_ answer: Answer, on stream: UInt32) {
+    func send(_ answer: SimulatorAnswer, on stream: UInt32) {
         let body = answer.body
         http.answer(stream, headers(of: answer), body: body.isEmpty ? ByteBuffer() : ByteBuffer(string: body))
         if answer.isAccepted {
@@ -262,7 +262,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    func headers(of answer: Answer) -> HPACKHeaders {
+    func headers(of answer: SimulatorAnswer) -> HPACKHeaders {
         var headers = HPACKHeaders()
         headers.reserveCapacity(4)
         headers.add(name: ":status", value: answer.status == 200 ? "200" : String(answer.status))
@@ -284,7 +284,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    private func rejected(_ answer: Answer, on stream: UInt32) {
+    private func rejected(_ answer: SimulatorAnswer, on stream: UInt32) {
         // A token that is gone is nobody's mistake.
         guard answer.status != 410 else { return }
         if conditions.rejection != .nothing {

@@ -11,7 +11,7 @@ import NIOHTTP1
 #endif
 
 /// A whole answer to one request.
-struct Answer: Sendable {
+struct HTTPAnswer: Sendable {
     var status: HTTPResponseStatus
     var headers: HTTPHeaders
     var body = ByteBuffer()
@@ -26,7 +26,7 @@ struct Answer: Sendable {
     }
 }
 
-extension Answer {
+extension HTTPAnswer {
     /// A refusal as a problem document, counted under its code.
     init(_ refusal: Refusal) {
         refusals[refusal.code]?.increment()

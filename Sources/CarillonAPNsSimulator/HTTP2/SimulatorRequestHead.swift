@@ -1,7 +1,7 @@
 import NIOHPACK
 
 /// The header list of one request, checked as RFC 9113 section 8.3 asks.
-struct RequestHead {
+struct SimulatorRequestHead {
     var method: String
     var path: String
     var authority: String

@@ -1,5 +1,5 @@
 /// What the service says to a request.
-struct Answer: Hashable, Sendable {
+struct SimulatorAnswer: Hashable, Sendable {
     var status: Int
     var reason: Reason?
     /// Since when a device token is not good, in milliseconds; with 410 only.

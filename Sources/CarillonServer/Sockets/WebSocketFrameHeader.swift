@@ -2,7 +2,7 @@ import CarillonWire
 import NIOCore
 
 /// What comes before the payload of a WebSocket frame (RFC 6455 section 5.2).
-struct FrameHeader {
+struct WebSocketFrameHeader {
     enum Opcode: UInt8 {
         case continuation = 0x0
         case text = 0x1
@@ -12,7 +12,7 @@ struct FrameHeader {
     }
 
     enum Reading {
-        case header(FrameHeader)
+        case header(WebSocketFrameHeader)
         case incomplete
         case fault(CloseCode, String)
     }
@@ -60,7 +60,7 @@ struct FrameHeader {
         }
         guard let mask = bytes.getInteger(at: start + length, as: UInt32.self) else { return .incomplete }
         return .header(
-            FrameHeader(
+            WebSocketFrameHeader(
                 isFinal: isFinal, opcode: opcode, mask: mask, length: length + 4,
                 payloadLength: Int(clamping: payloadLength)))
     }

@@ -1,6 +1,6 @@
 /// When the next connection may be attempted after failures: within 1 second, doubled up to 60, of which the second half is
 /// random so that many providers do not come back at once.
-struct ReconnectSchedule: Sendable {
+struct APNsReconnectSchedule: Sendable {
     private(set) var failures = 0
     private(set) var notBefore: Moment?
 
@@ -14,7 +14,7 @@ struct ReconnectSchedule: Sendable {
         notBefore = now + .milliseconds(Int64(Double(seconds) * 1000 * (0.5 + random / 2)))
     }
 
-    mutating func succeeded() { self = ReconnectSchedule() }
+    mutating func succeeded() { self = APNsReconnectSchedule() }
 
     func allows(_ now: Moment) -> Bool { notBefore.map { $0 <= now } ?? true }
 }

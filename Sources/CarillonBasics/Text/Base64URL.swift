@@ -14,13 +14,13 @@ package enum Base64URL {
 
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
         var output: [UInt8] = []
-        append(bytes, to: &output)
+        append(Array(bytes), to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 
     /// Appends the encoding to a text under construction, without an intermediate string.
-    package static func append(_ bytes: some Collection<UInt8>, to output: inout [UInt8]) {
-        Array(bytes).withUnsafeBufferPointer { append($0, to: &output) }
+    package static func append(_ bytes: [UInt8], to output: inout [UInt8]) {
+        bytes.withUnsafeBufferPointer { append($0, to: &output) }
     }
 
     package static func encodedLength(of count: Int) -> Int { (count * 4 + 2) / 3 }

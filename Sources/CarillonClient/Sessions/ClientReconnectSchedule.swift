@@ -1,7 +1,7 @@
 /// When to try again: the wait doubles with each failure and begins anew after a success.
 ///
 /// Randomness comes in from outside, as a number from 0 up to 1.
-struct ReconnectSchedule: Sendable {
+struct ClientReconnectSchedule: Sendable {
     let backOff: PushClient.BackOff
     private var failures = 0
 

@@ -48,7 +48,7 @@ struct HeaderField: Hashable, Sendable {
 
 /// What the requests of one notification have in common. It is a class so that a connection knows, without comparing,
 /// that it has encoded it before.
-final class RequestHead: Sendable {
+final class APNsRequestHead: Sendable {
     enum Method: Sendable { case post, get, delete }
 
     let method: Method
@@ -59,7 +59,7 @@ final class RequestHead: Sendable {
         self.fields = fields
     }
 
-    func hasSameFields(as other: RequestHead) -> Bool {
+    func hasSameFields(as other: APNsRequestHead) -> Bool {
         self === other || (method == other.method && fields == other.fields)
     }
 }

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 
 #if canImport(FoundationEssentials)
@@ -8,7 +9,7 @@ import CarillonWire
 
 /// What an install asks the server for by HTTP: to be registered, to be deleted, and where its sockets are. Each is one
 /// request on a connection of its own, and is made seldom.
-struct DeviceRegistrar: Sendable {
+struct ClientRegistrar: Sendable {
     let server: WebAddress
     let app: String
     let clientKey: String?

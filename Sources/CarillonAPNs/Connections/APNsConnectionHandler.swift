@@ -3,7 +3,7 @@ import NIOSSL
 import NIOTLS
 
 /// The end of a connection's pipeline: brings bytes and the socket's fate to the pool, and writes what it is given.
-final class ConnectionHandler: ChannelInboundHandler {
+final class APNsConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 

@@ -1,7 +1,6 @@
+import CarillonBasics
 import Foundation
 import Testing
-
-@testable import CarillonWire
 
 struct JSONValueTests {
     private func parse(_ text: String) -> JSONValue? { JSONValue(parsing: Array(text.utf8)) }
@@ -49,6 +48,13 @@ struct JSONValueTests {
         #expect(parse(nested(33)) != nil)
         #expect(parse(nested(34)) == nil)
         #expect(parse(String(repeating: "[", count: 60_000)) == nil)
+    }
+
+    @Test func `a value is encoded as it was read`() throws {
+        let text = #"{"a":[1,0.5,null,true,"x"],"b":{"c":{}}}"#
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        #expect(String(decoding: try encoder.encode(try #require(parse(text))), as: UTF8.self) == text)
     }
 
     @Test func `the last member of a name counts`() {

@@ -8,7 +8,7 @@ import NIOHTTP1
 /// routes answer, and none between requests. A handshake for a WebSocket makes it a ``SocketHandler``.
 ///
 /// `@unchecked Sendable`: its state is touched on its event loop only; what comes from elsewhere hops there first.
-final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, WheelMember, @unchecked Sendable {
+final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, WheelMember, @unchecked Sendable {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
@@ -133,7 +133,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         case .answer(let request):
             ask(request)
         case .refuse(let refusal):
-            write(Answer(refusal), connection: "close")
+            write(HTTPAnswer(refusal), connection: "close")
             end(machine.refused(at: now))
         case .upgrade(let head):
             upgrade(head)
@@ -186,7 +186,7 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
         }
     }
 
-    private func onLoop(_ work: @escaping @Sendable (ConnectionHandler) -> Void) {
+    private func onLoop(_ work: @escaping @Sendable (HTTPConnectionHandler) -> Void) {
         if eventLoop.inEventLoop {
             work(self)
         } else {
@@ -196,13 +196,13 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
 
     // MARK: The answer
 
-    private func answer(_ answer: Answer) {
+    private func answer(_ answer: HTTPAnswer) {
         guard context != nil else { return }
         write(answer, connection: machine.answerBegan(hasLength: true))
         end(machine.answerEnded(at: now))
     }
 
-    private func write(_ answer: Answer, connection: String?) {
+    private func write(_ answer: HTTPAnswer, connection: String?) {
         guard let context else { return }
         var head = HTTPResponseHead(version: machine.version, status: answer.status, headers: answer.headers)
         if answer.status != .noContent, let length = answer.length, !head.headers.contains(name: "content-length") {
@@ -286,9 +286,9 @@ final class ConnectionHandler: ChannelInboundHandler, RemovableChannelHandler, W
 private let stalls = ServerMetric.connectionsStalled.counter()
 
 /// What the routes' task says, from wherever it runs.
-extension ConnectionHandler {
+extension HTTPConnectionHandler {
     /// Answers at once and whole.
-    func answered(_ answer: Answer) {
+    func answered(_ answer: HTTPAnswer) {
         onLoop { $0.answer(answer) }
     }
 

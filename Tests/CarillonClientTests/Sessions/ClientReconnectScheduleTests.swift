@@ -6,26 +6,26 @@ struct ReconnectScheduleTests {
     static let backOff = PushClient.BackOff(initial: .seconds(1), maximum: .seconds(10), jitter: 0.5)
 
     @Test func `the wait doubles up to the maximum and begins anew after a success`() {
-        var schedule = ReconnectSchedule(Self.backOff)
+        var schedule = ClientReconnectSchedule(Self.backOff)
         #expect((0..<6).map { _ in schedule.failed(random: 0) } == [1, 2, 4, 8, 10, 10].map { .seconds($0) })
         schedule.succeeded()
         #expect(schedule.failed(random: 0) == .seconds(1))
     }
 
     @Test func `chance shortens the wait by the jitter at most`() {
-        var schedule = ReconnectSchedule(Self.backOff)
+        var schedule = ClientReconnectSchedule(Self.backOff)
         #expect(schedule.failed(random: 0.5) == .milliseconds(750))
         #expect(schedule.failed(random: 1) == .seconds(1))
     }
 
     @Test func `a thousand failures do not overflow`() {
-        var schedule = ReconnectSchedule(Self.backOff)
+        var schedule = ClientReconnectSchedule(Self.backOff)
         for _ in 0..<1000 { _ = schedule.failed(random: 0) }
         #expect(schedule.failed(random: 0) == .seconds(10))
     }
 
     @Test(arguments: [0, 0.5, 0.999]) func `a hint of the server is never undercut`(_ random: Double) {
-        let schedule = ReconnectSchedule(Self.backOff)
+        let schedule = ClientReconnectSchedule(Self.backOff)
         #expect(schedule.delay(after: .seconds(30), random: random) >= .seconds(30))
         #expect(schedule.delay(after: .seconds(30), random: random) < .seconds(38))
     }

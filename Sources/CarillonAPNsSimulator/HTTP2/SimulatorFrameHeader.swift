@@ -1,7 +1,7 @@
 import NIOCore
 
 /// The nine bytes before each frame's payload (RFC 9113 section 4.1).
-struct FrameHeader {
+struct SimulatorFrameHeader {
     enum Kind {
         static let data: UInt8 = 0x0
         static let headers: UInt8 = 0x1
@@ -37,17 +37,17 @@ struct FrameHeader {
 
 extension ByteBuffer {
     /// The frame header at the reader index, left where it is; nil until all of it has arrived.
-    func peekFrameHeader() -> FrameHeader? {
-        guard readableBytes >= FrameHeader.length,
+    func peekFrameHeader() -> SimulatorFrameHeader? {
+        guard readableBytes >= SimulatorFrameHeader.length,
             let word = getInteger(at: readerIndex, as: UInt32.self),
             let flags = getInteger(at: readerIndex + 4, as: UInt8.self),
             let stream = getInteger(at: readerIndex + 5, as: UInt32.self)
         else { return nil }
-        return FrameHeader(
+        return SimulatorFrameHeader(
             payloadLength: Int(word >> 8), kind: UInt8(truncatingIfNeeded: word), flags: flags, stream: stream & 0x7FFF_FFFF)
     }
 
-    mutating func writeFrameHeader(_ header: FrameHeader) {
+    mutating func writeFrameHeader(_ header: SimulatorFrameHeader) {
         writeInteger(UInt32(header.payloadLength) << 8 | UInt32(header.kind))
         writeInteger(header.flags)
         writeInteger(header.stream)

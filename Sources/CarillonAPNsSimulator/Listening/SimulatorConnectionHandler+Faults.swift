@@ -1,17 +1,17 @@
 import NIOCore
 import NIOHPACK
 
-extension ConnectionHandler {
+extension SimulatorConnectionHandler {
     /// Lets a fault happen to a request; false when nothing else shall be done with it.
     /// - Parameter processed: what the service said, when it was asked already.
-    func goesOn(after rule: FaultRule, _ stream: UInt32, _ head: RequestHead, processed: Answer?) -> Bool {
+    func goesOn(after rule: FaultRule, _ stream: UInt32, _ head: SimulatorRequestHead, processed: SimulatorAnswer?) -> Bool {
         switch rule.fault {
         case .reject(let reason):
             send(refusal(reason, of: head, processed), on: stream)
             if rule.stopsBody { http.stopBody(stream) }
             return false
         case .answer(let status, let body):
-            var answer = Answer(status: status)
+            var answer = SimulatorAnswer(status: status)
             answer.id = processed?.id ?? head.fields.id
             answer.uniqueID = processed?.uniqueID
             var headers = headers(of: answer)
@@ -49,9 +49,9 @@ extension ConnectionHandler {
     }
 
     /// As the service itself would have said it.
-    private func refusal(_ reason: Reason, of head: RequestHead, _ processed: Answer?) -> Answer {
+    private func refusal(_ reason: Reason, of head: SimulatorRequestHead, _ processed: SimulatorAnswer?) -> SimulatorAnswer {
         hub.withState { state in
-            var answer = Answer(reason, timestamp: reason.status == 410 ? hub.now(state).milliseconds : nil)
+            var answer = SimulatorAnswer(reason, timestamp: reason.status == 410 ? hub.now(state).milliseconds : nil)
             guard let processed else { return state.service.identified(answer, submission(head, ByteBuffer(), 0)) }
             (answer.id, answer.uniqueID, answer.requestID) = (processed.id, processed.uniqueID, processed.requestID)
             return answer
@@ -61,7 +61,7 @@ extension ConnectionHandler {
     private func goAway(
         reason: String?, last: Fault.LastStream, code: APNsSimulator.HTTP2ErrorCode, closes: Bool, _ stream: UInt32
     ) -> Bool {
-        let debug = reason.map { Reason(rawValue: $0).map { Answer($0).body } ?? $0 } ?? ""
+        let debug = reason.map { Reason(rawValue: $0).map { SimulatorAnswer($0).body } ?? $0 } ?? ""
         let wanted: UInt32 =
             switch last {
             case .this: stream

@@ -1,0 +1,173 @@
+/// Writes JSON straight into bytes (RFC 8259), without a tree between: the frames of a socket and the payloads of pushes are
+/// written for every message, and a general encoder costs more than all else on that path.
+///
+/// Only what must be escaped is escaped: quotation mark, backslash and control characters. Everything else stays UTF-8,
+/// since Apple's push service counts bytes.
+package struct JSONWriter {
+    package private(set) var bytes: [UInt8]
+    private var needsComma = false
+
+    package init(capacity: Int = 256) {
+        bytes = []
+        bytes.reserveCapacity(capacity)
+    }
+
+    /// The text of one object.
+    package static func object(capacity: Int = 256, _ members: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter(capacity: capacity)
+        writer.object(members)
+        return writer.bytes
+    }
+
+    // MARK: Members
+
+    package mutating func key(_ name: StaticString) {
+        separate()
+        bytes.append(UInt8(ascii: "\""))
+        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// A name that came from outside.
+    package mutating func key(untrusted name: String) {
+        separate()
+        string(name)
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Nothing for nil, as with the others.
+    package mutating func member(_ name: StaticString, _ value: String?) {
+        guard let value else { return }
+        key(name)
+        string(value)
+    }
+
+    package mutating func member(untrusted name: String, _ value: String) {
+        key(untrusted: name)
+        string(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Int64?) {
+        guard let value else { return }
+        key(name)
+        integer(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Int?) { member(name, value.map { Int64($0) }) }
+
+    package mutating func member(_ name: StaticString, _ value: Double?) {
+        guard let value else { return }
+        key(name)
+        number(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Bool) {
+        key(name)
+        bytes.append(contentsOf: (value ? "true" : "false").utf8)
+    }
+
+    package mutating func member(_ name: StaticString, base64URL value: [UInt8]) {
+        key(name)
+        bytes.append(UInt8(ascii: "\""))
+        Base64URL.append(value, to: &bytes)
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    package mutating func member(_ name: StaticString, _ values: [String]?) {
+        guard let values else { return }
+        key(name)
+        array(values) { $0.string($1) }
+    }
+
+    /// An array with one object for each element.
+    package mutating func member<Element>(
+        _ name: StaticString, _ elements: [Element], _ members: (inout JSONWriter, Element) -> Void
+    ) {
+        key(name)
+        array(elements) { writer, element in writer.object { members(&$0, element) } }
+    }
+
+    /// A value that is JSON already.
+    package mutating func member(_ name: StaticString, text: [UInt8]?) {
+        guard let text else { return }
+        key(name)
+        bytes.append(contentsOf: text)
+    }
+
+    package mutating func member(_ name: StaticString, object members: (inout JSONWriter) -> Void) {
+        key(name)
+        object(members)
+    }
+
+    // MARK: Values
+
+    package mutating func object(_ members: (inout JSONWriter) -> Void) {
+        bytes.append(UInt8(ascii: "{"))
+        needsComma = false
+        members(&self)
+        bytes.append(UInt8(ascii: "}"))
+        needsComma = true
+    }
+
+    private mutating func array<Element>(_ elements: [Element], _ write: (inout JSONWriter, Element) -> Void) {
+        bytes.append(UInt8(ascii: "["))
+        for (index, element) in elements.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: ",")) }
+            write(&self, element)
+        }
+        bytes.append(UInt8(ascii: "]"))
+    }
+
+    /// A value that is JSON already.
+    package mutating func text(_ text: [UInt8]) { bytes.append(contentsOf: text) }
+
+    package mutating func integer(_ value: Int64) {
+        var text = value.description
+        text.withUTF8 { bytes.append(contentsOf: $0) }
+    }
+
+    /// The value must be finite.
+    package mutating func number(_ value: Double) {
+        if let whole = Int64(exactly: value) { return integer(whole) }
+        var text = value.description
+        text.withUTF8 { bytes.append(contentsOf: $0) }
+    }
+
+    package mutating func string(_ value: String) {
+        var value = value
+        value.withUTF8 { text in
+            bytes.append(UInt8(ascii: "\""))
+            var start = 0
+            for index in text.indices {
+                let byte = text[index]
+                guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
+                bytes.append(contentsOf: text[start..<index])
+                start = index + 1
+                escape(byte)
+            }
+            bytes.append(contentsOf: text[start...])
+            bytes.append(UInt8(ascii: "\""))
+        }
+    }
+
+    private mutating func separate() {
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+        needsComma = true
+    }
+
+    private mutating func escape(_ byte: UInt8) {
+        bytes.append(UInt8(ascii: "\\"))
+        switch byte {
+        case 0x08: bytes.append(UInt8(ascii: "b"))
+        case 0x09: bytes.append(UInt8(ascii: "t"))
+        case 0x0A: bytes.append(UInt8(ascii: "n"))
+        case 0x0C: bytes.append(UInt8(ascii: "f"))
+        case 0x0D: bytes.append(UInt8(ascii: "r"))
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
+        default:
+            bytes.append(contentsOf: "u00".utf8)
+            Hexadecimal.append(byte, to: &bytes)
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import CarillonBasics
+import Testing
+
+struct EncodingTests {
+    @Test(arguments: 0...40)
+    func `base64url comes back as it went`(count: Int) {
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ count) }
+        let text = Base64URL.encode(bytes)
+        #expect(Base64URL.decode(text) == bytes)
+        #expect(text.utf8.count == Base64URL.encodedLength(of: count))
+        #expect(!text.contains("="))
+    }
+
+    @Test(arguments: [("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zg", "f"), ("-_-_", nil), ("+/+/", nil)])
+    func `base64url reads both alphabets, padded or not`(text: String, expected: String?) {
+        let decoded = Base64URL.decode(text)
+        #expect(decoded == (expected.map { Array($0.utf8) } ?? [0xFB, 0xFF, 0xBF]))
+    }
+
+    @Test(arguments: ["A", "AAAAA", "A=", "AA=", "AAA==", "====", "A A", "Zg==Zg", "é"])
+    func `base64url refuses what is not base64`(text: String) {
+        #expect(Base64URL.decode(text) == nil)
+    }
+
+    @Test(arguments: [("", []), ("00", [0]), ("0aFf", [10, 255])] as [(String, [UInt8])])
+    func `hexadecimal is written small and read in either case`(text: String, bytes: [UInt8]) {
+        #expect(Hexadecimal.decode(text) == bytes)
+        #expect(Hexadecimal.encode(bytes) == text.lowercased())
+    }
+
+    @Test(arguments: ["0", "0g", "000", " 00", "é0"])
+    func `what is not hexadecimal is refused`(text: String) { #expect(Hexadecimal.decode(text) == nil) }
+}

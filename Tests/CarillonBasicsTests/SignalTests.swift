@@ -1,0 +1,27 @@
+import CarillonBasics
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct SignalTests {
+    @Test func `a signal that was sent before is taken at once, and once`() async {
+        let signal = Signal()
+        signal.send()
+        signal.send()
+        await signal.wait()
+        let waits = Task { await signal.wait() }
+        signal.send()
+        await waits.value
+    }
+
+    @Test func `who waits and is cancelled waits no more`() async {
+        let signal = Signal()
+        let waits = Task { await signal.wait() }
+        waits.cancel()
+        await waits.value
+        let begun = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await signal.wait()
+        }
+        await begun.value
+    }
+}
