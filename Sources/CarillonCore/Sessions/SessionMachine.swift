@@ -54,7 +54,8 @@ package struct SessionMachine: Sendable {
     package enum Answer: Equatable, Sendable {
         case registered(asWritten: String, endpoint: String, device: DeviceSerial)
         case registrationRefused(asWritten: String, ErrorCode)
-        case unregistered(asWritten: String, status: Int)
+        case unregistered(asWritten: String)
+        case unregistrationFailed(asWritten: String)
     }
 
     package struct Settings: Equatable, Sendable {
@@ -251,11 +252,13 @@ package struct SessionMachine: Sendable {
                         actions.append(.load(open.delivery.began(), device))
                     }
                 }
-                actions.append(.send(.register(.init(channelID: asWritten, status: 200, pushEndpoint: endpoint))))
+                actions.append(.send(.registered(channelID: asWritten, endpoint: endpoint)))
             case .registrationRefused(let asWritten, let code):
-                actions.append(.send(.register(.init(channelID: asWritten, status: code.frameStatus))))
-            case .unregistered(let asWritten, let status):
-                actions.append(.send(.unregister(channelID: asWritten, status: status)))
+                actions.append(.send(.registrationRefused(channelID: asWritten, code)))
+            case .unregistered(let asWritten):
+                actions.append(.send(.unregistered(channelID: asWritten)))
+            case .unregistrationFailed(let asWritten):
+                actions.append(.send(.unregistrationFailed(channelID: asWritten)))
             }
             return actions + Self.performNext(in: &open)
         }

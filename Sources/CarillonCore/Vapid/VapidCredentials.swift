@@ -8,41 +8,14 @@ import Crypto
     import Foundation
 #endif
 
-/// A sender's voluntary identification (RFC 8292), as one request carries it, in either generation of the headers.
+/// A sender's voluntary identification (RFC 8292), as one request carries it.
 package struct VapidCredentials: Equatable, Sendable {
     package var token: String
     /// The sender's public key: an uncompressed P-256 point.
     package var key: [UInt8]
 
-    /// Reads the credentials of a request. Answers nil when there are none: no `Authorization`, or one of another kind.
-    ///
-    /// - `vapid t=…, k=…`: RFC 8292 section 3; the parameters in either order, with or without a space, others ignored.
-    /// - `WebPush …` or `Bearer …` with `Crypto-Key: p256ecdsa=…`: the drafts before it.
-    package init?(authorization: String?, cryptoKey: String?) throws(Refusal) {
-        guard let authorization else { return nil }
-        let parts = authorization.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: true)
-        guard let scheme = parts.first?.lowercased() else { return nil }
-        let rest = parts.count == 2 ? parts[1] : ""
-        switch scheme {
-        case "vapid":
-            let parameters = HeaderParameters(rest)
-            guard let token = parameters["t"], let key = parameters["k"] else {
-                throw Refusal(.vapidInvalid, "\"Authorization: vapid\" needs both t=<token> and k=<public key>.")
-            }
-            try self.init(token: token, key: key)
-        case "webpush", "bearer":
-            guard let key = cryptoKey.flatMap({ HeaderParameters($0)["p256ecdsa"] }) else {
-                if scheme == "bearer" { return nil }
-                throw Refusal(
-                    .vapidInvalid, "\"Authorization: WebPush\" needs the public key in \"Crypto-Key: p256ecdsa=…\".")
-            }
-            try self.init(token: String(rest), key: key)
-        default:
-            return nil
-        }
-    }
-
-    private init(token: String, key: String) throws(Refusal) {
+    /// - Parameter key: The point in base64url.
+    package init(token: String, key: String) throws(Refusal) {
         guard let bytes = Base64URL.decode(key), bytes.count == 65 else {
             throw Refusal(.vapidInvalid, "The VAPID public key must be an uncompressed P-256 point in base64url.")
         }

@@ -71,21 +71,6 @@ struct PublishDoor: Sendable {
     private func answer(_ error: any Error) -> HTTPAnswer { HTTPAnswer(Refusal(error, logger: logger)) }
 }
 
-extension PublishHeaders {
-    fileprivate init(_ headers: HTTPHeaders) {
-        /// A field that was given more than once counts as one, joined (RFC 9110 section 5.3).
-        func joined(_ name: String) -> String? {
-            let values = headers[name]
-            return values.count > 1 ? values.joined(separator: ", ") : values.first
-        }
-        self.init(
-            ttl: joined("ttl"), urgency: headers["urgency"], topic: headers["topic"],
-            contentEncoding: joined("content-encoding"), encryption: joined("encryption"),
-            cryptoKey: joined("crypto-key"), authorization: joined("authorization"),
-            idempotencyKey: joined("idempotency-key"))
-    }
-}
-
 extension PublishReceipt.Standing {
     var text: String {
         switch self {

@@ -40,13 +40,13 @@ struct SocketRequests: Sendable {
     private func unregister(
         _ id: ChannelID, _ asWritten: String, _ owner: SessionMachine.Owner
     ) async -> SessionMachine.Answer {
-        guard case .device(let device) = owner else { return .unregistered(asWritten: asWritten, status: 200) }
+        guard case .device(let device) = owner else { return .unregistered(asWritten: asWritten) }
         do {
             _ = try await channels.unregister(id, device: device)
-            return .unregistered(asWritten: asWritten, status: 200)
+            return .unregistered(asWritten: asWritten)
         } catch {
             logger.error("channel closing failed", metadata: ["reason": "\(error)"])
-            return .unregistered(asWritten: asWritten, status: 500)
+            return .unregistrationFailed(asWritten: asWritten)
         }
     }
 

@@ -150,7 +150,4 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         default: false
         }
     }
-
-    /// The status of a `register` frame that answers with this fault.
-    package var frameStatus: Int { status < 500 ? 400 : 500 }
 }

@@ -44,6 +44,20 @@ package enum ServerFrame: Equatable, Sendable {
         }
     }
 
+    package static func registered(channelID: String, endpoint: String) -> ServerFrame {
+        .register(Registered(channelID: channelID, status: 200, pushEndpoint: endpoint))
+    }
+
+    package static func registrationRefused(channelID: String, _ code: ErrorCode) -> ServerFrame {
+        .register(Registered(channelID: channelID, status: code.status < 500 ? 400 : 500))
+    }
+
+    package static func unregistered(channelID: String) -> ServerFrame { .unregister(channelID: channelID, status: 200) }
+
+    package static func unregistrationFailed(channelID: String) -> ServerFrame {
+        .unregister(channelID: channelID, status: 500)
+    }
+
     package struct Registered: Equatable, Sendable {
         package var channelID: String
         package var status: Int

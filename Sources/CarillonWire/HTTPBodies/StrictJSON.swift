@@ -35,7 +35,8 @@ package enum StrictJSON {
         }
     }
 
-    private static let notJSON = Refusal(.jsonInvalid, "The body must be one JSON object in UTF-8, with no comma before a closing bracket.")
+    private static let notJSON = Refusal(
+        .jsonInvalid, "The body must be one JSON object in UTF-8, with no comma before a closing bracket.")
 
     /// For objects inside of a body.
     static func refuseUnknownMembers(of decoder: any Decoder, known: Set<String>) throws {

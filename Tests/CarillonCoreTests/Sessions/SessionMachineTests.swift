@@ -136,7 +136,7 @@ struct SessionMachineTests {
                 .perform(.unregister(.device(Sample.device), id, asWritten: id.description)),
             ])
         #expect(
-            machine.answered(.unregistered(asWritten: id.description, status: 200))
+            machine.answered(.unregistered(asWritten: id.description))
                 == [.send(.unregister(channelID: id.description, status: 200))])
     }
 

@@ -5,6 +5,8 @@ import Crypto
 import Foundation
 import Testing
 
+@testable import CarillonServer
+
 struct VapidTests {
     private let key = P256.Signing.PrivateKey()
     private let audience = "https://push.example.net"

@@ -2,6 +2,8 @@ import CarillonCore
 import CarillonWire
 import Testing
 
+@testable import CarillonServer
+
 struct PublishHeadersTests {
     private func refusal(_ headers: PublishHeaders, body: [UInt8] = []) -> ErrorCode? {
         do {

@@ -3,7 +3,9 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 import Logging
+import Metrics
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypesHTTP1
 
 #if canImport(FoundationEssentials)
@@ -12,27 +14,44 @@ import NIOHTTPTypesHTTP1
     import Foundation
 #endif
 
+// Everything that was refused or went wrong becomes an answer of HTTP here, and nowhere else: a problem document (RFC 9457).
+
+extension HTTPAnswer {
+    /// A refusal as a problem document, counted under its code.
+    init(_ refusal: Refusal) {
+        refusals[refusal.code]?.increment()
+        // The document is our own type, of texts and a number: encoding it cannot fail.
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let document = (try? encoder.encode(ProblemDocument(refusal))) ?? Data()
+        // A token that is gone stays gone: a sender's library may remember it for a day, as of other push services.
+        let caching = refusal.code == .tokenGone ? "max-age=86400" : "no-store"
+        var headers: HTTPHeaders = ["content-type": ProblemDocument.mediaType, "cache-control": caching]
+        if let seconds = refusal.retryAfterSeconds { headers.add(name: "retry-after", value: String(seconds)) }
+        switch refusal.code {
+        // RFC 8292 section 3 forbids a challenge for its own scheme; Bearer is what the drafts before it had.
+        case .credentialMissing, .credentialInvalid, .vapidMissing:
+            headers.add(name: "www-authenticate", value: "Bearer")
+        case .upgradeRequired: headers.add(name: "sec-websocket-version", value: "13")
+        default: break
+        }
+        self.init(
+            status: HTTPResponseStatus(statusCode: refusal.code.status), headers: headers,
+            body: ByteBuffer(bytes: document))
+    }
+}
+
+private let refusals = Dictionary(
+    uniqueKeysWithValues: ErrorCode.allCases.map { code in
+        (code, ServerMetric.refusals.counter(code.rawValue))
+    })
+
 extension Response {
     init(refusal: Refusal) {
         let answer = HTTPAnswer(refusal)
         self.init(
-            status: .init(code: refusal.code.status), headers: HTTPFields(answer.headers, splitCookie: false),
+            status: .init(code: Int(answer.status.code)), headers: HTTPFields(answer.headers, splitCookie: false),
             body: ResponseBody(byteBuffer: answer.body))
-    }
-
-    init(status: HTTPResponse.Status, json value: some Encodable) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The bodies are our own types, of texts and numbers: encoding them cannot fail.
-        let data = (try? encoder.encode(value)) ?? Data()
-        self.init(status: status, text: Array(data), type: "application/json")
-    }
-
-    init(status: HTTPResponse.Status, text: [UInt8], type: String) {
-        self.init(
-            status: status,
-            headers: [.contentType: type, .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: text)))
     }
 }
 

@@ -1,18 +1,20 @@
 import CarillonBasics
-package import CarillonWire
+import CarillonCore
+import CarillonWire
+import NIOHTTP1
 
 /// The headers of a sender's request (RFC 8030 section 5), read and checked.
-package struct PublishHeaders: Sendable {
-    package var ttl: String?
-    package var urgency: [String]
-    package var topic: [String]
-    package var contentEncoding: String?
-    package var encryption: String?
-    package var cryptoKey: String?
-    package var authorization: String?
-    package var idempotencyKey: String?
+struct PublishHeaders: Sendable {
+    var ttl: String?
+    var urgency: [String]
+    var topic: [String]
+    var contentEncoding: String?
+    var encryption: String?
+    var cryptoKey: String?
+    var authorization: String?
+    var idempotencyKey: String?
 
-    package init(
+    init(
         ttl: String? = nil, urgency: [String] = [], topic: [String] = [], contentEncoding: String? = nil,
         encryption: String? = nil, cryptoKey: String? = nil, authorization: String? = nil, idempotencyKey: String? = nil
     ) {
@@ -27,7 +29,7 @@ package struct PublishHeaders: Sendable {
     }
 
     /// The request that these headers and a body make.
-    package func request(body: [UInt8]) throws(Refusal) -> PublishRequest {
+    func request(body: [UInt8]) throws(Refusal) -> PublishRequest {
         PublishRequest(
             body: body,
             coding: try coding(bodyIsEmpty: body.isEmpty),
@@ -178,6 +180,21 @@ package struct PublishHeaders: Sendable {
         default:
             false
         }
+    }
+}
+
+extension PublishHeaders {
+    init(_ headers: HTTPHeaders) {
+        /// A field that was given more than once counts as one, joined (RFC 9110 section 5.3).
+        func joined(_ name: String) -> String? {
+            let values = headers[name]
+            return values.count > 1 ? values.joined(separator: ", ") : values.first
+        }
+        self.init(
+            ttl: joined("ttl"), urgency: headers["urgency"], topic: headers["topic"],
+            contentEncoding: joined("content-encoding"), encryption: joined("encryption"),
+            cryptoKey: joined("crypto-key"), authorization: joined("authorization"),
+            idempotencyKey: joined("idempotency-key"))
     }
 }
 
