@@ -11,8 +11,10 @@ struct Bench: Sendable {
 
     func fill(_ table: inout Table) async {
         if wants(.memory, .connects) { await connections(&table) }
+        if wants(.registration) { await registration(&table) }
         if wants(.latency) { await latency(&table) }
         if wants(.offline, .cpu) { await offline(&table) }
+        if wants(.crowd) { await crowd(&table) }
         if wants(.live, .cpu) { await live(&table) }
         if wants(.catchUp) { await catchUp(&table) }
         if wants(.restart) { await restart(&table) }
@@ -88,13 +90,16 @@ struct Bench: Sendable {
         let measurement = AcceptMeasurement(scale: scale)
         let count = scale.offlineMessages
         let ours = await carillonRuns("messages to absent devices", devices: scale.offlineDevices) { server in
-            let result = try await measurement.measure(server)
+            let result = try await measurement.measure(server, devices: scale.offlineDevices)
             let waiting = try await server.waitingCount()
             guard waiting == count else { throw NotMeasured("\(waiting) messages wait of \(count) that were accepted") }
             return result
         }
+        let metered = await carillonRuns(
+            "messages to absent devices, with metrics", devices: scale.offlineDevices, withMetrics: true
+        ) { try await measurement.measure($0, devices: scale.offlineDevices) }
         let theirs = await nchanRuns("messages without subscribers", { try await $0.start() }) {
-            try await measurement.measure($0)
+            try await measurement.measure($0, devices: scale.offlineDevices)
         }
         table.rows += [
             Row(
@@ -103,11 +108,72 @@ struct Bench: Sendable {
             Row(
                 group: .cpu, name: "server's CPU per message accepted for an absent device, on disk (Nchan: in memory), µs",
                 carillon: ours.figure(\.cpuMicroseconds), nchan: theirs.figure(\.cpuMicroseconds)),
+            Row(
+                group: .cpu, name: "the same with --metrics-listen, µs", carillon: metered.figure(\.cpuMicroseconds),
+                nchan: .absent),
         ]
         if wanted.contains(.offline) {
             table.notes.append(
                 "Sending to absent devices, the load kept \(ours.share(\.loadShare)) of a core busy against Carillon, "
                     + "\(theirs.share(\.loadShare)) against Nchan.")
+        }
+    }
+
+    private func registration(_ table: inout Table) async {
+        var rates: [Double] = []
+        var fault: NotMeasured?
+        do {
+            for run in 1...scale.runs {
+                say("registering, run \(run)")
+                defer { carillon.scratch.remove("data") }
+                rates.append(try await carillon.registering(scale.registrations, data: "data").perSecond)
+            }
+        } catch {
+            fault = NotMeasured("\(error)")
+            say("not measured: \(error)")
+        }
+        table.rows.append(
+            Row(
+                group: .registration, name: "devices registered per second, each with a channel, on disk",
+                carillon: fault.map { .notMeasured($0.reason) } ?? .runs(rates), nchan: .absent))
+    }
+
+    /// The same load among few devices and among many, by turns.
+    private func crowd(_ table: inout Table) async {
+        let measurement = AcceptMeasurement(scale: scale)
+        let counts = [scale.offlineDevices, scale.crowdDevices]
+        var results: [[AcceptMeasurement.Result]] = [[], []]
+        var fault: NotMeasured?
+        defer { for count in counts { carillon.scratch.remove("crowd-\(count)") } }
+        do {
+            var devices: [[Device]] = []
+            for count in counts {
+                say("registering \(count) devices")
+                devices.append(try await carillon.register(count, data: "crowd-\(count)"))
+            }
+            for run in 1...scale.runs {
+                for (index, count) in counts.enumerated() {
+                    say("Carillon, messages among \(count) absent devices, run \(run)")
+                    let server = try await carillon.start(data: "crowd-\(count)", devices: devices[index])
+                    results[index].append(
+                        try await stopping(server) { try await measurement.measure(server, devices: count) })
+                }
+            }
+        } catch {
+            fault = NotMeasured("\(error)")
+            say("not measured: \(error)")
+        }
+        for (count, results) in zip(counts, results) {
+            func row(_ name: String, _ path: KeyPath<AcceptMeasurement.Result, Double>) -> Row {
+                Row(
+                    group: .crowd, name: name,
+                    carillon: fault.map { .notMeasured($0.reason) } ?? .runs(results.map { $0[keyPath: path] }),
+                    nchan: .absent)
+            }
+            table.rows += [
+                row("messages accepted per second among \(Figure.text(Double(count))) absent devices", \.messagesPerSecond),
+                row("the same, server's CPU for each, µs", \.cpuMicroseconds),
+            ]
         }
     }
 
@@ -203,7 +269,7 @@ struct Bench: Sendable {
 
     /// Measures Carillon a number of times, each time a new process. Devices are registered before it starts.
     private func carillonRuns<Value: Sendable>(
-        _ what: String, devices count: Int, isAnonymous: Bool = false,
+        _ what: String, devices count: Int, isAnonymous: Bool = false, withMetrics: Bool = false,
         _ measure: (CarillonUnderTest) async throws -> Value
     ) async -> Runs<Value> {
         var values: [Value] = []
@@ -212,7 +278,8 @@ struct Bench: Sendable {
                 say("Carillon, \(what), run \(run)")
                 defer { carillon.scratch.remove("data") }
                 let devices = try await carillon.register(count, data: "data")
-                let server = try await carillon.start(data: "data", devices: devices, isAnonymous: isAnonymous)
+                let server = try await carillon.start(
+                    data: "data", devices: devices, isAnonymous: isAnonymous, withMetrics: withMetrics)
                 values.append(try await stopping(server) { try await measure(server) })
             }
             return Runs(values: values)

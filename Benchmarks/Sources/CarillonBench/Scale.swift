@@ -8,6 +8,8 @@ struct Scale: Sendable {
     var senders = 64
     var offlineDevices = 1000
     var offlineMessages = 100_000
+    var registrations = 10_000
+    var crowdDevices = 200_000
     var liveDevices = 1000
     var liveMessages = 100_000
     var catchUpDevices = 200
@@ -20,6 +22,7 @@ struct Scale: Sendable {
 
     static let quick = Scale(
         runs: 1, connections: 1000, settle: .seconds(1), latencyMessages: 1000, offlineDevices: 200,
-        offlineMessages: 10_000, liveDevices: 200, liveMessages: 10_000, catchUpDevices: 40, catchUpEach: 100,
+        offlineMessages: 10_000, registrations: 1000, crowdDevices: 5000, liveDevices: 200, liveMessages: 10_000,
+        catchUpDevices: 40, catchUpEach: 100,
         restartDevices: 100, restartEnvelopes: 20_000, sending: .quick)
 }

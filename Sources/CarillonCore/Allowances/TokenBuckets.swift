@@ -24,14 +24,16 @@ package struct TokenBuckets<Key: Hashable & Sendable>: Sendable {
 
     /// Takes tokens out of the key's bucket. Nil when they were there; else after how many nanoseconds they will be.
     package mutating func take(_ key: Key, _ tokens: Int = 1, at now: Int64) -> Int64? {
-        let known = fullAt[key]
-        let filled = max(known ?? now, now) + interval * Int64(tokens)
+        let place = fullAt.index(forKey: key)
+        let filled = max(place.map { fullAt.values[$0] } ?? now, now) + interval * Int64(tokens)
         if filled - now > depth { return filled - now - depth }
-        if known == nil, fullAt.count >= capacity, !makeRoom(at: now) {
+        if let place {
+            fullAt.values[place] = filled
+        } else if fullAt.count < capacity || makeRoom(at: now) {
+            fullAt[key] = filled
+        } else {
             unremembered += 1
-            return nil
         }
-        fullAt[key] = filled
         return nil
     }
 

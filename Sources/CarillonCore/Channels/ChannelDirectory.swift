@@ -13,7 +13,7 @@ package final class ChannelDirectory: Sendable {
     private let store: any ChannelStore
     private let state: Mutex<State>
 
-    package init(store: any ChannelStore, capacity: Int = 16_384) {
+    package init(store: any ChannelStore, capacity: Int = 131_072) {
         self.store = store
         state = Mutex(State(channels: RecentValues(capacity: capacity)))
     }

@@ -66,8 +66,11 @@ package struct TokenSealer: Sendable {
             let box = try? AES.GCM.SealedBox(combined: bytes.dropFirst()),
             let plain = try? AES.GCM.open(box, using: key), plain.count == 16
         else { return nil }
-        let device = plain.prefix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
-        let channel = plain.suffix(8).reduce(Int64(0)) { $0 << 8 | Int64($1) }
-        return Contents(device: DeviceSerial(device), channel: ChannelSerial(channel))
+        return plain.withUnsafeBytes { plain in
+            func number(at offset: Int) -> Int64 {
+                Int64(bigEndian: plain.loadUnaligned(fromByteOffset: offset, as: Int64.self))
+            }
+            return Contents(device: DeviceSerial(number(at: 0)), channel: ChannelSerial(number(at: 8)))
+        }
     }
 }

@@ -3,7 +3,7 @@ import Crypto
 import Metrics
 
 /// Takes messages for channel tokens, and answers when each is accepted: on disk, or acknowledged by the app.
-package struct Publisher: Sendable {
+package final class Publisher: Sendable {
     package typealias Reply = @Sendable (Result<PublishReceipt, any Error>) -> Void
 
     private let sealer: TokenSealer
@@ -77,7 +77,7 @@ package struct Publisher: Sendable {
                 id: id, device: channel.device, app: channel.app, origin: channel.origin,
                 kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now,
                 expiresAt: now.adding(seconds: ttl))
-        } then: { id, delivered in
+        } then: { [self] id, delivered in
             then(Result { try receipt(id, ttl: ttl, delivered) })
         }
     }

@@ -22,7 +22,7 @@ package struct InboxPage: Equatable, Sendable {
 }
 
 /// The inboxes of all devices: the one place where envelopes enter, are read, and leave.
-package struct Inbox: Sendable {
+package final class Inbox: Sendable {
     private let writer: InboxWriter
     private let store: any InboxStore
     private let sessions: LiveSessions
@@ -129,7 +129,7 @@ package struct Inbox: Sendable {
             let envelope = make(claimed ?? nextID(for: device))
             // Nothing waits for this write: the outcome follows it, or takes its place.
             if claimed == nil { _ = writer.enqueue(.append(envelope.trace, rules), urgency: .offered) }
-            let answer: @Sendable (Bool) -> Void = { wasGiven in
+            let answer: @Sendable (Bool) -> Void = { [self] wasGiven in
                 if !wasGiven { drop(envelope.id, of: device, isClaimed: claimed != nil) }
                 then(envelope.id, wasGiven ? .given : .dropped)
             }
@@ -144,7 +144,7 @@ package struct Inbox: Sendable {
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
         let id = nextID(for: device)
-        let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { written in
+        let isQueued = writer.enqueue(.append(make(id).trace, rules), urgency: .now) { [self] written in
             guard case .result(.stored) = written else { return then(id, Delivered(written)) }
             give(device, id, rules, make, then)
         }
@@ -186,7 +186,7 @@ package struct Inbox: Sendable {
     package func arrival(
         of name: DeviceName, _ load: DeliveryMachine.Load, join: @escaping @Sendable (Device) -> Bool
     ) async throws -> (device: Device, page: InboxPage)? {
-        let arrival = try await store.arrival(of: name, load, at: time.now()) { device in
+        let arrival = try await store.arrival(of: name, load, at: time.now()) { [writer] device in
             guard join(device) else { return .refuse }
             // What is queued is not in the store yet.
             return writer.hasQueued(device.serial) ? .acceptUnread : .accept

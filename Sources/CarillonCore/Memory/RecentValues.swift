@@ -1,16 +1,16 @@
 /// A memory of limited size. When the newer half is full, the older half is forgotten; what is looked at becomes new.
 ///
-/// It holds at most twice its capacity.
+/// It holds at most twice its capacity. Inlinable, so that other rooms have it made for their own types.
 package struct RecentValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private var newer: [Key: Value] = [:]
-    private var older: [Key: Value] = [:]
-    private let capacity: Int
+    @usableFromInline var newer: [Key: Value] = [:]
+    @usableFromInline var older: [Key: Value] = [:]
+    @usableFromInline let capacity: Int
 
-    package init(capacity: Int) { self.capacity = capacity }
+    @inlinable package init(capacity: Int) { self.capacity = capacity }
 
-    package var count: Int { newer.count + older.count }
+    @inlinable package var count: Int { newer.count + older.count }
 
-    package subscript(key: Key) -> Value? {
+    @inlinable package subscript(key: Key) -> Value? {
         mutating get {
             if let value = newer[key] { return value }
             guard let value = older.removeValue(forKey: key) else { return nil }
@@ -31,7 +31,7 @@ package struct RecentValues<Key: Hashable & Sendable, Value: Sendable>: Sendable
         }
     }
 
-    package mutating func removeAll() {
+    @inlinable package mutating func removeAll() {
         newer = [:]
         older = [:]
     }

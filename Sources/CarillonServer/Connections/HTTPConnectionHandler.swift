@@ -12,8 +12,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// What all connections of a server share.
-    struct Shared: Sendable {
+    /// What all connections of a server share; a class, so that each holds one pointer.
+    final class Shared: Sendable {
         let routes: RouteCall
         let publishDoor: PublishDoor
         let sockets: SocketHandler.Shared
@@ -21,6 +21,19 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         let limit: ConnectionLimit
         let settings: RequestMachine.Settings
         let sharing: CrossOriginSharing
+
+        init(
+            routes: RouteCall, publishDoor: PublishDoor, sockets: SocketHandler.Shared, clientAddress: ClientAddress,
+            limit: ConnectionLimit, settings: RequestMachine.Settings, sharing: CrossOriginSharing
+        ) {
+            self.routes = routes
+            self.publishDoor = publishDoor
+            self.sockets = sockets
+            self.clientAddress = clientAddress
+            self.limit = limit
+            self.settings = settings
+            self.sharing = sharing
+        }
     }
 
     private let shared: Shared

@@ -162,23 +162,23 @@ package struct RequestMachine {
         hasBegun = false
         deadline = nil
         isHead = head.method == .HEAD
-        let codings = head.headers["transfer-encoding"]
-        guard codings.isEmpty || codings.map({ $0.lowercased() }) == ["chunked"] else {
+        let framing = RequestFraming(head.headers)
+        guard framing.codings.isEmpty || framing.codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
         }
         version = head.version == .http1_0 ? .http1_0 : .http1_1
         closesAfterAnswer = isStopping || !head.isKeepAlive
         // The parser takes what follows such a request for another protocol.
-        if head.method == .CONNECT || head.headers.contains(name: "upgrade") { closesAfterAnswer = true }
-        guard version == .http1_0 || head.headers["host"].count == 1 else {
+        if head.method == .CONNECT || framing.asksToUpgrade { closesAfterAnswer = true }
+        guard version == .http1_0 || framing.hosts == 1 else {
             return refuse(Refusal(.requestInvalid, "A request of HTTP/1.1 names one Host."))
         }
         let limit = PublishDoor.token(of: head.uri) == nil ? Limits.apiBodyBytes : Limits.messageBodyBytes
-        if let length = head.headers.first(name: "content-length"), Int(length) ?? .max > limit {
+        if let length = framing.length, Int(length) ?? .max > limit {
             return answer(head, .tooLarge(limit: limit))
         }
         state = .reading(head, ByteBuffer(), limit: limit)
-        guard head.version == .http1_1,
+        guard head.version == .http1_1, framing.hasExpectation,
             head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
         else { return .none }
         return .sendContinue
@@ -413,4 +413,26 @@ enum ConnectionLimits {
 extension Refusal {
     fileprivate static let headTooLarge = Refusal(
         .headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all.")
+}
+
+/// The fields that say how a request is framed, found in one pass.
+private struct RequestFraming {
+    var codings: [String] = []
+    var length: String?
+    var hosts = 0
+    var asksToUpgrade = false
+    var hasExpectation = false
+
+    init(_ headers: HTTPHeaders) {
+        for (name, value) in headers {
+            switch name.utf8.count {
+            case 4 where name.isField("host"): hosts += 1
+            case 6 where name.isField("expect"): hasExpectation = true
+            case 7 where name.isField("upgrade"): asksToUpgrade = true
+            case 14 where name.isField("content-length"): length = length ?? value
+            case 17 where name.isField("transfer-encoding"): codings.append(value)
+            default: break
+            }
+        }
+    }
 }

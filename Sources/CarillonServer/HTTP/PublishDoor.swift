@@ -6,12 +6,18 @@ import NIOHTTP1
 
 /// The sender's door (RFC 8030 section 5): `POST /push/{token}`. Most requests are answered without a task: only a
 /// channel that is not remembered, and what the ``Publisher`` itself has to wait for, take one.
-struct PublishDoor: Sendable {
+final class PublishDoor: Sendable {
     typealias Reply = @Sendable (HTTPAnswer) -> Void
 
-    let domain: Domain
-    let addresses: Addresses
-    let logger: Logger
+    private let domain: Domain
+    private let addresses: Addresses
+    private let logger: Logger
+
+    init(domain: Domain, addresses: Addresses, logger: Logger) {
+        self.domain = domain
+        self.addresses = addresses
+        self.logger = logger
+    }
 
     /// The last part of an endpoint, of a normalised target; nil for any other address.
     static func token(of uri: String) -> Substring? {
@@ -33,7 +39,7 @@ struct PublishDoor: Sendable {
             return reply(answer(error))
         }
         // Ends with the answer of the store.
-        Task(executorPreference: executor) { [token = String(token)] in
+        Task(executorPreference: executor) { [self, token = String(token)] in
             do {
                 publish(request, to: try await domain.publisher.channel(of: token), then: reply)
             } catch {
@@ -48,7 +54,7 @@ struct PublishDoor: Sendable {
                 throw Refusal(.bodyTooLarge, "The body may have \(Limits.messageBodyBytes) bytes.")
             }
             let headers = PublishHeaders(request.head.headers)
-            domain.publisher.publish(try headers.request(body: Array(buffer: body)), to: channel) { result in
+            domain.publisher.publish(try headers.request(body: Array(buffer: body)), to: channel) { [self] result in
                 switch result {
                 case .success(let receipt): reply(answer(receipt))
                 case .failure(let error): reply(answer(error))

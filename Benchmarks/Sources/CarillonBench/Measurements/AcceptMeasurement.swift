@@ -11,10 +11,10 @@ struct AcceptMeasurement: Sendable {
         var loadShare: Double
     }
 
-    func measure(_ server: some PushServer) async throws -> Result {
+    /// - Parameter devices: To how many they go, each in its turn.
+    func measure(_ server: some PushServer, devices: Int) async throws -> Result {
         let body = ByteBuffer(repeating: UInt8(ascii: "b"), count: 256)
-        return try await Self.send(
-            scale.offlineMessages, of: body, to: scale.offlineDevices, senders: scale.senders, server)
+        return try await Self.send(scale.offlineMessages, of: body, to: devices, senders: scale.senders, server)
     }
 
     static func send(

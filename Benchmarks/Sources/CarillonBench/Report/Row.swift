@@ -1,6 +1,6 @@
 /// The rows of the tables, by the names that `--only` knows.
 enum RowGroup: String, CaseIterable, Sendable {
-    case memory, connects, latency, offline, live, cpu
+    case memory, registration, connects, latency, offline, crowd, live, cpu
     case catchUp = "catch-up"
     case restart
     case apns

@@ -10,6 +10,11 @@ struct CarillonSetup: Sendable {
 
     /// A new data directory, with so many devices that have a channel each.
     func register(_ count: Int, data name: String) async throws -> [Device] {
+        try await registering(count, data: name).devices
+    }
+
+    /// The same, and how many were registered in a second.
+    func registering(_ count: Int, data name: String) async throws -> (devices: [Device], perSecond: Double) {
         let data = scratch.file(name)
         let log = scratch.file("\(name)-command.log")
         _ = try await ServerProcess.output(executable, ["apps", "create", Self.app, "--data", data, "--init"], log: log)
@@ -21,9 +26,11 @@ struct CarillonSetup: Sendable {
         let server = try await start(data: name, devices: [])
         let registrar = DeviceRegistrar(address: server.address, key: String(buffer: key), app: Self.app)
         do {
+            let start = nanoseconds()
             let devices = try await registrar.register(count)
+            let seconds = Double(nanoseconds() - start) / 1e9
             await server.process.stop()
-            return devices
+            return (devices, Double(count) / seconds)
         } catch {
             await server.process.stop()
             throw error
@@ -31,19 +38,24 @@ struct CarillonSetup: Sendable {
     }
 
     /// Starts the server, and waits until it says that it is ready.
-    func start(data name: String, devices: [Device], isAnonymous: Bool = false) async throws -> CarillonUnderTest {
-        let server = try launch(data: name, devices: devices, isAnonymous: isAnonymous)
+    func start(
+        data name: String, devices: [Device], isAnonymous: Bool = false, withMetrics: Bool = false
+    ) async throws -> CarillonUnderTest {
+        let server = try launch(data: name, devices: devices, isAnonymous: isAnonymous, withMetrics: withMetrics)
         try await waitUntilReady(server)
         return server
     }
 
-    func launch(data name: String, devices: [Device], isAnonymous: Bool = false) throws -> CarillonUnderTest {
+    func launch(
+        data name: String, devices: [Device], isAnonymous: Bool = false, withMetrics: Bool = false
+    ) throws -> CarillonUnderTest {
         let port = try freePort()
         var arguments = [
             "serve", "--data", scratch.file(name), "--listen", "127.0.0.1:\(port)", "--public-url",
             "http://127.0.0.1:\(port)", "--log", "warning", "--config", try configuration(),
         ]
         if isAnonymous { arguments.append("--anonymous-devices") }
+        if withMetrics { arguments += ["--metrics-listen", String(try freePort())] }
         let process = try ServerProcess.start(executable, arguments, log: scratch.file("\(name)-serve.log"))
         return CarillonUnderTest(
             process: process, address: try SocketAddress(ipAddress: "127.0.0.1", port: port), devices: devices,

@@ -184,18 +184,28 @@ struct PublishHeaders: Sendable {
 }
 
 extension PublishHeaders {
+    /// One pass over the fields: there are few of them, and each look for one by its name would compare them all.
     init(_ headers: HTTPHeaders) {
-        /// A field that was given more than once counts as one, joined (RFC 9110 section 5.3).
-        func joined(_ name: String) -> String? {
-            let values = headers[name]
-            return values.count > 1 ? values.joined(separator: ", ") : values.first
+        self.init()
+        for (name, value) in headers {
+            switch name.utf8.count {
+            case 3 where name.isField("ttl"): ttl.join(value)
+            case 5 where name.isField("topic"): topic.append(value)
+            case 7 where name.isField("urgency"): urgency.append(value)
+            case 10 where name.isField("encryption"): encryption.join(value)
+            case 10 where name.isField("crypto-key"): cryptoKey.join(value)
+            case 13 where name.isField("authorization"): authorization.join(value)
+            case 15 where name.isField("idempotency-key"): idempotencyKey.join(value)
+            case 16 where name.isField("content-encoding"): contentEncoding.join(value)
+            default: break
+            }
         }
-        self.init(
-            ttl: joined("ttl"), urgency: headers["urgency"], topic: headers["topic"],
-            contentEncoding: joined("content-encoding"), encryption: joined("encryption"),
-            cryptoKey: joined("crypto-key"), authorization: joined("authorization"),
-            idempotencyKey: joined("idempotency-key"))
     }
+}
+
+extension String? {
+    /// A field that was given more than once counts as one, joined (RFC 9110 section 5.3).
+    fileprivate mutating func join(_ value: String) { self = map { "\($0), \(value)" } ?? value }
 }
 
 extension Substring {
