@@ -38,7 +38,7 @@ extension SQLiteStore: ChannelStore {
     package func channel(_ serial: ChannelSerial) async throws -> PushChannel? {
         try await read { db in
             let select = try db.cachedStatement(sql: Self.selectChannels + " WHERE channel.serial = ?")
-            return try Row.fetchOne(select, arguments: [serial.rawValue]).map(PushChannel.init)
+            return try Row.first(select, [serial.rawValue], PushChannel.init)
         }
     }
 
@@ -89,16 +89,17 @@ extension SQLiteStore: ChannelStore {
 
     private static let selectChannels =
         """
-        SELECT channel.*, device.app AS app FROM channel JOIN device ON device.serial = channel.device
+        SELECT channel.serial, channel.device, device.app, channel.id, channel.name, channel.vapid_key, channel.created_at
+            FROM channel JOIN device ON device.serial = channel.device
             JOIN app ON app.serial = device.app AND app.ended_at IS NULL
         """
 }
 
 extension PushChannel {
-    init(row: Row) throws {
+    /// - Parameter row: As `selectChannels` gives it.
+    fileprivate init(row: Row) throws {
         self.init(
-            serial: ChannelSerial(row["serial"]), device: DeviceSerial(row["device"]), app: AppSerial(row["app"]),
-            id: ChannelID(try row.bytes16("id")), name: row["name"], vapidKey: row.bytes("vapid_key"),
-            createdAt: row.timestamp("created_at"))
+            serial: ChannelSerial(row[0]), device: DeviceSerial(row[1]), app: AppSerial(row[2]),
+            id: ChannelID(try row.bytes16(at: 3)), name: row[4], vapidKey: row.bytes(at: 5), createdAt: row.timestamp(at: 6))
     }
 }

@@ -77,7 +77,7 @@ extension SQLiteStore: DeviceStore {
             case .credential(let hash): ("credential_hash", Data(hash.bytes))
             }
         let select = try db.cachedStatement(sql: selectDevices + " WHERE device.\(column) = ?")
-        return try Row.fetchOne(select, arguments: [value]).map(Device.init)
+        return try Row.first(select, [value], Device.init)
     }
 
     package func devices(app: AppID, after: DeviceID?, limit: Int) async throws -> [Device] {
@@ -136,18 +136,21 @@ extension SQLiteStore: DeviceStore {
 
     private static let rowsAtOnce = 500
 
-    private static let selectDevices =
-        "SELECT device.*, app.id AS app_id FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL"
+    private static let selectDevices = """
+        SELECT device.serial, device.id, device.app, app.id, device.credential_hash, device.created_at, device.is_anonymous,
+            device.seen_at FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+        """
 }
 
 extension Device {
-    init(row: Row) throws {
-        guard let app = AppID(row["app_id"] as String), let hash = row.bytes("credential_hash") else {
+    /// - Parameter row: As `selectDevices` gives it.
+    fileprivate init(row: Row) throws {
+        guard let app = AppID(row[3] as String), let hash = row.bytes(at: 4) else {
             throw StoreFault(.unavailable, "a device's row cannot be read")
         }
         self.init(
-            serial: DeviceSerial(row["serial"]), id: DeviceID(try row.bytes16("id")), app: AppSerial(row["app"]),
-            appID: app, credentialHash: SecretHash(stored: hash), createdAt: row.timestamp("created_at"),
-            isAnonymous: row["is_anonymous"], seenAt: row.timestamp("seen_at"))
+            serial: DeviceSerial(row[0]), id: DeviceID(try row.bytes16(at: 1)), app: AppSerial(row[2]),
+            appID: app, credentialHash: SecretHash(stored: hash), createdAt: row.timestamp(at: 5),
+            isAnonymous: row[6], seenAt: row.timestamp(at: 7))
     }
 }

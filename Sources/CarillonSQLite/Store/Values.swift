@@ -9,6 +9,28 @@ import GRDB
 #endif
 
 extension Row {
+    // By place, where rows are read for each message or connection: to find a column by its name costs more than the row.
+
+    /// What is read of the first row, which is not copied for it.
+    static func first<Value>(
+        _ statement: Statement, _ arguments: StatementArguments, _ read: (Row) throws -> Value
+    ) throws -> Value? {
+        let rows = try fetchCursor(statement, arguments: arguments)
+        // A row is good as long as its cursor is.
+        return try withExtendedLifetime(rows) { try rows.next().map(read) }
+    }
+
+    func bytes(at place: Int) -> [UInt8]? { (self[place] as Data?).map(Array.init) }
+
+    func bytes16(at place: Int) throws -> Bytes16 {
+        guard let bytes = bytes(at: place), let value = Bytes16(bytes) else {
+            throw StoreFault(.unavailable, "column \(place) does not hold 16 bytes")
+        }
+        return value
+    }
+
+    func timestamp(at place: Int) -> Timestamp { Timestamp(milliseconds: self[place]) }
+
     func bytes(_ column: String) -> [UInt8]? { (self[column] as Data?).map(Array.init) }
 
     func bytes16(_ column: String) throws -> Bytes16 {
