@@ -199,7 +199,8 @@ struct CommandLineTests {
             let server = try Program(Program.carillon, ["serve", "--data", directory, "--listen", "\(host):\(port)"])
             let serving = try await server.line { $0.contains("serving") ? $0 : nil }
             #expect(serving.contains("public-url=http://\(host):\(port)"), "\(serving)")
-            #expect(server.output.contains { $0.contains("no other machine can reach") } == warns)
+            let warned = server.output.contains { $0.contains("no other machine can reach") }
+            #expect(warned == warns)
             server.signal(SIGINT)
             #expect(await server.exitStatus() == 0)
         }

@@ -82,8 +82,8 @@ package struct DeliveryMachine: Sendable {
     private var position: Int64 = 0
     private var given = GivenEnvelopes()
     private var isLoading = false
-    /// Whether there may be more in the store than was given, or asked for.
-    package private(set) var moreWaits = true
+    /// Whether there may be more in the store than was asked for.
+    private var wantsMore = true
     private var toldCaughtUp = false
     private var isOutputPaused = false
     /// What was withdrawn while a load is under way that may have read it before.
@@ -100,6 +100,9 @@ package struct DeliveryMachine: Sendable {
         self.knowsAll = knowsAll
     }
 
+    /// Whether there may be more in the store than was given.
+    package var moreWaits: Bool { wantsMore || isLoading }
+
     package var unacknowledgedCount: Int { given.count }
 
     /// Before anything else: what is to be loaded first.
@@ -109,11 +112,11 @@ package struct DeliveryMachine: Sendable {
 
     /// An envelope was appended to the inbox, and may be given directly.
     package mutating func offered(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
-        if moreWaits || !hasRoom(for: envelope) { given.removeExpired(at: now) }
-        let isLive = !isLoading && !moreWaits && !isOutputPaused
+        if wantsMore || !hasRoom(for: envelope) { given.removeExpired(at: now) }
+        let isLive = !isLoading && !wantsMore && !isOutputPaused
         guard isLive, hasRoom(for: envelope), isVolatile || envelope.position > position else {
             if isVolatile { return [.answerOffer(wasGiven: false)] }
-            moreWaits = true
+            wantsMore = true
             return nextLoad()
         }
         let action = give(envelope, isVolatile: isVolatile, at: now)
@@ -122,7 +125,7 @@ package struct DeliveryMachine: Sendable {
 
     /// Something was queued for the inbox without having been offered.
     package mutating func storedMore(at now: Timestamp) -> [Action] {
-        moreWaits = true
+        wantsMore = true
         given.removeExpired(at: now)
         return nextLoad()
     }
@@ -152,14 +155,14 @@ package struct DeliveryMachine: Sendable {
         defer { withdrawn.removeAll() }
         if isOutputPaused || distrustsLoad {
             distrustsLoad = false
-            moreWaits = true
+            wantsMore = true
             return nextLoad()
         }
         var actions: [Action] = []
-        if !page.isComplete { moreWaits = true }
+        if !page.isComplete { wantsMore = true }
         for envelope in page.envelopes where envelope.position > position {
             guard given.count < limits.envelopes else {
-                moreWaits = true
+                wantsMore = true
                 break
             }
             if isWithdrawn(envelope) || envelope.isExpired(at: now) {
@@ -169,7 +172,7 @@ package struct DeliveryMachine: Sendable {
             }
         }
         actions += nextLoad()
-        if !moreWaits, !isLoading, !toldCaughtUp {
+        if !wantsMore, !isLoading, !toldCaughtUp {
             toldCaughtUp = true
             actions.append(.caughtUp)
         }
@@ -222,14 +225,14 @@ package struct DeliveryMachine: Sendable {
 
     /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.
     private mutating func nextLoad() -> [Action] {
-        guard moreWaits, !isLoading, !isOutputPaused, given.count <= limits.envelopes / 2, given.bytes <= limits.bytes / 2
+        guard wantsMore, !isLoading, !isOutputPaused, given.count <= limits.envelopes / 2, given.bytes <= limits.bytes / 2
         else { return [] }
         return [.load(takeLoad())]
     }
 
     private mutating func takeLoad() -> Load {
         isLoading = true
-        moreWaits = false
+        wantsMore = false
         return Load(
             after: position, limit: limits.envelopes - given.count + limits.lookAhead,
             bytes: min(limits.bytes - given.bytes, limits.outputBytes))

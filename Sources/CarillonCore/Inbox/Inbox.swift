@@ -185,14 +185,20 @@ package final class Inbox: Sendable {
     /// visit to the store. Nil when there is none, or it is not let in.
     package func arrival(
         of name: DeviceName, _ load: DeliveryMachine.Load, join: @escaping @Sendable (Device) -> Bool
-    ) async throws -> (device: Device, page: InboxPage)? {
+    ) async throws -> (device: Device, read: InboxRead)? {
         let arrival = try await store.arrival(of: name, load, at: time.now()) { [writer] device in
             guard join(device) else { return .refuse }
             // What is queued is not in the store yet.
             return writer.hasQueued(device.serial) ? .acceptUnread : .accept
         }
         guard let arrival else { return nil }
-        return (arrival.device, arrival.envelopes.map { InboxPage($0, answering: load) } ?? .unread)
+        let read: InboxRead =
+            switch arrival.inbox {
+            case .read(let envelopes): .page(InboxPage(envelopes, answering: load))
+            case .unread: .page(.unread)
+            case .gone: .deviceGone
+            }
+        return (arrival.device, read)
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {

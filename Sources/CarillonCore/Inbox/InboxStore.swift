@@ -33,13 +33,20 @@ package struct Arrival: Equatable, Sendable {
         case acceptUnread
     }
 
-    package var device: Device
-    /// Nil when they were not to be read, or could not be.
-    package var envelopes: [Envelope]?
+    package enum Inbox: Equatable, Sendable {
+        case read([Envelope])
+        /// It was not to be read, or could not be.
+        case unread
+        /// The device was deleted meanwhile.
+        case gone
+    }
 
-    package init(device: Device, envelopes: [Envelope]?) {
+    package var device: Device
+    package var inbox: Inbox
+
+    package init(device: Device, inbox: Inbox) {
         self.device = device
-        self.envelopes = envelopes
+        self.inbox = inbox
     }
 }
 

@@ -108,24 +108,31 @@ extension SQLiteStore: InboxStore {
             guard let device = try Self.device(name, in: db) else { return nil }
             switch decide(device) {
             case .refuse: return nil
-            case .acceptUnread: return Arrival(device: device, envelopes: nil)
-            case .accept: return Arrival(device: device, envelopes: page(of: device.serial, load, at: now, in: db))
+            case .acceptUnread: return Arrival(device: device, inbox: .unread)
+            case .accept: return Arrival(device: device, inbox: inbox(of: device.serial, load, at: now, in: db))
             }
         }
     }
 
-    /// Nil when it cannot be read.
-    private func page(
+    /// In a transaction of its own, begun after the device was let in.
+    private func inbox(
         of device: DeviceSerial, _ load: DeliveryMachine.Load, at now: Timestamp, in db: Database
-    ) -> [Envelope]? {
+    ) -> Arrival.Inbox {
         do {
             let key = InboxIndex.Key(device, isFinal: false)
-            let inMemory = try memory.index.slotsForReaders(of: key, after: load.after)
-            return try WaitingSlots(key, inMemory: inMemory, after: load.after, in: db)
-                .envelopes(limit: load.limit, bytes: load.bytes, at: now)
+            let slots = WaitingSlots(
+                key, inMemory: try memory.index.slotsForReaders(of: key, after: load.after), after: load.after, in: db)
+            var inbox = Arrival.Inbox.gone
+            try db.inTransaction(.deferred) {
+                if try Self.exists(device, in: db) {
+                    inbox = .read(try slots.envelopes(limit: load.limit, bytes: load.bytes, at: now))
+                }
+                return .commit
+            }
+            return inbox
         } catch {
             health.met(error)
-            return nil
+            return .unread
         }
     }
 

@@ -8,7 +8,7 @@ struct WaitingSlots {
     private let inMemory: [InboxIndex.Slot]
     private let position: Int64
 
-    /// - Parameter inMemory: What ``InboxIndex`` had before the first of it is read.
+    /// - Parameter inMemory: What ``InboxIndex`` had before the transaction began.
     init(_ key: InboxIndex.Key, inMemory: [InboxIndex.Slot], after position: Int64, in db: Database) {
         self.db = db
         self.key = key

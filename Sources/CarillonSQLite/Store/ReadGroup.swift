@@ -14,12 +14,12 @@ struct ReadLanes: Sendable {
     private let largePages: ReadGroup
 
     /// How many readers may be at work at once.
-    static let count = 5
+    static let count = 6
     private static let largeBytes = 256 << 10
 
     init(reader: any DatabaseReader) {
         lookUps = ReadGroup(reader: reader, lanes: 2)
-        arrivals = ReadGroup(reader: reader, lanes: 1, inOneTransaction: false)
+        arrivals = ReadGroup(reader: reader, lanes: 2, inOneTransaction: false)
         pages = ReadGroup(reader: reader, lanes: 1)
         largePages = ReadGroup(reader: reader, lanes: 1)
     }

@@ -15,6 +15,8 @@ final class InboxFeed: LiveSession {
     enum Item: Sendable {
         case envelope(Envelope)
         case caughtUp
+        /// A load of a poll came back.
+        case looked
         case keepAlive
         case timeIsUp
         case ended(SessionEnd)
@@ -23,7 +25,7 @@ final class InboxFeed: LiveSession {
         var isLast: Bool {
             switch self {
             case .ended, .failed, .timeIsUp: true
-            case .envelope, .caughtUp, .keepAlive: false
+            case .envelope, .caughtUp, .looked, .keepAlive: false
             }
         }
     }
@@ -31,7 +33,7 @@ final class InboxFeed: LiveSession {
     /// What one event led to.
     struct Batch: Sendable {
         var items: [Item]
-        /// Whether more is in the store than was given.
+        /// Whether more may be in the store than was given.
         var moreWaits: Bool
     }
 
@@ -64,11 +66,13 @@ final class InboxFeed: LiveSession {
     }
 
     func begin() {
+        // Before anything can be offered here, so that there is one load at a time.
+        let load = state.withLock { $0.machine.began() }
         switch kind {
         case .stream: home.sessions.join(self, device: device)
         case .poll: home.sessions.addWaiter(self, for: device)
         }
-        start(state.withLock { $0.machine.began() })
+        start(load)
     }
 
     /// The request is over.
@@ -125,10 +129,8 @@ final class InboxFeed: LiveSession {
 
     func settled(_ ids: [MessageID]) { handle { machine, _ in ids.flatMap { machine.settled($0) } } }
 
-    func end(because reason: SessionEnd) {
-        output.yield(Batch(items: [.ended(reason)], moreWaits: false))
-        output.finish()
-    }
+    /// A poll that has not looked yet does so before it ends.
+    func end(because reason: SessionEnd) { output.yield(Batch(items: [.ended(reason)], moreWaits: false)) }
 
     // MARK: What the machine says
 
@@ -182,6 +184,7 @@ final class InboxFeed: LiveSession {
                 case .failure(let fault): machine.loadFailed(fault)
                 }
             }
+            if kind == .poll { output.yield(Batch(items: [.looked], moreWaits: false)) }
         }
     }
 }

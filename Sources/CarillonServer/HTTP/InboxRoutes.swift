@@ -48,11 +48,10 @@ struct InboxRoutes: Sendable {
             for item in batch.items {
                 switch item {
                 case .envelope(let envelope): envelopes.append(envelope)
-                case .caughtUp: hasLooked = true
-                case .timeIsUp: isTimeUp = true
-                case .keepAlive: break
+                case .looked: hasLooked = true
+                case .caughtUp, .keepAlive: break
                 case .ended(.deviceGone): throw DeviceRegistrar.credentialInvalid
-                case .ended: (isTimeUp, hasLooked) = (true, true)
+                case .ended, .timeIsUp: isTimeUp = true
                 case .failed(let fault): throw fault
                 }
             }
@@ -130,7 +129,7 @@ struct InboxRoutes: Sendable {
         case .keepAlive: return Array(": \n\n".utf8)
         case .ended(let reason): return Array("event: end\ndata: {\"reason\":\"\(reason)\"}\n\n".utf8)
         // It ends without a word, and the device comes back.
-        case .failed, .timeIsUp: return []
+        case .failed, .timeIsUp, .looked: return []
         }
     }
 

@@ -264,7 +264,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
                 // It may have ended meanwhile.
                 if handler.context == nil || handler.isClosing { return handler.leave() }
                 handler.perform(
-                    handler.machine.identified(identified.identity, .page(identified.page), at: time.now()))
+                    handler.machine.identified(identified.identity, identified.read, at: time.now()))
             case .failure(let refusal):
                 handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))
             }

@@ -70,21 +70,21 @@ struct SocketIdentifier: Sendable {
         {
             return Identified(arrival, uaid: userAgent.text)
         }
-        return Identified(identity: newcomer(), page: .unread)
+        return Identified(identity: newcomer(), read: .page(.unread))
     }
 }
 
 /// Who says hello, and what waits for it.
 struct Identified: Sendable {
     let identity: SessionMachine.Identity
-    let page: InboxPage
+    let read: InboxRead
 
-    fileprivate init(_ arrival: (device: Device, page: InboxPage), uaid: String) {
-        self.init(identity: .init(owner: .device(arrival.device.serial), uaid: uaid), page: arrival.page)
+    fileprivate init(_ arrival: (device: Device, read: InboxRead), uaid: String) {
+        self.init(identity: .init(owner: .device(arrival.device.serial), uaid: uaid), read: arrival.read)
     }
 
-    fileprivate init(identity: SessionMachine.Identity, page: InboxPage) {
+    fileprivate init(identity: SessionMachine.Identity, read: InboxRead) {
         self.identity = identity
-        self.page = page
+        self.read = read
     }
 }

@@ -37,6 +37,28 @@ struct InboxWriterTests {
         #expect(answered.positions == Array(2...20))
     }
 
+    @Test func `the inbox of a device that arrives is read when what was queued for it is on disk, and not before`()
+        async throws
+    {
+        let writer = writer()
+        let inbox = Inbox(
+            store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1),
+            time: TimeSource { Sample.now }, random: Sample.random)
+        let name = DeviceName.credential(SecretHash(of: [1]))
+        let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 1000)
+        let commit = store.hold()
+        async let first = writer.write(append(1))
+        await commit.begun()
+        let early = try await inbox.arrival(of: name, load) { _ in true }
+        #expect(early?.read == .page(.unread))
+        let refused = try await inbox.arrival(of: name, load) { _ in false }
+        #expect(refused == nil)
+        commit.end()
+        _ = try await first
+        let late = try await inbox.arrival(of: name, load) { _ in true }
+        #expect(late?.read == .page(InboxPage(envelopes: [], isComplete: true)))
+    }
+
     @Test func `when a commit fails, each of its group hears so, and the next is tried`() async throws {
         let writer = writer()
         store.answer = { _ in throw StoreFault(.full, "no space") }
@@ -220,7 +242,17 @@ private final class ScriptedInboxStore: InboxStore {
     func arrival(
         of name: DeviceName, _ load: DeliveryMachine.Load, at now: Timestamp,
         decide: @escaping @Sendable (Device) -> Arrival.Decision
-    ) async throws -> Arrival? { throw NotAsked() }
+    ) async throws -> Arrival? {
+        guard let app = AppID("com.example.app") else { throw NotAsked() }
+        let device = Device(
+            serial: Sample.device, id: DeviceID(Bytes16(high: 1, low: 1)), app: AppSerial(1), appID: app,
+            credentialHash: SecretHash(of: [1]), createdAt: now, isAnonymous: false, seenAt: now)
+        switch decide(device) {
+        case .refuse: return nil
+        case .accept: return Arrival(device: device, inbox: .read([]))
+        case .acceptUnread: return Arrival(device: device, inbox: .unread)
+        }
+    }
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int { throw NotAsked() }
     func waitingInAll() async throws -> InboxUsage.Waiting { throw NotAsked() }
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? { throw NotAsked() }

@@ -43,7 +43,7 @@ struct ConnectionTests {
                 #expect(answer["ttl"] == "2592000")
                 let id = answer["location"]?.split(separator: "/").last.flatMap { MessageID(String($0)) }
                 let record = try await server.domain.homes.here[0].inbox.record(of: try #require(id))
-                let kept = try #require(record.map { $0.expiresAt.milliseconds - $0.acceptedAt.milliseconds })
+                let kept = record.map { $0.expiresAt.milliseconds - $0.acceptedAt.milliseconds }
                 #expect(kept == 2_592_000_000)
             }
         }
@@ -233,8 +233,8 @@ struct ConnectionTests {
             let first = ServedConnections.read(text)
             #expect(first.status == 401)
             #expect(first["access-control-allow-origin"] == "https://app.example.com")
-            let length = try #require(first["content-length"].flatMap { Int($0) })
-            let second = ServedConnections.read(String(first.body.utf8.dropFirst(length)) ?? "")
+            let length = first["content-length"].flatMap { Int($0) }
+            let second = ServedConnections.read(String(first.body.utf8.dropFirst(try #require(length))) ?? "")
             #expect(second.status == 400)
             #expect(second["access-control-allow-origin"] == nil)
             #expect(second["vary"] == nil)
@@ -255,7 +255,8 @@ struct ConnectionTests {
                 try await server.request("GET /v1/apps", ["Origin: https://app.example.com"]),
             ]
             #expect(answers.map(\.status) == [405, 401, 200, 401])
-            #expect(answers.allSatisfy { $0["access-control-allow-origin"] == nil })
+            let shared = answers.filter { $0["access-control-allow-origin"] != nil }
+            #expect(shared.isEmpty)
         }
     }
 }

@@ -6,6 +6,10 @@ import Testing
 private let start = StoreFixture.start
 private let load = DeliveryMachine.Load(after: 0, limit: 2, bytes: 10_000)
 
+private func envelopes(_ arrival: Arrival?) -> [Envelope]? {
+    if case .read(let envelopes)? = arrival?.inbox { envelopes } else { nil }
+}
+
 extension StoreCase {
     static let arrivals: [StoreCase] = [
         StoreCase(
@@ -24,13 +28,13 @@ private func arrivalIsFoundByEitherName(_ stores: any StoreMaker) async throws {
     for name in [DeviceName.id(fixture.device.id), .credential(fixture.device.credentialHash)] {
         let arrival = try await fixture.store.arrival(of: name, load, at: start) { _ in .accept }
         #expect(arrival?.device == fixture.device)
-        #expect(arrival?.envelopes?.map(\.position) == [1, 2])
+        #expect(envelopes(arrival)?.map(\.position) == [1, 2])
     }
     var later = load
     later.after = 1
     let rest = try await fixture.store.arrival(
         of: .id(fixture.device.id), later, at: start.adding(seconds: 2), decide: { _ in .accept })
-    #expect(rest?.envelopes?.map(\.position) == [3])
+    #expect(envelopes(rest)?.map(\.position) == [3])
 }
 
 private func refusedArrivalHasNoInbox(_ stores: any StoreMaker) async throws {
@@ -40,7 +44,7 @@ private func refusedArrivalHasNoInbox(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.store.arrival(of: name, load, at: start) { _ in .refuse } == nil)
     let unread = try await fixture.store.arrival(of: name, load, at: start) { _ in .acceptUnread }
 
-    #expect(unread == Arrival(device: fixture.device, envelopes: nil))
+    #expect(unread == Arrival(device: fixture.device, inbox: .unread))
     let asked = Mutex(0)
     let other = DeviceName.id(DeviceID(Bytes16(high: 3, low: 3)))
     let none = try await fixture.store.arrival(of: other, load, at: start) { _ in
@@ -70,7 +74,7 @@ private func arrivalSeesWhatWasCommitted(_ stores: any StoreMaker) async throws 
         }
         let last = before.withLock { $0 }
         let expected = last >= round * 10 ? Array(round * 10...last) : []
-        #expect(arrival?.envelopes?.map(\.position).prefix(expected.count) == expected[...])
+        #expect(envelopes(arrival)?.map(\.position).prefix(expected.count) == expected[...])
         try await commits.value
     }
 }

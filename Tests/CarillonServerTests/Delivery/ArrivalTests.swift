@@ -1,0 +1,83 @@
+import CarillonCore
+import CarillonWire
+import Foundation
+import HTTPTypes
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Devices that say hello: who is let in, and what becomes of the connection before.
+@Suite(.timeLimit(.minutes(2)))
+struct ArrivalTests {
+    private let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 10_000)
+
+    private func feed(_ domain: Domain, of device: DeviceSerial) -> InboxFeed {
+        InboxFeed(.stream, of: device, home: domain.homes.here[0], time: domain.time, limits: .init())
+    }
+
+    @Test func `only who has the credential takes the place of a device's connection`() async throws {
+        let fixture = try await RouteFixture()
+        let domain = fixture.domain
+        let app = try AppID.checked("com.example.app")
+        _ = try await domain.apps.create(app)
+        let (device, credential) = try await domain.devices.register(app: app)
+        let (_, other) = try await domain.devices.register(app: app)
+        let sessions = domain.homes.here[0].sessions
+        let first = feed(domain, of: device.serial)
+        first.begin()
+        let identifier = SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: nil)
+        let intruder = feed(domain, of: device.serial)
+        let forged = DeviceCredential(
+            device: device.id, secret: Array(repeating: 1, count: DeviceCredential.secretByteCount)
+        ).text
+        for hello in [
+            ClientFrame.Hello(carillon: 1, device: device.id.description, credential: other.text),
+            ClientFrame.Hello(carillon: 1, device: device.id.description, credential: forged),
+            ClientFrame.Hello(carillon: 1, device: device.id.description, credential: nil),
+        ] {
+            let result = await identifier.identify(hello, load, as: intruder)
+            guard case .failure(let refusal) = result else {
+                Issue.record("let in with \(hello)")
+                continue
+            }
+            #expect(refusal.code == .unauthorized)
+            #expect(sessions.session(of: device.serial) === first)
+        }
+        let hello = ClientFrame.Hello(carillon: 1, device: device.id.description, credential: credential.text)
+        let result = await identifier.identify(hello, load, as: intruder)
+        guard case .success(let identified) = result else {
+            Issue.record("its owner is not let in")
+            return
+        }
+        #expect(identified.identity.owner == .device(device.serial))
+        #expect(identified.read == .page(InboxPage(envelopes: [], isComplete: true)))
+        #expect(sessions.session(of: device.serial) === intruder)
+    }
+
+    @Test func `a connection that ends while its device is looked up leaves nobody behind`() async throws {
+        try await WatchedServer.run { server in
+            let channel = try await server.openChannel()
+            let sessions = server.domain.homes.here[0].sessions
+            for _ in 0..<40 {
+                let peer = try RawPeer(port: server.port)
+                try peer.send(
+                    "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                        + "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+                _ = try await peer.read(until: "\r\n\r\n")
+                // It goes while it is looked up, or just after.
+                let hello = #"{"messageType":"hello","carillon":1,"credential":"\#(channel.credential)"}"#
+                try peer.sendFrame(hello)
+                try peer.sendFrame(0x8)
+            }
+            try await eventually { sessions.population.sessions == 0 }
+        }
+    }
+
+    @Test func `a poll that is over waits no more`() async throws {
+        let fixture = try await RouteFixture()
+        let device = try await fixture.device()
+        #expect(try await fixture.request(.get, "/v1/inbox", key: device.credential).status == 200)
+        #expect(fixture.domain.homes.here[0].sessions.population == (0, 0))
+    }
+}
