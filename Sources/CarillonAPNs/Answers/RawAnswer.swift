@@ -6,15 +6,52 @@
 
 /// What came back for one request, before it is read.
 struct RawAnswer: Equatable, Sendable {
+    /// What the answer to a push that was accepted does not have.
+    private struct Rest: Equatable, Sendable {
+        var requestID: String?
+        var channelID: String?
+        var retryAfter: String?
+        var body: [UInt8] = []
+        var rejection: APNsRejection?
+    }
+
     var status: Int
     var id: String?
     var uniqueID: String?
-    var requestID: String?
-    var channelID: String?
-    var retryAfter: String?
-    var body: [UInt8] = []
+    /// One at most, in an array so that it stands elsewhere: answers are many, and handed on often.
+    private var rest: [Rest] = []
+
+    init(status: Int) { self.status = status }
+
+    private var details: Rest {
+        get { rest.first ?? Rest() }
+        _modify {
+            if rest.isEmpty { rest.append(Rest()) }
+            yield &rest[0]
+        }
+    }
+
+    var requestID: String? {
+        get { details.requestID }
+        set { details.requestID = newValue }
+    }
+    var channelID: String? {
+        get { details.channelID }
+        set { details.channelID = newValue }
+    }
+    var retryAfter: String? {
+        get { details.retryAfter }
+        set { details.retryAfter = newValue }
+    }
+    var body: [UInt8] {
+        get { details.body }
+        _modify { yield &details.body }
+    }
     /// The refusal that it is, once it was read.
-    var rejection: APNsRejection?
+    var rejection: APNsRejection? {
+        get { details.rejection }
+        set { details.rejection = newValue }
+    }
 
     var isAccepted: Bool { (200...299).contains(status) }
 

@@ -111,7 +111,7 @@ extension ConnectionPool {
             pushes[push]?.resets += 1
             return again(push)
         }
-        if mayHaveBeenProcessed, pending.submission.isRepeatable,
+        if mayHaveBeenProcessed, pending.isRepeatable,
             pending.lostCount < options.policy.resendsOfUnknownFate
         {
             pushes[push]?.lostCount += 1

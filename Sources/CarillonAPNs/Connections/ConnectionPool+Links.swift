@@ -109,7 +109,7 @@ extension ConnectionPool {
 
     func timeoutError(of push: PushID) -> APNsError {
         guard let pending = pushes[push] else { return Self.cancelledError }
-        let timeout = pending.submission.timeout
+        let timeout = pending.timeout
         if case .stream = pending.place { return APNsError(.timedOut, "The service did not answer within \(timeout).") }
         if let connectFailure, !links.contains(where: { $0.channel != nil }) { return connectFailure.error }
         if machine.isPaced(time.now()), !links.contains(where: { $0.channel != nil }) {

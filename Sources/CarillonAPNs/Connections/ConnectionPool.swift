@@ -40,7 +40,7 @@ final class ConnectionPool: @unchecked Sendable {
     var lastReplacement: Moment?
     var freshness = FreshnessLedger()
     private(set) var isShutDown = false
-    private var finished: [(Completion, SubmissionResult)] = []
+    private var finished: [Submission] = []
     private var warmUps: [WarmUp] = []
     private var closings: [UnsafeContinuation<Void, Never>] = []
     private var tick: Scheduled<Void>?
@@ -69,7 +69,7 @@ final class ConnectionPool: @unchecked Sendable {
     // MARK: From any thread
 
     /// Takes a request.
-    /// - Returns: false when it was refused, and the completion was told.
+    /// - Returns: false when it was refused, and who waits for it was told.
     func submit(_ submission: Submission) -> Bool {
         switch inbox.submit(submission) {
         case .taken(let wakes):
@@ -77,8 +77,8 @@ final class ConnectionPool: @unchecked Sendable {
             return true
         case .full:
             let sentence = "\(queueLimit) pushes wait already; send slower, or send many tokens in one call."
-            submission.completion.resume(.failure(APNsError(.queueFull, sentence)))
-        case .shutDown: submission.completion.resume(.failure(Self.shutDownError))
+            submission.end(.failure(APNsError(.queueFull, sentence)))
+        case .shutDown: submission.end(.failure(Self.shutDownError))
         }
         return false
     }
@@ -88,12 +88,12 @@ final class ConnectionPool: @unchecked Sendable {
         if case .taken(let wakes) = inbox.submit(submissions) {
             if wakes { wake() }
         } else {
-            for submission in submissions { submission.completion.resume(.failure(Self.shutDownError)) }
+            for submission in submissions { submission.end(.failure(Self.shutDownError)) }
         }
     }
 
-    /// Takes a request back; its completion is told.
-    func cancel(_ ticket: CancellationTicket) { if inbox.cancel(ticket) { wake() } }
+    /// Takes a request back; who waits for it is told.
+    func cancel(_ submission: Submission) { if inbox.cancel(submission) { wake() } }
 
     func command(_ command: PoolInbox.Command) { if inbox.command(command) { wake() } }
 
@@ -107,13 +107,11 @@ final class ConnectionPool: @unchecked Sendable {
         if !contents.submissions.isEmpty {
             let now = time.now()
             for submission in contents.submissions {
-                let push = pushes.add(submission, now)
-                submission.ticket?.taken(as: push)
-                machine.enqueued(push)
+                machine.enqueued(pushes.add(submission, now))
             }
         }
-        for ticket in contents.cancellations {
-            if let push = ticket.push { giveUp(push, Self.cancelledError) }
+        for submission in contents.cancellations {
+            if let push = submission.push { giveUp(push, Self.cancelledError) }
         }
         for command in contents.commands { obey(command) }
         endTurn()
@@ -137,7 +135,7 @@ final class ConnectionPool: @unchecked Sendable {
             machine.credentialsChanged()
         case .withdraw(let box):
             let ofBatch = pushes.pushes {
-                if case .batch(let own, _) = $0.submission.completion { own === box } else { false }
+                if case .batch(let own, _) = $0.waiter { own === box } else { false }
             }
             for push in ofBatch { giveUp(push, Self.cancelledError) }
         case .shutDown(let drains, let continuation):
@@ -186,9 +184,10 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     func finish(_ push: PushID, _ result: SubmissionResult) {
-        guard let (completion, beganAt) = pushes.remove(push) else { return }
-        metrics.finished(result, time.now() - beganAt)
-        finished.append((completion, result))
+        guard let submission = pushes.remove(push) else { return }
+        metrics.finished(result, time.now() - submission.beganAt)
+        submission.finish(result)
+        finished.append(submission)
     }
 
     func touch(_ link: Link) { link.isTouched = true }
@@ -247,10 +246,10 @@ final class ConnectionPool: @unchecked Sendable {
     }
 
     private func send(_ push: PushID, on link: Link, _ token: ProviderToken?) {
-        guard let submission = pushes[push]?.submission else { return }
+        guard let submission = pushes[push] else { return }
         let stream = link.machine.send(push, submission.head, token, path: submission.path, body: submission.body)
-        pushes[push]?.place = .stream(link, stream)
-        pushes[push]?.token = token
+        submission.place = .stream(link, stream)
+        submission.token = token
         link.isTouched = true
         // The window counts as well as the streams.
         machine.assigned(link.id, free: link.room)
@@ -293,24 +292,26 @@ final class ConnectionPool: @unchecked Sendable {
         guard !finished.isEmpty else { return }
         var singles = 0
         var box: BatchBox?
-        var results: [(Int, SubmissionResult)] = []
-        for (completion, result) in finished {
-            switch completion {
-            case .single: singles += 1
-            case .batch(let own, let index):
-                if let box, box !== own {
-                    box.finished(results)
-                    results = []
-                }
-                box = own
-                results.append((index, result))
+        var ofBox: [Submission] = []
+        for submission in finished {
+            guard case .batch(let own, _) = submission.waiter else {
+                singles += 1
+                continue
             }
+            if let box, box !== own {
+                box.finished(ofBox)
+                ofBox = []
+            }
+            box = own
+            ofBox.append(submission)
         }
-        box?.finished(results)
+        box?.finished(ofBox)
         if singles > 0 {
             // First, so that whoever is woken finds the room.
             inbox.singlesAreOver(singles)
-            for case (.single(let continuation), let result) in finished { continuation.resume(returning: result) }
+            for submission in finished {
+                if case .single = submission.waiter { submission.wake() }
+            }
         }
         finished.removeAll(keepingCapacity: true)
     }

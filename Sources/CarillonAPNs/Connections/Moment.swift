@@ -2,6 +2,8 @@
 struct Moment: Comparable, Sendable {
     var nanoseconds: Int64
 
+    static let distantPast = Moment(nanoseconds: .min)
+
     static func < (one: Moment, other: Moment) -> Bool { one.nanoseconds < other.nanoseconds }
     static func + (moment: Moment, span: Duration) -> Moment {
         let (sum, overflows) = moment.nanoseconds.addingReportingOverflow(span.wholeNanoseconds)

@@ -12,7 +12,7 @@ final class PoolInbox: Sendable {
 
     struct Contents {
         var submissions: [Submission] = []
-        var cancellations: [CancellationTicket] = []
+        var cancellations: [Submission] = []
         var commands: [Command] = []
     }
 
@@ -61,9 +61,9 @@ final class PoolInbox: Sendable {
         }
     }
 
-    func cancel(_ ticket: CancellationTicket) -> Bool {
+    func cancel(_ submission: Submission) -> Bool {
         state.withLock { state in
-            state.contents.cancellations.append(ticket)
+            state.contents.cancellations.append(submission)
             return state.wakes()
         }
     }

@@ -1,30 +1,6 @@
 /// The pushes that a pool holds, each in a slot that is used again.
 struct PushTable {
-    /// A push that is not over.
-    struct Pending {
-        enum Place {
-            case queued
-            case delayed
-            case stream(Link, UInt32)
-        }
-
-        let submission: Submission
-        let beganAt: Moment
-        var deadline: Moment
-        var place = Place.queued
-        var answers = 0
-        var returns = 0
-        var resets = 0
-        var lostCount = 0
-        /// The refusal after which it waits to be sent again.
-        var refusal: RawAnswer?
-        var renewals = 0
-        var moves = 0
-        var waited = Duration.zero
-        var token: ProviderToken?
-    }
-
-    private var slots: [Pending?] = []
+    private var slots: [Submission?] = []
     private var generations: [UInt32] = []
     private var freeSlots: [UInt32] = []
     /// Pushes that wait to be queued again, and until when.
@@ -38,11 +14,8 @@ struct PushTable {
         generations[Int(push.slot)] == push.generation && slots[Int(push.slot)] != nil
     }
 
-    /// A push that is held; looked at and changed in place.
-    subscript(push: PushID) -> Pending? {
-        _read { yield slots[Int(push.slot)] }
-        _modify { yield &slots[Int(push.slot)] }
-    }
+    /// A push that is held.
+    subscript(push: PushID) -> Submission? { slots[Int(push.slot)] }
 
     mutating func add(_ submission: Submission, _ now: Moment) -> PushID {
         let slot: UInt32
@@ -53,22 +26,24 @@ struct PushTable {
             slots.append(nil)
             generations.append(0)
         }
-        slots[Int(slot)] = Pending(submission: submission, beganAt: now, deadline: now + submission.timeout)
+        slots[Int(slot)] = submission
         count += 1
-        return PushID(slot: slot, generation: generations[Int(slot)])
+        let push = PushID(slot: slot, generation: generations[Int(slot)])
+        submission.push = push
+        submission.beganAt = now
+        submission.deadline = now + submission.timeout
+        return push
     }
 
-    /// - Returns: who waits for the push, and since when; nil when it is over already.
-    mutating func remove(_ push: PushID) -> (completion: Completion, beganAt: Moment)? {
+    /// - Returns: nil when it is over already.
+    mutating func remove(_ push: PushID) -> Submission? {
         let slot = Int(push.slot)
-        guard holds(push), let began = slots[slot]?.beganAt, let completion = slots[slot]?.submission.completion else {
-            return nil
-        }
+        guard holds(push), let submission = slots[slot] else { return nil }
         slots[slot] = nil
         generations[slot] &+= 1
         freeSlots.append(push.slot)
         count -= 1
-        return (completion, began)
+        return submission
     }
 
     /// Lets a push wait before it is queued again.
@@ -91,9 +66,9 @@ struct PushTable {
     }
 
     /// The pushes that something is true of.
-    func pushes(where isWanted: (Pending) -> Bool) -> [PushID] {
+    func pushes(where isWanted: (Submission) -> Bool) -> [PushID] {
         slots.indices.compactMap { slot in
-            guard let pending = slots[slot], isWanted(pending) else { return nil }
+            guard let submission = slots[slot], isWanted(submission) else { return nil }
             return PushID(slot: UInt32(slot), generation: generations[slot])
         }
     }

@@ -15,7 +15,7 @@ struct AlertFields: Hashable, Sendable {
     var summaryArgument: String?
     var summaryArgumentCount: Int?
 
-    var isEmpty: Bool { self == AlertFields() }
+    var isEmpty: Bool { !isNestable && !hasMoreThanTexts }
     /// Whether there is a text for a Live Activity's alert.
     var isNestable: Bool { title != nil || subtitle != nil || body != nil }
     /// Whether there is what a Live Activity's alert cannot hold.

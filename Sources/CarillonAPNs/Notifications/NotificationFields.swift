@@ -21,9 +21,9 @@ struct NotificationFields: Sendable {
     var relevanceScore: Double?
     var filterCriteria: String?
     var urlArguments: [String]?
-    var activity: ActivityFields?
+    @Rare var activity: ActivityFields?
     var activityFault: String?
-    var accessory: AccessoryFields?
+    @Rare var accessory: AccessoryFields?
     var pushMagic: String?
     var custom: [CustomField] = []
     var raw: [UInt8]?

@@ -81,18 +81,8 @@ extension APNsClient {
         _ head: APNsRequestHead, path: String, body: RequestBody, at address: APNsEnvironment.Address,
         isRepeatable: Bool = true
     ) async throws(APNsError) -> RawAnswer {
-        let pool = try pool(of: address)
-        let ticket = CancellationTicket(pool: pool)
-        let result = await withTaskCancellationHandler {
-            await withUnsafeContinuation { continuation in
-                ticket.submit(
-                    Submission(
-                        head: head, path: path, body: body, timeout: configuration.timeout,
-                        completion: .single(continuation), isRepeatable: isRepeatable))
-            }
-        } onCancel: {
-            ticket.cancel()
-        }
-        return try result.get()
+        let submission = Submission(
+            head: head, path: path, body: body, timeout: configuration.timeout, isRepeatable: isRepeatable)
+        return try await submission.result(of: pool(of: address)).get()
     }
 }

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Where the results of one batch gather until a reader takes them, all at once.
 final class BatchBox: Sendable {
-    typealias Results = [(Int, SubmissionResult)]
+    typealias Results = [Submission]
 
     private struct State {
         var results: Results = []

@@ -26,7 +26,7 @@ struct BatchLedger<Recipient: APNsRecipient> {
             submissions[address, default: []].append(
                 Submission(
                     head: prepared.head, path: path, body: prepared.payload, timeout: client.configuration.timeout,
-                    completion: .batch(box, index)))
+                    waiter: .batch(box, index)))
         } catch {
             failed.append(APNsResult(recipient: recipient, result: .failure(error)))
         }
@@ -37,7 +37,7 @@ struct BatchLedger<Recipient: APNsRecipient> {
             do throws(APNsError) {
                 try client.pool(of: address).submit(submissions)
             } catch {
-                for submission in submissions { submission.completion.resume(.failure(error)) }
+                for submission in submissions { submission.end(.failure(error)) }
             }
         }
         submissions.removeAll(keepingCapacity: true)
@@ -50,15 +50,15 @@ struct BatchLedger<Recipient: APNsRecipient> {
         return failed
     }
 
-    mutating func settle(_ results: [(Int, SubmissionResult)]) -> [APNsResult<Recipient>] {
+    mutating func settle(_ results: BatchBox.Results) -> [APNsResult<Recipient>] {
         var settled: [APNsResult<Recipient>] = []
         settled.reserveCapacity(results.count)
-        for (index, result) in results {
-            guard let recipient = recipients[index] else { continue }
+        for submission in results {
+            guard case .batch(_, let index) = submission.waiter, let recipient = recipients[index] else { continue }
             recipients[index] = nil
             free.append(index)
             underWay -= 1
-            settled.append(APNsResult(recipient: recipient, result: result.map(APNsResponse.init)))
+            settled.append(APNsResult(recipient: recipient, result: submission.result.map(APNsResponse.init)))
         }
         return settled
     }
