@@ -57,6 +57,17 @@ struct TransactionGroupTests {
         #expect(rollbacks.count > 0)
     }
 
+    @Test func `work that fails costs the others one more run, in one commit`() async throws {
+        let runs = Counted()
+        let good: @Sendable (Database) throws -> Void = { _ in runs.increment() }
+        let bad: @Sendable (Database) throws -> Void = { _ in throw StoreFault(.full, "its own") }
+        let before = commits.count
+        let results = try await inOneGroup(Array(repeating: good, count: 50) + [bad] + Array(repeating: good, count: 50))
+        #expect(results.count { (try? $0.get()) == nil } == 1)
+        #expect(runs.count == 50 + 100)
+        #expect(commits.count - before == 2)
+    }
+
     @Test func `when the commit fails, each is tried alone, and only the culprit fails`() async throws {
         // The reference dangles, which is seen when all are committed.
         let culprit: @Sendable (Database) throws -> Void = { try $0.execute(sql: "INSERT INTO child VALUES (7)") }

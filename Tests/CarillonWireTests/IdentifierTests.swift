@@ -24,6 +24,10 @@ struct IdentifierTests {
         #expect(ChannelID("c1e60f9b28e2417b9997234ebc94f72b") == nil)
         #expect(ChannelID("c1e60f9b-28e2-417b-9997-234ebc94f72") == nil)
         #expect(ChannelID("g1e60f9b-28e2-417b-9997-234ebc94f72b") == nil)
+        #expect(ChannelID("c1e60f9b-28e2-417b-9997-234ebc94f72b0") == nil)
+        #expect(ChannelID("c1e60f9b-28e2-417b-9997-234ebc94f72-") == nil)
+        #expect(ChannelID("c1e60f9-b28e2-417b-9997-234ebc94f72b") == nil)
+        #expect(ChannelID("") == nil)
     }
 
     @Test func `random channel identifiers are of version 4`() {

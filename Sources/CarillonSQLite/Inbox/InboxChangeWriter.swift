@@ -159,7 +159,7 @@ struct InboxChangeWriter {
         if origin.kind == .channel {
             try WatchTransaction(db).channelsEnd(
                 "serial = ?", [origin.serial], because: end.reason, at: end.at, limits: settings.callbacks)
-            try db.execute(sql: "DELETE FROM channel WHERE serial = ?", arguments: [origin.serial])
+            try db.run("DELETE FROM channel WHERE serial = ?", [origin.serial])
         }
         try self.end(reader.rows(of: end.origin, thatEnd: true), at: end.at)
     }
@@ -192,12 +192,12 @@ struct InboxChangeWriter {
     }
 
     private func forgetKeys(_ count: Int, of device: DeviceSerial) throws {
-        try db.execute(
-            sql: """
-                DELETE FROM idempotency WHERE (origin_kind, origin, key_hash) IN
-                    (SELECT origin_kind, origin, key_hash FROM idempotency WHERE device = ? ORDER BY valid_until LIMIT ?)
-                """,
-            arguments: [device.rawValue, count])
+        try db.run(
+            """
+            DELETE FROM idempotency WHERE (origin_kind, origin, key_hash) IN
+                (SELECT origin_kind, origin, key_hash FROM idempotency WHERE device = ? ORDER BY valid_until LIMIT ?)
+            """,
+            [device.rawValue, count])
         Self.keysForgotten.increment(by: db.changesCount)
     }
 
@@ -223,10 +223,10 @@ struct InboxChangeWriter {
     // MARK: Shared bodies
 
     func forgetReleasedContent() throws {
-        try db.execute(
-            sql: """
-                DELETE FROM shared_content WHERE is_released
-                    AND NOT EXISTS (SELECT 1 FROM envelope WHERE content = shared_content.serial)
-                """)
+        try db.run(
+            """
+            DELETE FROM shared_content WHERE is_released
+                AND NOT EXISTS (SELECT 1 FROM envelope WHERE content = shared_content.serial)
+            """)
     }
 }

@@ -190,15 +190,14 @@ extension SQLiteStore: InboxStore {
 extension SQLiteStore: ContentStore {
     package func addContent(_ body: [UInt8]) async throws -> SharedContentID {
         try await group.run { db in
-            try db.execute(sql: "INSERT INTO shared_content (body) VALUES (?)", arguments: [Data(body)])
+            try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(body)])
             return SharedContentID(db.lastInsertedRowID)
         }
     }
 
     package func releaseContent(_ id: SharedContentID) async throws {
         try await group.run { db in
-            try db.execute(
-                sql: "UPDATE shared_content SET is_released = TRUE WHERE serial = ?", arguments: [id.rawValue])
+            try db.run("UPDATE shared_content SET is_released = TRUE WHERE serial = ?", [id.rawValue])
         }
     }
 }

@@ -66,8 +66,7 @@ struct WorkLanes {
     }
 
     func remove(_ kind: WorkKind, of subject: Int64) throws {
-        try db.execute(
-            sql: "DELETE FROM leased_work WHERE kind = ? AND subject = ?", arguments: [kind.rawValue, subject])
+        try db.run("DELETE FROM leased_work WHERE kind = ? AND subject = ?", [kind.rawValue, subject])
     }
 
     /// What stands in a lane: how much, and what the first to enter is for.
@@ -220,17 +219,16 @@ struct WorkLanes {
 
     /// See ``LeasedWorkStore/bringBackWork(at:)``.
     func bringBack(at now: Timestamp) throws {
-        try db.execute(
-            sql: "UPDATE leased_work SET due_at = :now + max(0, due_at - set_at), set_at = :now WHERE set_at > :now",
-            arguments: ["now": now.milliseconds])
-        try db.execute(
-            sql: "UPDATE leased_work SET held_until = :now WHERE held_until > :now + :lease",
-            arguments: ["now": now.milliseconds, "lease": WorkLease.seconds * 1000])
-        try db.execute(
-            sql: "UPDATE work_lane SET rests_until = 0 WHERE rests_until > :now + :rest",
-            arguments: ["now": now.milliseconds, "rest": PeerStanding.longestRestMilliseconds])
-        try db.execute(
-            sql: "UPDATE work_lane SET served_at = :now WHERE served_at > :now", arguments: ["now": now.milliseconds])
+        try db.run(
+            "UPDATE leased_work SET due_at = :now + max(0, due_at - set_at), set_at = :now WHERE set_at > :now",
+            ["now": now.milliseconds])
+        try db.run(
+            "UPDATE leased_work SET held_until = :now WHERE held_until > :now + :lease",
+            ["now": now.milliseconds, "lease": WorkLease.seconds * 1000])
+        try db.run(
+            "UPDATE work_lane SET rests_until = 0 WHERE rests_until > :now + :rest",
+            ["now": now.milliseconds, "rest": PeerStanding.longestRestMilliseconds])
+        try db.run("UPDATE work_lane SET served_at = :now WHERE served_at > :now", ["now": now.milliseconds])
     }
 }
 

@@ -21,22 +21,22 @@ struct Deletions {
             db, sql: "SELECT serial FROM channel WHERE device = ?", arguments: [device.rawValue])
         try WatchTransaction(db).channelsEnd(
             "device = ?", [device.rawValue], because: reason, at: now, limits: settings.callbacks)
-        try db.execute(sql: "DELETE FROM device WHERE serial = ?", arguments: [device.rawValue])
+        try db.run("DELETE FROM device WHERE serial = ?", [device.rawValue])
         guard db.changesCount == 1 else { return nil }
         let (rows, isDone) = try inboxes.end(limit, of: device, at: now)
-        if !isDone { try db.execute(sql: "INSERT INTO ended_device (serial) VALUES (?)", arguments: [device.rawValue]) }
+        if !isDone { try db.run("INSERT INTO ended_device (serial) VALUES (?)", [device.rawValue]) }
         return (channels.map(ChannelSerial.init), rows + channels.count + 1)
     }
 
     /// The next part of what is left to be done.
     func next(at now: Timestamp, limit: Int) throws -> DeletionStep {
-        if let device = try Int64.fetchOne(db, sql: "SELECT serial FROM ended_device LIMIT 1") {
+        if let device = try Int64.first(db, "SELECT serial FROM ended_device LIMIT 1") {
             if try inboxes.end(limit, of: DeviceSerial(device), at: now).isDone {
-                try db.execute(sql: "DELETE FROM ended_device WHERE serial = ?", arguments: [device])
+                try db.run("DELETE FROM ended_device WHERE serial = ?", [device])
             }
             return DeletionStep(isDone: false)
         }
-        guard let app = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE ended_at IS NOT NULL LIMIT 1") else {
+        guard let app = try Int64.first(db, "SELECT serial FROM app WHERE ended_at IS NOT NULL LIMIT 1") else {
             return DeletionStep(isDone: true)
         }
         var step = DeletionStep(isDone: false)
@@ -45,7 +45,7 @@ struct Deletions {
             let next = "SELECT serial FROM device WHERE app = ? LIMIT 1"
             guard let device = try Int64.fetchOne(db.cachedStatement(sql: next), arguments: [app]).map(DeviceSerial.init)
             else {
-                try db.execute(sql: "DELETE FROM app WHERE serial = ?", arguments: [app])
+                try db.run("DELETE FROM app WHERE serial = ?", [app])
                 break
             }
             guard let removed = try remove(device, because: .appDeleted, at: now, limit: left) else { break }

@@ -14,20 +14,13 @@ extension SQLiteStore: ChannelStore {
     ) async throws -> OpenChannelResult {
         try await group.run { db in
             if let open = try Self.channel(id, device: device, in: db) { return .alreadyOpen(open) }
-            guard
-                let app = try Int64.fetchOne(
-                    db,
-                    sql: """
-                        SELECT app FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
-                        WHERE device.serial = ?
-                        """, arguments: [device.rawValue])
-            else { return .deviceGone }
-            let count = try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM channel WHERE device = ?", arguments: [device.rawValue])
-            if let count, count >= limit { return .tooMany }
-            try db.execute(
-                sql: "INSERT INTO channel (device, id, name, vapid_key, created_at) VALUES (?, ?, ?, ?, ?)",
-                arguments: [device.rawValue, id.value.data, name, vapidKey.map { Data($0) }, now.milliseconds])
+            let owner = try db.cachedStatement(sql: Self.selectOwner)
+            let read = { (row: Row) in (app: row[0] as Int64, channels: row[1] as Int) }
+            guard let (app, channels) = try Row.first(owner, [device.rawValue], read) else { return .deviceGone }
+            guard channels < limit else { return .tooMany }
+            try db.run(
+                "INSERT INTO channel (device, id, name, vapid_key, created_at) VALUES (?, ?, ?, ?, ?)",
+                [device.rawValue, id.value.data, name, vapidKey.map { Data($0) }, now.milliseconds])
             return .opened(
                 PushChannel(
                     serial: ChannelSerial(db.lastInsertedRowID), device: device, app: AppSerial(app), id: id,
@@ -84,8 +77,14 @@ extension SQLiteStore: ChannelStore {
 
     private static func channel(_ id: ChannelID, device: DeviceSerial, in db: Database) throws -> PushChannel? {
         let select = try db.cachedStatement(sql: selectChannels + " WHERE channel.device = ? AND channel.id = ?")
-        return try Row.fetchOne(select, arguments: [device.rawValue, id.value.data]).map(PushChannel.init)
+        return try Row.first(select, [device.rawValue, id.value.data], PushChannel.init)
     }
+
+    /// A device's app, and how many channels it has.
+    private static let selectOwner = """
+        SELECT device.app, (SELECT count(*) FROM channel WHERE channel.device = device.serial)
+            FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
+        """
 
     private static let selectChannels =
         """

@@ -14,28 +14,23 @@ extension SQLiteStore: DeviceStore {
     ) async throws -> Device? {
         let key = new.key.map { Int64(bitPattern: $0.value) }
         return try await group.run { db -> Device? in
-            guard let serial = try Int64.fetchOne(db, sql: "SELECT serial FROM app WHERE id = ?", arguments: [new.app.text])
-            else { return nil }
-            if let key {
-                let opens = "SELECT count(*) FROM access_key WHERE id = ? AND revoked_at IS NULL"
-                guard try Int.fetchOne(db, sql: opens, arguments: [key]) == 1 else { return nil }
-            }
+            guard let serial = try Int64.first(db, Self.selectOpenApp, [new.app.text, key, key]) else { return nil }
             if let registration = new.registration,
                 var device = try Self.device(registeredAs: registration, app: serial, in: db)
             {
                 device.credentialHash = credential(device.id)
-                try db.execute(
-                    sql: "UPDATE device SET credential_hash = ? WHERE serial = ?",
-                    arguments: [Data(device.credentialHash.bytes), device.serial.rawValue])
+                try db.run(
+                    "UPDATE device SET credential_hash = ? WHERE serial = ?",
+                    [Data(device.credentialHash.bytes), device.serial.rawValue])
                 return device
             }
             let hash = credential(new.proposed)
-            try db.execute(
-                sql: """
-                    INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
+            try db.run(
+                """
+                INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """,
+                [
                     new.proposed.value.data, serial, Data(hash.bytes), now.milliseconds, new.isAnonymous,
                     now.milliseconds, key,
                 ])
@@ -43,13 +38,19 @@ extension SQLiteStore: DeviceStore {
                 serial: DeviceSerial(db.lastInsertedRowID), id: new.proposed, app: AppSerial(serial), appID: new.app,
                 credentialHash: hash, createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
             if let registration = new.registration {
-                try db.execute(
-                    sql: "INSERT INTO registration (device, app, secret_hash) VALUES (?, ?, ?)",
-                    arguments: [device.serial.rawValue, serial, Data(registration.bytes)])
+                try db.run(
+                    "INSERT INTO registration (device, app, secret_hash) VALUES (?, ?, ?)",
+                    [device.serial.rawValue, serial, Data(registration.bytes)])
             }
             return device
         }
     }
+
+    /// The app, when the key opens it still that a device registers with, if it does with one.
+    private static let selectOpenApp = """
+        SELECT serial FROM app WHERE id = ?
+            AND (? IS NULL OR EXISTS (SELECT 1 FROM access_key WHERE access_key.id = ? AND revoked_at IS NULL))
+        """
 
     private static func device(
         registeredAs registration: SecretHash, app: Int64, in db: Database
@@ -59,7 +60,7 @@ extension SQLiteStore: DeviceStore {
                  JOIN registration ON registration.device = device.serial
                 WHERE registration.app = ? AND registration.secret_hash = ?
                 """
-        return try Row.fetchOne(db, sql: select, arguments: [app, Data(registration.bytes)]).map(Device.init)
+        return try Row.first(db.cachedStatement(sql: select), [app, Data(registration.bytes)], Device.init)
     }
 
     package func device(_ id: DeviceID) async throws -> Device? {

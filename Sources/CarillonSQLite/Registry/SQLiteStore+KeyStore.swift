@@ -28,9 +28,8 @@ extension SQLiteStore: KeyStore {
 
     package func key(_ id: KeyID) async throws -> AccessKey? {
         try await read { db in
-            try Row.fetchOne(
-                db, sql: Self.selectKeys + " WHERE access_key.id = ?", arguments: [Int64(bitPattern: id.value)]
-            ).map(AccessKey.init)
+            let select = try db.cachedStatement(sql: Self.selectKeys + " WHERE access_key.id = ?")
+            return try Row.first(select, [Int64(bitPattern: id.value)], AccessKey.init)
         }
     }
 

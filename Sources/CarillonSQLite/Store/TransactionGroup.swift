@@ -4,9 +4,10 @@ import Synchronization
 
 /// Puts what many callers write into few commits: while one commit is on its way to the disk, the next group gathers.
 ///
-/// Each caller's work is a savepoint of its own; it can fail without the others. When the commit itself fails, nothing was
-/// changed, and each of the group is tried once more in a commit of its own: one that cannot be stored fails alone. After a
-/// few failures in a row the store itself is at fault, and the rest fail without being tried.
+/// When somebody's work fails, all are run once more, each in a savepoint of its own, so that one fails without the others;
+/// work may be run more than once, and what it changed is taken back before. When the commit itself fails, nothing was changed,
+/// and each of the group is tried once more in a commit of its own: one that cannot be stored fails alone. After a few failures
+/// in a row the store itself is at fault, and the rest fail without being tried.
 final class TransactionGroup: Sendable {
     private struct Job: Sendable {
         var work: @Sendable (Database) throws -> Void
@@ -88,16 +89,21 @@ final class TransactionGroup: Sendable {
                     return jobs
                 }
                 if jobs.isEmpty { return }
-                guard let fault = self.commit(jobs, in: db) else {
-                    for job in jobs { job.finish(nil) }
-                    continue
-                }
-                guard jobs.count > 1 else {
-                    jobs[0].finish(fault)
-                    continue
-                }
-                self.commitEach(jobs, in: db)
+                self.commitAll(jobs, in: db)
             }
+        }
+    }
+
+    private func commitAll(_ jobs: [Job], in db: Database) {
+        var attempt = commit(jobs, in: db)
+        if case .workFailed = attempt, jobs.count > 1 { attempt = commit(jobs, in: db, eachInSavepoint: true) }
+        switch attempt {
+        case .committed:
+            for job in jobs { job.finish(nil) }
+        case .workFailed(let fault) where jobs.count == 1, .commitFailed(let fault) where jobs.count == 1:
+            jobs[0].finish(fault)
+        case .workFailed, .commitFailed:
+            commitEach(jobs, in: db)
         }
     }
 
@@ -106,34 +112,55 @@ final class TransactionGroup: Sendable {
         var last: StoreFault?
         for job in jobs {
             if failures < Self.failuresInARow {
-                last = commit([job], in: db)
+                last = commit([job], in: db).fault
                 failures = last == nil ? 0 : failures + 1
             }
             job.finish(last)
         }
     }
 
-    private func commit(_ jobs: [Job], in db: Database) -> StoreFault? {
+    private enum Attempt {
+        case committed
+        /// Some work threw, and keeps its error.
+        case workFailed(StoreFault)
+        case commitFailed(StoreFault)
+
+        var fault: StoreFault? {
+            switch self {
+            case .committed: nil
+            case .workFailed(let fault), .commitFailed(let fault): fault
+            }
+        }
+    }
+
+    private func commit(_ jobs: [Job], in db: Database, eachInSavepoint: Bool = false) -> Attempt {
+        var isAtWork = false
         do {
             try db.inTransaction(.immediate) {
+                isAtWork = true
                 for job in jobs {
-                    do {
-                        try db.inSavepoint {
-                            try job.work(db)
-                            return .commit
-                        }
-                    } catch {
-                        onRollback(db)
-                        // The job keeps its own error. A fault of the disk may have ended the transaction of all.
-                        if !db.isInsideTransaction { throw error }
-                    }
+                    if eachInSavepoint { try runInSavepoint(job, db) } else { try job.work(db) }
                 }
+                isAtWork = false
                 return .commit
             }
-            return nil
+            return .committed
         } catch {
             onRollback(db)
-            return StoreFault(error)
+            return isAtWork ? .workFailed(StoreFault(error)) : .commitFailed(StoreFault(error))
+        }
+    }
+
+    private func runInSavepoint(_ job: Job, _ db: Database) throws {
+        do {
+            try db.inSavepoint {
+                try job.work(db)
+                return .commit
+            }
+        } catch {
+            onRollback(db)
+            // A fault of the disk may have ended the transaction of all.
+            if !db.isInsideTransaction { throw error }
         }
     }
 }

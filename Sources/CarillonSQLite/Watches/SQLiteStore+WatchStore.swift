@@ -13,7 +13,7 @@ extension SQLiteStore: WatchStore {
 
     package func removeWatch(of channel: ChannelSerial) async throws -> Bool {
         try await group.run { db in
-            try db.execute(sql: "DELETE FROM watch WHERE channel = ?", arguments: [channel.rawValue])
+            try db.run("DELETE FROM watch WHERE channel = ?", [channel.rawValue])
             return db.changesCount == 1
         }
     }

@@ -33,26 +33,25 @@ struct WatchTransaction {
         else { return .channelGone }
         let earlier = try Watch.fetch(of: wish.channel, in: db)
         if earlier == nil, let refusal = try refusal(owner, wish.limits) { return refusal }
-        try db.execute(
-            sql: """
-                INSERT INTO watch (channel, device, app, ping_address, ping_interval, disconnect_address, callback_id,
-                    secret, token, created_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (channel) DO UPDATE SET revision = revision + 1, ping_address = excluded.ping_address,
-                    ping_interval = excluded.ping_interval, disconnect_address = excluded.disconnect_address,
-                    token = excluded.token,
-                    failures = CASE WHEN ping_address IS excluded.ping_address THEN failures ELSE 0 END,
-                    last_at = CASE WHEN ping_address IS excluded.ping_address THEN last_at END,
-                    secret = CASE WHEN ? THEN excluded.secret ELSE secret END
-                """,
-            arguments: [
+        try db.run(
+            """
+            INSERT INTO watch (channel, device, app, ping_address, ping_interval, disconnect_address, callback_id,
+                secret, token, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (channel) DO UPDATE SET revision = revision + 1, ping_address = excluded.ping_address,
+                ping_interval = excluded.ping_interval, disconnect_address = excluded.disconnect_address,
+                token = excluded.token,
+                failures = CASE WHEN ping_address IS excluded.ping_address THEN failures ELSE 0 END,
+                last_at = CASE WHEN ping_address IS excluded.ping_address THEN last_at END,
+                secret = CASE WHEN ? THEN excluded.secret ELSE secret END
+            """,
+            [
                 wish.channel.rawValue, owner["device"] as Int64, owner["app"] as Int64, wish.ping?.address.text,
                 wish.ping?.intervalSeconds, wish.disconnectAddress?.text, wish.callbackID, Data(wish.sealed.secret),
                 Data(wish.sealed.token), now.milliseconds, wish.renewsSecret,
             ])
         guard
-            let serial = try Int64.fetchOne(
-                db, sql: "SELECT serial FROM watch WHERE channel = ?", arguments: [wish.channel.rawValue])
+            let serial = try Int64.first(db, "SELECT serial FROM watch WHERE channel = ?", [wish.channel.rawValue])
         else { return .channelGone }
         if let ping = wish.ping {
             var dueAt = wish.firstDueAt ?? now
@@ -68,11 +67,9 @@ struct WatchTransaction {
     }
 
     private func refusal(_ owner: Row, _ limits: WatchLimits) throws -> PutWatchResult? {
-        let ofDevice = try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM watch WHERE device = ?", arguments: [owner["device"] as Int64])
+        let ofDevice = try Int.first(db, "SELECT count(*) FROM watch WHERE device = ?", [owner["device"] as Int64])
         if let ofDevice, ofDevice >= limits.perDevice { return .tooManyOfDevice }
-        let ofApp = try Int.fetchOne(
-            db, sql: "SELECT watches FROM watch_usage WHERE app = ?", arguments: [owner["app"] as Int64])
+        let ofApp = try Int.first(db, "SELECT watches FROM watch_usage WHERE app = ?", [owner["app"] as Int64])
         if let ofApp, ofApp >= limits.perApp { return .tooManyOfApp }
         return nil
     }
@@ -101,28 +98,27 @@ struct WatchTransaction {
         switch effect {
         case .pinged(let record): return try self.record(record)
         case .vouchedFor(let channel):
-            try db.execute(
-                sql:
-                    "UPDATE watch SET told = NULL, failures = 0, revision = revision + 1 WHERE channel = ? AND told NOT NULL",
-                arguments: [channel.rawValue])
+            try db.run(
+                "UPDATE watch SET told = NULL, failures = 0, revision = revision + 1 WHERE channel = ? AND told NOT NULL",
+                [channel.rawValue])
             return db.changesCount == 1
         }
     }
 
     func record(_ record: PingRecord) throws -> Bool {
         guard try lanes.end(record.end) else { return false }
-        try db.execute(
-            sql: """
-                UPDATE watch SET told = ?, failures = ? WHERE serial = ? AND revision = ? AND ping_address NOT NULL
-                """,
-            arguments: [
+        try db.run(
+            """
+            UPDATE watch SET told = ?, failures = ? WHERE serial = ? AND revision = ? AND ping_address NOT NULL
+            """,
+            [
                 record.machine.told?.rawValue, record.machine.failures, record.watch.rawValue, record.revision,
             ])
         guard db.changesCount == 1 else { return false }
         if let last = record.lastPing {
-            try db.execute(
-                sql: "UPDATE watch SET last_at = ?, last_code = ?, last_detail = ? WHERE serial = ?",
-                arguments: [last.at.milliseconds, last.failure?.rawValue, last.detail, record.watch.rawValue])
+            try db.run(
+                "UPDATE watch SET last_at = ?, last_code = ?, last_detail = ? WHERE serial = ?",
+                [last.at.milliseconds, last.failure?.rawValue, last.detail, record.watch.rawValue])
         }
         try lanes.setDue(record.end.lease.work, record.dueAt, at: record.end.at)
         return true
@@ -170,17 +166,17 @@ struct WatchTransaction {
 
     private func giveUpOldest(of app: Int64, _ lane: Int64, _ limits: CallbackLimits) throws {
         if let waiting = try lanes.queue(lane), waiting.count > limits.perPeer {
-            try db.execute(sql: "DELETE FROM disconnect_callback WHERE serial = ?", arguments: [waiting.oldest])
+            try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [waiting.oldest])
             Self.crowdedOut.increment()
         }
         let usage = try db.cachedStatement(sql: "SELECT callbacks FROM watch_usage WHERE app = ?")
         if let waiting = try Int.fetchOne(usage, arguments: [app]), waiting > limits.perApp {
-            try db.execute(
-                sql: """
-                    DELETE FROM disconnect_callback WHERE serial =
-                        (SELECT serial FROM disconnect_callback WHERE app = ? ORDER BY serial LIMIT 1)
-                    """,
-                arguments: [app])
+            try db.run(
+                """
+                DELETE FROM disconnect_callback WHERE serial =
+                    (SELECT serial FROM disconnect_callback WHERE app = ? ORDER BY serial LIMIT 1)
+                """,
+                [app])
             Self.crowdedOut.increment()
         }
     }
@@ -191,11 +187,11 @@ struct WatchTransaction {
         guard try lanes.end(end) else { return false }
         switch step {
         case .delivered, .givenUp, .lost:
-            try db.execute(sql: "DELETE FROM disconnect_callback WHERE serial = ?", arguments: [callback.serial])
+            try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [callback.serial])
         case .retry(let moment):
-            try db.execute(
-                sql: "UPDATE disconnect_callback SET attempts = ? WHERE serial = ?",
-                arguments: [callback.machine.attempts, callback.serial])
+            try db.run(
+                "UPDATE disconnect_callback SET attempts = ? WHERE serial = ?",
+                [callback.machine.attempts, callback.serial])
             try lanes.setDue(end.lease.work, moment, at: end.at)
         }
         return true
@@ -205,13 +201,13 @@ struct WatchTransaction {
 
     /// Spreads what is overdue by its number, which is as good as by chance.
     func spreadOverduePings(at now: Timestamp) throws {
-        try db.execute(
-            sql: """
-                UPDATE leased_work SET set_at = :now, due_at = :now + (serial * 7919)
-                    % (min((SELECT ping_interval FROM watch WHERE watch.serial = leased_work.subject), :span) * 1000)
-                WHERE kind = :ping AND due_at < :now
-                """,
-            arguments: [
+        try db.run(
+            """
+            UPDATE leased_work SET set_at = :now, due_at = :now + (serial * 7919)
+                % (min((SELECT ping_interval FROM watch WHERE watch.serial = leased_work.subject), :span) * 1000)
+            WHERE kind = :ping AND due_at < :now
+            """,
+            [
                 "now": now.milliseconds, "span": PingMachine.firstWithinSeconds, "ping": WorkKind.ping.rawValue,
             ])
     }

@@ -29,10 +29,20 @@ package struct ClientAddress: Sendable {
 }
 
 extension NetworkAddress {
+    private static let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+
     /// Nil for what is no IP address, such as the path of a socket.
     init?(_ address: SocketAddress?) {
-        guard let text = address?.ipAddress else { return nil }
-        let mapped = "::ffff:"
-        self.init(text.hasPrefix(mapped) && text.contains(".") ? text.dropFirst(mapped.count) : text[...])
+        // Where the address is in sockaddr_in and sockaddr_in6, on every system.
+        switch address {
+        case .v4(let address):
+            self.init(bytes: withUnsafeBytes(of: address.address) { Array($0[4..<8]) })
+        case .v6(let address):
+            let bytes = withUnsafeBytes(of: address.address) { Array($0[8..<24]) }
+            // An IPv4 address that came over a socket for both (RFC 4291 section 2.5.5.2).
+            self.init(bytes: bytes.starts(with: Self.mapped) ? Array(bytes[12...]) : bytes)
+        default:
+            return nil
+        }
     }
 }

@@ -9,13 +9,24 @@ package struct ChannelID: Hashable, Sendable {
     /// Reads `8-4-4-4-12` hexadecimal digits of either case; a UUID without dashes is refused, as Firefox would not
     /// recognise it in an answer.
     package init?(_ text: some StringProtocol) {
-        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12],
-            let bytes = Hexadecimal.decode(parts.joined()),
-            let value = Bytes16(bytes)
-        else { return nil }
+        var value = Bytes16(high: 0, low: 0)
+        var place = 0
+        for character in text.utf8 {
+            if Self.dashes.contains(place) {
+                guard character == UInt8(ascii: "-") else { return nil }
+            } else {
+                guard place < 36, let digit = Hexadecimal.value(of: character) else { return nil }
+                value.high = value.high << 4 | value.low >> 60
+                value.low = value.low << 4 | UInt64(digit)
+            }
+            place += 1
+        }
+        guard place == 36 else { return nil }
         self.value = value
     }
+
+    /// Where the dashes are.
+    private static let dashes = [8, 13, 18, 23]
 
     /// A fresh random identifier (a UUID of version 4, RFC 9562 section 5.4).
     package static func random(using generator: inout some RandomNumberGenerator) -> ChannelID {

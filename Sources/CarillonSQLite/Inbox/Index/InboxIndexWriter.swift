@@ -66,7 +66,7 @@ final class InboxIndexWriter {
     func finish() throws {
         _ = try index.number()
         if let number = index.takeMovedUpTo() {
-            try db.execute(sql: "DELETE FROM inbox_log WHERE generation <= ?", arguments: [number])
+            try db.run("DELETE FROM inbox_log WHERE generation <= ?", [number])
         }
         if !log.isEmpty { try append(log.bytes) }
         // Marks that what is before it may be in the table partly.
