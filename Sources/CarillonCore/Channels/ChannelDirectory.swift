@@ -26,12 +26,24 @@ package final class ChannelDirectory: Sendable {
     /// The open channel of this serial, or nil when it is closed.
     package func channel(_ serial: ChannelSerial) async throws -> PushChannel? {
         if let channel = remembered(serial) { return channel }
-        let changes = state.withLock { $0.changes }
+        let moment = now
         guard let channel = try await store.channel(serial) else { return nil }
-        state.withLock { state in
-            if state.changes == changes { state.channels[serial] = channel }
-        }
+        remember(channel, asOf: moment)
         return channel
+    }
+
+    /// How many changes the directory has heard of.
+    package struct Moment: Sendable {
+        fileprivate let changes: Int
+    }
+
+    package var now: Moment { Moment(changes: state.withLock { $0.changes }) }
+
+    /// Remembers an open channel, unless there was a change since the moment before the store was asked for it.
+    package func remember(_ channel: PushChannel, asOf moment: Moment) {
+        state.withLock { state in
+            if state.changes == moment.changes { state.channels[channel.serial] = channel }
+        }
     }
 
     package func forgetAll() {

@@ -11,13 +11,13 @@ package struct RecentValues<Key: Hashable & Sendable, Value: Sendable>: Sendable
     @inlinable package var count: Int { newer.count + older.count }
 
     @inlinable package subscript(key: Key) -> Value? {
-        mutating get {
+        @inline(__always) mutating get {
             if let value = newer[key] { return value }
             guard let value = older.removeValue(forKey: key) else { return nil }
             self[key] = value
             return value
         }
-        set {
+        @inline(__always) set {
             older[key] = nil
             guard let newValue else {
                 newer[key] = nil

@@ -64,6 +64,27 @@ struct BoundStatement {
     /// - Throws: `DatabaseError`.
     @discardableResult mutating func run() throws -> Bool {
         let code = sqlite3_step(handle)
+        try finish(code)
+        return code == SQLITE_ROW
+    }
+
+    /// The integers of a row.
+    struct Integers {
+        fileprivate let handle: SQLiteStatement
+        subscript(place: Int32) -> Int64 { sqlite3_column_int64(handle, place) }
+    }
+
+    /// The same, with each row there is.
+    mutating func forEachRow(_ read: (Integers) -> Void) throws {
+        var code = sqlite3_step(handle)
+        while code == SQLITE_ROW {
+            read(Integers(handle: handle))
+            code = sqlite3_step(handle)
+        }
+        try finish(code)
+    }
+
+    private mutating func finish(_ code: Int32) throws {
         sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
         place = 0
@@ -72,7 +93,6 @@ struct BoundStatement {
                 resultCode: ResultCode(rawValue: sqlite3_extended_errcode(db.sqliteConnection)),
                 message: db.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) })
         }
-        return code == SQLITE_ROW
     }
 
     /// SQLite copies what is bound.

@@ -23,7 +23,7 @@ extension Row {
     func bytes(at place: Int) -> [UInt8]? { (self[place] as Data?).map(Array.init) }
 
     func bytes16(at place: Int) throws -> Bytes16 {
-        guard let bytes = bytes(at: place), let value = Bytes16(bytes) else {
+        guard let bytes = self[place] as Data?, let value = Bytes16(bytes) else {
             throw StoreFault(.unavailable, "column \(place) does not hold 16 bytes")
         }
         return value

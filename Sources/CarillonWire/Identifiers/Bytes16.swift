@@ -11,15 +11,25 @@ package struct Bytes16: Hashable, Sendable {
     /// Answers nil unless there are exactly sixteen bytes.
     package init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
-        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        low = bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+        let inPlace = bytes.withContiguousStorageIfAvailable { storage in
+            let raw = UnsafeRawBufferPointer(storage)
+            return (raw.loadUnaligned(as: UInt64.self), raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        }
+        if let inPlace {
+            (high, low) = (UInt64(bigEndian: inPlace.0), UInt64(bigEndian: inPlace.1))
+        } else {
+            high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+            low = bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+        }
     }
 
     package static func random(using generator: inout some RandomNumberGenerator) -> Bytes16 {
         Bytes16(high: generator.next(), low: generator.next())
     }
 
-    package var bytes: [UInt8] { high.bigEndianBytes + low.bigEndianBytes }
+    package var bytes: [UInt8] {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) }
+    }
 }
 
 extension FixedWidthInteger {

@@ -46,6 +46,17 @@ struct ChannelDirectoryTests {
         #expect(try await directory.channel(Self.serial) == nil)
     }
 
+    @Test func `a channel that was opened is remembered, unless something changed meanwhile`() {
+        let directory = ChannelDirectory(store: store)
+        let moment = directory.now
+        directory.remember(HeldChannels.channel(Self.serial), asOf: moment)
+        #expect(directory.remembered(Self.serial) != nil)
+        directory.forget([Self.serial])
+        directory.remember(HeldChannels.channel(Self.serial), asOf: moment)
+        #expect(directory.remembered(Self.serial) == nil)
+        #expect(store.reads == 0)
+    }
+
     @Test func `it remembers twice its capacity at most`() async throws {
         let directory = ChannelDirectory(store: store, capacity: 8)
         for serial in Int64(1)...100 { _ = try await directory.channel(ChannelSerial(serial)) }

@@ -49,13 +49,18 @@ final class InboxIndexWriter {
     static func slots(
         of key: InboxIndex.Key, inMemory: [InboxIndex.Slot], after position: Int64, limit: Int, in db: Database
     ) throws -> [InboxIndex.Slot] {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT position, size FROM inbox_index WHERE device = ? AND is_final = ? AND position > ?
-                ORDER BY position LIMIT ?
-                """)
-        let rows = try Row.fetchAll(select, arguments: [key.device, key.isFinal, position, limit])
-        let inTable = rows.map { InboxIndex.Slot(position: $0[0], size: $0[1]) }
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT position, size FROM inbox_index WHERE device = ? AND is_final = ? AND position > ?
+            ORDER BY position LIMIT ?
+            """)
+        select.bind(key.device)
+        select.bind(key.isFinal ? 1 : 0)
+        select.bind(position)
+        select.bind(limit)
+        var inTable: [InboxIndex.Slot] = []
+        try select.forEachRow { inTable.append(.init(position: $0[0], size: Int($0[1]))) }
         return Array(InboxIndex.merged(inTable, inMemory).prefix(limit))
     }
 
