@@ -53,17 +53,19 @@ struct InboxReader {
     // MARK: Rows
 
     func rows(of device: DeviceSerial, limit: Int = .max) throws -> [InboxRow] {
-        let select = try db.cachedStatement(sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
+        var select = try BoundStatement(db, "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
         return try index.slots(of: device, isFinal: false, limit: limit).compactMap { slot in
-            try Row.fetchOne(select, arguments: [slot.position]).map(InboxRow.init(waiting:))
+            select.bind(slot.position)
+            return try select.first(InboxRow.init(waiting:))
         }
     }
 
     /// The oldest outcomes of a device.
     func outcomes(of device: DeviceSerial, limit: Int) throws -> [InboxRow] {
-        let select = try db.cachedStatement(sql: "SELECT * FROM outcome WHERE position = ?")
+        var select = try BoundStatement(db, "SELECT \(InboxRow.finalColumns) FROM outcome WHERE position = ?")
         return try index.slots(of: device, isFinal: true, limit: limit).compactMap { slot in
-            try Row.fetchOne(select, arguments: [slot.position]).map(InboxRow.init(final:))
+            select.bind(slot.position)
+            return try select.first(InboxRow.init(final:))
         }
     }
 
@@ -75,60 +77,71 @@ struct InboxReader {
 
     /// What stands at a position, waiting or final.
     static func row(at position: Int64, in db: Database) throws -> InboxRow? {
-        let waiting = try db.cachedStatement(sql: "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
-        if let row = try Row.fetchOne(waiting, arguments: [position]) { return try InboxRow(waiting: row) }
-        let final = try db.cachedStatement(sql: "SELECT * FROM outcome WHERE position = ?")
-        return try Row.fetchOne(final, arguments: [position]).map(InboxRow.init(final:))
+        var waiting = try BoundStatement(db, "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
+        waiting.bind(position)
+        if let row = try waiting.first(InboxRow.init(waiting:)) { return row }
+        var final = try BoundStatement(db, "SELECT \(InboxRow.finalColumns) FROM outcome WHERE position = ?")
+        final.bind(position)
+        return try final.first(InboxRow.init(final:))
     }
 
     private func row(of topic: TopicKey) throws -> InboxRow? {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT \(InboxRow.waitingColumns) FROM envelope
-                WHERE origin_kind = ? AND origin = ? AND device = ? AND topic = ? AND topic IS NOT NULL
-                """)
-        let key = topic.origin.origin
-        return try Row.fetchOne(
-            select, arguments: [key.kind.rawValue, key.serial, topic.origin.device.rawValue, topic.topic]
-        ).map(InboxRow.init(waiting:))
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(InboxRow.waitingColumns) FROM envelope
+            WHERE origin_kind = ? AND origin = ? AND device = ? AND topic = ? AND topic IS NOT NULL
+            """)
+        select.bind(topic.origin.origin.kind.rawValue)
+        select.bind(topic.origin.origin.serial)
+        select.bind(topic.origin.device.rawValue)
+        select.bind(topic.topic)
+        return try select.first(InboxRow.init(waiting:))
     }
 
     /// What waits at these positions no longer than until a moment.
     func waitingRows(in positions: ClosedRange<Int64>, dueBy moment: Timestamp, limit: Int) throws -> [InboxRow] {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ?
-                    AND expires_at + iif(expires_at = accepted_at, \(1000 * Envelope.volatileGraceSeconds), 0) <= ? LIMIT ?
-                """)
-        return try Row.fetchAll(
-            select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds, limit]
-        ).map(InboxRow.init(waiting:))
+        try rows(
+            """
+            SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ?
+                AND expires_at + iif(expires_at = accepted_at, \(1000 * Envelope.volatileGraceSeconds), 0) <= ? LIMIT ?
+            """, positions, moment.milliseconds, Int64(limit), read: InboxRow.init(waiting:))
     }
 
     /// What waits at these positions of TTL 0.
     func volatileRows(in positions: ClosedRange<Int64>) throws -> [InboxRow] {
-        let select = try db.cachedStatement(
-            sql: """
-                SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ? AND expires_at = accepted_at
-                """)
-        return try Row.fetchAll(select, arguments: [positions.lowerBound, positions.upperBound])
-            .map(InboxRow.init(waiting:))
+        try rows(
+            "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position BETWEEN ? AND ? AND expires_at = accepted_at",
+            positions, read: InboxRow.init(waiting:))
     }
 
     /// What became final at these positions until a moment.
     func finalRows(in positions: ClosedRange<Int64>, until moment: Timestamp, limit: Int) throws -> [InboxRow] {
-        let select = try db.cachedStatement(
-            sql: "SELECT * FROM outcome WHERE position BETWEEN ? AND ? AND final_at <= ? LIMIT ?")
-        return try Row.fetchAll(
-            select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds, limit]
-        ).map(InboxRow.init(final:))
+        try rows(
+            "SELECT \(InboxRow.finalColumns) FROM outcome WHERE position BETWEEN ? AND ? AND final_at <= ? LIMIT ?",
+            positions, moment.milliseconds, Int64(limit), read: InboxRow.init(final:))
     }
 
     func nextFinalRow(in positions: ClosedRange<Int64>, after moment: Timestamp) throws -> InboxRow? {
-        let select = try db.cachedStatement(
-            sql: "SELECT * FROM outcome WHERE position BETWEEN ? AND ? AND final_at > ? ORDER BY final_at LIMIT 1")
-        return try Row.fetchOne(select, arguments: [positions.lowerBound, positions.upperBound, moment.milliseconds])
-            .map(InboxRow.init(final:))
+        try rows(
+            """
+            SELECT \(InboxRow.finalColumns) FROM outcome
+            WHERE position BETWEEN ? AND ? AND final_at > ? ORDER BY final_at LIMIT 1
+            """, positions, moment.milliseconds, read: InboxRow.init(final:)
+        ).first
+    }
+
+    private func rows(
+        _ sql: String, _ positions: ClosedRange<Int64>, _ rest: Int64..., read: (StatementColumns) throws -> InboxRow
+    ) throws -> [InboxRow] {
+        var select = try BoundStatement(db, sql)
+        for value in [positions.lowerBound, positions.upperBound] + rest { select.bind(value) }
+        var rows: [InboxRow] = []
+        try select.forEachRow {
+            rows.append(try read($0))
+            return true
+        }
+        return rows
     }
 
     private func overdue(of device: DeviceSerial, at moment: Timestamp) throws -> [InboxRow] {
@@ -199,29 +212,32 @@ struct InboxReader {
 }
 
 extension InboxRow {
+    private static let commonColumns = "position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at"
     /// All but the body, which may be long.
-    static let waitingColumns =
-        "position, secret, device, app, origin_kind, origin, kind, size, accepted_at, expires_at, topic"
+    static let waitingColumns = commonColumns + ", size, topic"
+    static let finalColumns = commonColumns + ", outcome, code, final_at"
 
-    init(waiting row: Row) throws { try self.init(row, byteCount: row["size"], topic: row["topic"], settlement: nil) }
-
-    init(final row: Row) throws {
-        guard let outcome = Outcome(rawValue: row["outcome"]) else {
-            throw StoreFault(.unavailable, "an outcome is unknown")
-        }
-        let settlement = Settlement(outcome, code: row["code"], at: row.timestamp("final_at"))
-        try self.init(row, byteCount: Envelope.overhead, topic: nil, settlement: settlement)
+    init(waiting columns: StatementColumns) throws {
+        try self.init(columns, byteCount: Int(columns.integer(9)), topic: columns.text(10), settlement: nil)
     }
 
-    private init(_ row: Row, byteCount: Int, topic: String?, settlement: Settlement?) throws {
-        guard let origin = Origin.Kind(rawValue: row["origin_kind"]), let kind = EnvelopeKind(rawValue: row["kind"]) else {
-            throw StoreFault(.unavailable, "an envelope's kind is unknown")
+    init(final columns: StatementColumns) throws {
+        guard let outcome = columns.text(9).flatMap(Outcome.init(rawValue:)) else {
+            throw StoreFault(.unavailable, "an outcome is unknown")
         }
+        let settlement = Settlement(outcome, code: columns.integerIfAny(10).map(Int.init), at: columns.timestamp(11))
+        try self.init(columns, byteCount: Envelope.overhead, topic: nil, settlement: settlement)
+    }
+
+    private init(_ columns: StatementColumns, byteCount: Int, topic: String?, settlement: Settlement?) throws {
+        guard let origin = Origin.Kind(rawValue: Int(columns.integer(4))),
+            let kind = EnvelopeKind(rawValue: Int(columns.integer(6)))
+        else { throw StoreFault(.unavailable, "an envelope's kind is unknown") }
         self.init(
-            id: MessageID(position: row["position"], secret: try row.bytes16("secret")),
-            device: DeviceSerial(row["device"]), app: AppSerial(row["app"]),
-            origin: OriginKey(kind: origin, serial: row["origin"]), kind: kind, topic: topic,
-            acceptedAt: row.timestamp("accepted_at"), expiresAt: row.timestamp("expires_at"), byteCount: byteCount,
+            id: MessageID(position: columns.integer(0), secret: try columns.bytes16(1)),
+            device: DeviceSerial(columns.integer(2)), app: AppSerial(columns.integer(3)),
+            origin: OriginKey(kind: origin, serial: columns.integer(5)), kind: kind, topic: topic,
+            acceptedAt: columns.timestamp(7), expiresAt: columns.timestamp(8), byteCount: byteCount,
             settlement: settlement)
     }
 }

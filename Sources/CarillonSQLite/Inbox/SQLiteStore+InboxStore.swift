@@ -202,37 +202,6 @@ extension SQLiteStore: ContentStore {
     }
 }
 
-extension Envelope {
-    init(row: Row) throws {
-        guard let origin = Origin.Kind(rawValue: row["origin_kind"]), let number = EnvelopeKind(rawValue: row["kind"]) else {
-            throw StoreFault(.unavailable, "an envelope's kind is unknown")
-        }
-        let code: Int? = row["code"]
-        let kind: Kind
-        switch number {
-        case .message: kind = .message(Content(row))
-        case .channelClosed: kind = .channelClosed
-        case .channelError: kind = .channelError(code: code ?? ChannelErrorCode.server.lowerBound)
-        case .pingFailed: kind = .pingFailed(code.flatMap(PingFailure.init) ?? .invalidAnswer)
-        case .recovered: kind = .recovered
-        }
-        self.init(
-            id: MessageID(position: row["position"], secret: try row.bytes16("secret")),
-            device: DeviceSerial(row["device"]), app: AppSerial(row["app"]),
-            origin: Origin(origin, serial: row["origin"], id: try row.bytes16("origin_id")), kind: kind,
-            acceptedAt: row.timestamp("accepted_at"), expiresAt: row.timestamp("expires_at"))
-    }
-}
-
-extension Envelope.Content {
-    fileprivate init(_ row: Row) {
-        let name = (row["coding"] as String?).flatMap(ContentCoding.Name.init(rawValue:))
-        let coding = name.map { ContentCoding($0, encryption: row["encryption"], cryptoKey: row["crypto_key"]) }
-        let shared = (row["content"] as Int64?).map(SharedContentID.init)
-        self.init(body: row.bytes(shared == nil ? "body" : "shared_body") ?? [], coding: coding, shared: shared)
-    }
-}
-
 extension MessageRecord {
     /// A message that waits beyond its time has expired, whether it was swept yet or not.
     fileprivate init(_ row: InboxRow, at now: Timestamp) {

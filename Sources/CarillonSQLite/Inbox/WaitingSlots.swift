@@ -18,12 +18,11 @@ struct WaitingSlots {
 
     /// The first of those that do not expire by `now`; one at least when there is one, however large.
     func envelopes(limit: Int, bytes: Int, at now: Timestamp) throws -> [Envelope] {
-        let columns = "*, (SELECT body FROM shared_content WHERE serial = content) AS shared_body"
         var envelopes: [Envelope] = []
         var size = 0
-        try forEachRow(columns, pages: limit) { row in
-            guard row.timestamp("expires_at") > now else { return true }
-            let envelope = try Envelope(row: row)
+        try forEachRow(Envelope.columns, pages: limit) { columns in
+            guard Envelope.expiry(columns) > now else { return true }
+            let envelope = try Envelope(columns)
             size += envelope.byteCount
             envelopes.append(envelope)
             return size < bytes && envelopes.count < limit
@@ -33,8 +32,8 @@ struct WaitingSlots {
 
     func count(at now: Timestamp) throws -> Int {
         var count = 0
-        try forEachRow("expires_at", pages: 1000) { row in
-            if row.timestamp("expires_at") > now { count += 1 }
+        try forEachRow("expires_at", pages: 1000) { columns in
+            if columns.timestamp(0) > now { count += 1 }
             return true
         }
         return count
@@ -43,10 +42,13 @@ struct WaitingSlots {
     /// - Parameters:
     ///   - pages: How many entries are looked up in the index at a time.
     ///   - body: Answers whether it wants more.
-    private func forEachRow(_ columns: String, pages: Int, _ body: (Row) throws -> Bool) throws {
+    private func forEachRow(
+        _ columns: String, pages: Int, _ body: (StatementColumns) throws -> Bool
+    ) throws {
         let marks = repeatElement("?", count: Self.rowsAtOnce).joined(separator: ", ")
-        let select = try db.cachedStatement(
-            sql: "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) ORDER BY position")
+        var select = try BoundStatement(
+            db, "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) ORDER BY position")
+        var wantsMore = true
         var after = position
         var inMemory = inMemory[...]
         while true {
@@ -54,13 +56,13 @@ struct WaitingSlots {
             let slots = try InboxIndexWriter.slots(
                 of: key, inMemory: Array(inMemory.prefix(pages)), after: after, limit: pages, in: db)
             for start in stride(from: 0, to: slots.count, by: Self.rowsAtOnce) {
-                let positions = slots[start..<min(start + Self.rowsAtOnce, slots.count)].map(\.position)
-                // A place too many finds nothing.
-                let padding = repeatElement(Int64(-1), count: Self.rowsAtOnce - positions.count)
-                let rows = try Row.fetchCursor(select, arguments: StatementArguments(positions + padding))
-                while let row = try rows.next() {
-                    guard try body(row) else { return }
+                // A place too many is bound to nothing, and finds nothing.
+                for slot in slots[start..<min(start + Self.rowsAtOnce, slots.count)] { select.bind(slot.position) }
+                try select.forEachRow { columns in
+                    wantsMore = try body(columns)
+                    return wantsMore
                 }
+                guard wantsMore else { return }
             }
             guard let last = slots.last, slots.count == pages else { return }
             after = last.position

@@ -63,36 +63,44 @@ struct BoundStatement {
     ///
     /// - Throws: `DatabaseError`.
     @discardableResult mutating func run() throws -> Bool {
-        let code = sqlite3_step(handle)
-        try finish(code)
-        return code == SQLITE_ROW
-    }
-
-    /// The integers of a row.
-    struct Integers {
-        fileprivate let handle: SQLiteStatement
-        subscript(place: Int32) -> Int64 { sqlite3_column_int64(handle, place) }
-    }
-
-    /// The same, with each row there is.
-    mutating func forEachRow(_ read: (Integers) -> Void) throws {
-        var code = sqlite3_step(handle)
-        while code == SQLITE_ROW {
-            read(Integers(handle: handle))
-            code = sqlite3_step(handle)
+        var isThere = false
+        try forEachRow { _ in
+            isThere = true
+            return false
         }
-        try finish(code)
+        return isThere
     }
 
-    private mutating func finish(_ code: Int32) throws {
-        sqlite3_reset(handle)
-        sqlite3_clear_bindings(handle)
-        place = 0
-        guard code == SQLITE_DONE || code == SQLITE_ROW else {
-            throw DatabaseError(
-                resultCode: ResultCode(rawValue: sqlite3_extended_errcode(db.sqliteConnection)),
-                message: db.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) })
+    /// The same; reads the first row, if there is one.
+    mutating func first<Value>(_ read: (StatementColumns) throws -> Value) throws -> Value? {
+        var value: Value?
+        try forEachRow { columns in
+            value = try read(columns)
+            return false
         }
+        return value
+    }
+
+    /// The same; reads row after row, until no more are wanted.
+    mutating func forEachRow(_ wantsMore: (StatementColumns) throws -> Bool) throws {
+        defer {
+            sqlite3_reset(handle)
+            sqlite3_clear_bindings(handle)
+            place = 0
+        }
+        while true {
+            switch sqlite3_step(handle) {
+            case SQLITE_ROW: if try !wantsMore(StatementColumns(handle: handle)) { return }
+            case SQLITE_DONE: return
+            default: throw fault
+            }
+        }
+    }
+
+    private var fault: DatabaseError {
+        DatabaseError(
+            resultCode: ResultCode(rawValue: sqlite3_extended_errcode(db.sqliteConnection)),
+            message: db.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) })
     }
 
     /// SQLite copies what is bound.

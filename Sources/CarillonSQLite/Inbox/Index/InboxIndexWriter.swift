@@ -60,7 +60,10 @@ final class InboxIndexWriter {
         select.bind(position)
         select.bind(limit)
         var inTable: [InboxIndex.Slot] = []
-        try select.forEachRow { inTable.append(.init(position: $0[0], size: Int($0[1]))) }
+        try select.forEachRow {
+            inTable.append(.init(position: $0.integer(0), size: Int($0.integer(1))))
+            return true
+        }
         return Array(InboxIndex.merged(inTable, inMemory).prefix(limit))
     }
 
