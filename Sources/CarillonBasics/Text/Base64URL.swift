@@ -58,17 +58,24 @@ package enum Base64URL {
     }
 
     private static func append(_ bytes: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
-        output.reserveCapacity(output.count + encodedLength(of: bytes.count))
-        var bits: UInt32 = 0
-        var bitCount: UInt32 = 0
-        for byte in bytes {
-            bits = bits << 8 | UInt32(byte)
-            bitCount += 8
-            while bitCount >= 6 {
-                bitCount -= 6
-                output.append(alphabet[Int(bits >> bitCount & 0x3F)])
+        let length = encodedLength(of: bytes.count)
+        // What is appended byte by byte is checked for room byte by byte.
+        output += [UInt8](unsafeUninitializedCapacity: length) { text, count in
+            alphabet.withUnsafeBufferPointer { alphabet in
+                var place = 0
+                for start in stride(from: 0, to: bytes.count, by: 3) {
+                    let group =
+                        UInt32(bytes[start]) << 16 | UInt32(start + 1 < bytes.count ? bytes[start + 1] : 0) << 8
+                        | UInt32(start + 2 < bytes.count ? bytes[start + 2] : 0)
+                    var shift: UInt32 = 18
+                    for _ in 0..<min(4, length - place) {
+                        text[place] = alphabet[Int(group >> shift & 0x3F)]
+                        shift &-= 6
+                        place += 1
+                    }
+                }
             }
+            count = length
         }
-        if bitCount > 0 { output.append(alphabet[Int(bits << (6 - bitCount) & 0x3F)]) }
     }
 }

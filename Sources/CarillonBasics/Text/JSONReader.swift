@@ -131,17 +131,20 @@ struct JSONReader {
     private mutating func readString() -> String? {
         index += 1
         let start = index
+        var bits: UInt8 = 0
         while let byte = next {
             switch byte {
             case UInt8(ascii: "\""):
-                let string = String(validating: text[start..<index], as: UTF8.self)
+                let slice = text[start..<index]
                 index += 1
-                return string
+                // ASCII is UTF-8, and is read faster unchecked.
+                return bits < 0x80 ? String(decoding: slice, as: UTF8.self) : String(validating: slice, as: UTF8.self)
             case UInt8(ascii: "\\"):
                 return readEscaped(from: start)
             case 0x00..<0x20:
                 return nil
             default:
+                bits |= byte
                 index += 1
             }
         }

@@ -33,7 +33,7 @@ struct InboxReader {
             facts.claims[key] = claim
             facts.rows[claim.id.position] = try row(at: claim.id.position)
         }
-        for position in questions.rows { facts.rows[position] = try row(at: position) }
+        try rows(at: questions.rows, into: &facts)
         for device in questions.waiting {
             try know(device, \.waiting) { try waiting(of: device) }
             facts.usage[device, default: .init()].waiting = usage.usage(of: device).waiting
@@ -53,7 +53,7 @@ struct InboxReader {
     // MARK: Rows
 
     func rows(of device: DeviceSerial, limit: Int = .max) throws -> [InboxRow] {
-        var select = try BoundStatement(db, "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
+        var select = try BoundStatement(db, Self.selectWaiting)
         return try index.slots(of: device, isFinal: false, limit: limit).compactMap { slot in
             select.bind(slot.position)
             return try select.first(InboxRow.init(waiting:))
@@ -75,11 +75,24 @@ struct InboxReader {
 
     private func row(at position: Int64) throws -> InboxRow? { try Self.row(at: position, in: db) }
 
+    private func rows(at positions: some Sequence<Int64>, into facts: inout InboxFacts) throws {
+        var waiting = try BoundStatement(db, Self.selectWaiting)
+        for position in positions {
+            waiting.bind(position)
+            facts.rows[position] = try waiting.first(InboxRow.init(waiting:)) ?? Self.finalRow(at: position, in: db)
+        }
+    }
+
     /// What stands at a position, waiting or final.
     static func row(at position: Int64, in db: Database) throws -> InboxRow? {
-        var waiting = try BoundStatement(db, "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?")
+        var waiting = try BoundStatement(db, selectWaiting)
         waiting.bind(position)
-        if let row = try waiting.first(InboxRow.init(waiting:)) { return row }
+        return try waiting.first(InboxRow.init(waiting:)) ?? finalRow(at: position, in: db)
+    }
+
+    private static let selectWaiting = "SELECT \(InboxRow.waitingColumns) FROM envelope WHERE position = ?"
+
+    private static func finalRow(at position: Int64, in db: Database) throws -> InboxRow? {
         var final = try BoundStatement(db, "SELECT \(InboxRow.finalColumns) FROM outcome WHERE position = ?")
         final.bind(position)
         return try final.first(InboxRow.init(final:))

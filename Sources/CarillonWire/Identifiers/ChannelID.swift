@@ -39,12 +39,11 @@ package struct ChannelID: Hashable, Sendable {
 
 extension ChannelID: CustomStringConvertible {
     package var description: String {
-        let digits = Array(Hexadecimal.encode(value.bytes).utf8)
         var text: [UInt8] = []
         text.reserveCapacity(36)
-        for (index, digit) in digits.enumerated() {
-            if index == 8 || index == 12 || index == 16 || index == 20 { text.append(UInt8(ascii: "-")) }
-            text.append(digit)
+        for byte in value.bytes {
+            if Self.dashes.contains(text.count) { text.append(UInt8(ascii: "-")) }
+            Hexadecimal.append(byte, to: &text)
         }
         return String(decoding: text, as: UTF8.self)
     }
