@@ -66,6 +66,18 @@ struct TransactionGroupTests {
         #expect(results.count { (try? $0.get()) == nil } == 1)
         #expect(runs.count == 50 + 100)
         #expect(commits.count - before == 2)
+        // What was remembered of the first run is not relied on, nor what the bad work did of the second.
+        #expect(rollbacks.count == 2)
+    }
+
+    @Test func `work that ends the transaction of all fails alone, and nothing is done twice`() async throws {
+        let bad: @Sendable (Database) throws -> Void = { db in
+            try db.execute(sql: "ROLLBACK")
+            throw StoreFault(.full, "its own")
+        }
+        let results = try await inOneGroup([insert(1), bad, insert(2), insert(3)])
+        #expect(results.map { (try? $0.get()) != nil } == [true, false, true, true])
+        #expect(try await rows() == [1, 2, 3])
     }
 
     @Test func `when the commit fails, each is tried alone, and only the culprit fails`() async throws {

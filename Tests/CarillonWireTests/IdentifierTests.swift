@@ -27,6 +27,11 @@ struct IdentifierTests {
         #expect(ChannelID("c1e60f9b-28e2-417b-9997-234ebc94f72b0") == nil)
         #expect(ChannelID("c1e60f9b-28e2-417b-9997-234ebc94f72-") == nil)
         #expect(ChannelID("c1e60f9-b28e2-417b-9997-234ebc94f72b") == nil)
+        for place in [8, 13, 18, 23] {
+            var text = Array("c1e60f9b-28e2-417b-9997-234ebc94f72b".utf8)
+            text[place] = UInt8(ascii: "0")
+            #expect(ChannelID(String(decoding: text, as: UTF8.self)) == nil)
+        }
         #expect(ChannelID("") == nil)
     }
 

@@ -26,23 +26,29 @@ package final class ChannelDirectory: Sendable {
     /// The open channel of this serial, or nil when it is closed.
     package func channel(_ serial: ChannelSerial) async throws -> PushChannel? {
         if let channel = remembered(serial) { return channel }
-        let moment = now
+        let changes = changes
         guard let channel = try await store.channel(serial) else { return nil }
-        remember(channel, asOf: moment)
+        remember(channel, asOf: changes)
         return channel
     }
 
-    /// How many changes the directory has heard of.
-    package struct Moment: Sendable {
-        fileprivate let changes: Int
+    /// Remembers the channel that is opened, which is often sent to soon.
+    package func opening(_ open: () async throws -> OpenChannelResult) async throws -> OpenChannelResult {
+        let changes = changes
+        let result = try await open()
+        switch result {
+        case .opened(let channel), .alreadyOpen(let channel): remember(channel, asOf: changes)
+        case .tooMany, .deviceGone: break
+        }
+        return result
     }
 
-    package var now: Moment { Moment(changes: state.withLock { $0.changes }) }
+    private var changes: Int { state.withLock { $0.changes } }
 
-    /// Remembers an open channel, unless there was a change since the moment before the store was asked for it.
-    package func remember(_ channel: PushChannel, asOf moment: Moment) {
+    /// Nothing is remembered of before a change that came meanwhile.
+    private func remember(_ channel: PushChannel, asOf changes: Int) {
         state.withLock { state in
-            if state.changes == moment.changes { state.channels[channel.serial] = channel }
+            if state.changes == changes { state.channels[channel.serial] = channel }
         }
     }
 

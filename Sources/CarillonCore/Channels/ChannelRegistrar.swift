@@ -36,16 +36,14 @@ package struct ChannelRegistrar: Sendable {
     ) async throws -> Registration {
         try Self.check(name: name)
         try allowances.takeChannel(of: device, from: address)
-        let moment = directory.now
-        let result = try await channels.openChannel(
-            id, device: device, name: name, vapidKey: vapidKey,
-            limit: Limits.channelsPerDevice, at: time.now())
+        let result = try await directory.opening {
+            try await channels.openChannel(
+                id, device: device, name: name, vapidKey: vapidKey, limit: Limits.channelsPerDevice, at: time.now())
+        }
         switch result {
         case .alreadyOpen(let channel) where channel.vapidKey != vapidKey:
             throw Refusal(.fieldInvalid, "The channel is open with another VAPID key, or with none; close it first.")
         case .opened(let channel), .alreadyOpen(let channel):
-            // A channel that is new is often sent to soon.
-            directory.remember(channel, asOf: moment)
             let token = try sealer.seal(.init(device: device, channel: channel.serial))
             return Registration(channel: channel, token: token)
         case .tooMany:

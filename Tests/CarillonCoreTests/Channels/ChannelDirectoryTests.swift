@@ -46,13 +46,16 @@ struct ChannelDirectoryTests {
         #expect(try await directory.channel(Self.serial) == nil)
     }
 
-    @Test func `a channel that was opened is remembered, unless something changed meanwhile`() {
+    @Test func `a channel that was opened is remembered, unless something changed meanwhile`() async throws {
         let directory = ChannelDirectory(store: store)
-        let moment = directory.now
-        directory.remember(HeldChannels.channel(Self.serial), asOf: moment)
-        #expect(directory.remembered(Self.serial) != nil)
+        let channel = HeldChannels.channel(Self.serial)
+        #expect(try await directory.opening { .opened(channel) } == .opened(channel))
+        #expect(directory.remembered(Self.serial) == channel)
         directory.forget([Self.serial])
-        directory.remember(HeldChannels.channel(Self.serial), asOf: moment)
+        _ = try await directory.opening {
+            directory.forget([ChannelSerial(2)])
+            return .opened(channel)
+        }
         #expect(directory.remembered(Self.serial) == nil)
         #expect(store.reads == 0)
     }

@@ -14,6 +14,9 @@ extension StoreCase {
         StoreCase("a page passes over what has expired and was not swept yet", pagePassesOverWhatHasExpired),
         StoreCase("outcomes are forgotten after their time, in steps", outcomesAreForgottenAfterTheirTime),
         StoreCase(
+            "outcomes that are to be kept longer than when they came are forgotten at the new time, the oldest first",
+            outcomesAreKeptLonger),
+        StoreCase(
             "a message of TTL 0 never waits, and its outcome is what the device said, or dropped", messageOfTTL0NeverWaits),
         StoreCase(
             "what was given of TTL 0 and not answered for is dropped when the store is opened again",
@@ -87,6 +90,26 @@ private func outcomesAreForgottenAfterTheirTime(_ stores: any StoreMaker) async 
     for position in positions {
         #expect(try await fixture.store.record(of: fixture.envelope(position).id, at: forgotten) == nil)
     }
+}
+
+private func outcomesAreKeptLonger(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores, .init(outcomeRetentionSeconds: 100))
+    // Neighbours, the last of which is final first.
+    for position in Int64(1)...3 {
+        _ = try await fixture.append(fixture.envelope(position, ttl: 1_000_000))
+        let final = Settlement(.acknowledged, at: start.adding(seconds: 1000 * (3 - position)))
+        _ = try await fixture.store.commit([
+            .settle(fixture.envelope(position).id, device: fixture.device.serial, final)
+        ])
+    }
+    let settings = StoreSettings(inbox: .init(outcomeRetentionSeconds: 100_000))
+    guard let store = try await stores.reopen(fixture.store, settings) else { return }
+    let again = fixture.again(store)
+    while try await !store.sweep(at: start.adding(seconds: 2500), limit: 10).isDone {}
+    for position in Int64(1)...3 { #expect(try await again.outcome(position) == .acknowledged) }
+    while try await !store.sweep(at: start.adding(seconds: 100_900), limit: 10).isDone {}
+    #expect(try await again.outcome(3) == nil)
+    #expect(try await again.outcome(2) == .acknowledged)
 }
 
 private func messageOfTTL0NeverWaits(_ stores: any StoreMaker) async throws {

@@ -6,8 +6,19 @@ private let start = StoreFixture.start
 
 extension StoreCase {
     static let outcomes: [StoreCase] = [
-        StoreCase("one device's outcomes leave another's alone", oneDevicesOutcomesLeaveAnothersAlone)
+        StoreCase("one device's outcomes leave another's alone", oneDevicesOutcomesLeaveAnothersAlone),
+        StoreCase("what was acknowledged before is found, and its code is added", outcomeIsAmended),
     ]
+}
+
+private func outcomeIsAmended(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    _ = try await fixture.append(fixture.envelope(1))
+    _ = try await fixture.store.commit([fixture.acknowledge(1)])
+    let failed = Settlement(.failed, code: ResultCode.handlerFailed, at: start.adding(seconds: 1))
+    _ = try await fixture.store.commit([.settle(fixture.envelope(1).id, device: fixture.device.serial, failed)])
+    let settlement = try await fixture.store.record(of: fixture.envelope(1).id, at: start)?.settlement
+    #expect(settlement == Settlement(.acknowledged, code: ResultCode.handlerFailed, at: start))
 }
 
 private func oneDevicesOutcomesLeaveAnothersAlone(_ stores: any StoreMaker) async throws {

@@ -1,0 +1,34 @@
+import Testing
+
+@testable import CarillonAPNs
+
+/// Places of pushes that are used again.
+struct PushTableTests {
+    private static let now = Moment(nanoseconds: 1)
+
+    private static func submission(_ path: String) -> Submission {
+        Submission(head: APNsRequestHead(fields: []), path: path, body: .none, timeout: .seconds(1))
+    }
+
+    @Test func `whoever knows an earlier push by its place does not meet the next one`() {
+        var table = PushTable()
+        let first = table.add(Self.submission("/first"), Self.now)
+        #expect(table.holds(first))
+        #expect(table.remove(first)?.path == "/first")
+        let second = table.add(Self.submission("/second"), Self.now)
+        #expect(second.slot == first.slot)
+        #expect(!table.holds(first))
+        #expect(table.remove(first) == nil)
+        #expect(table[second]?.path == "/second")
+        #expect(table.count == 1)
+    }
+
+    @Test func `a push knows its place, and when its time is over`() {
+        var table = PushTable()
+        let submission = Self.submission("/")
+        let push = table.add(submission, Self.now)
+        #expect(submission.push == push)
+        #expect(table.expired(Moment(nanoseconds: 1_000_000_000)).isEmpty)
+        #expect(table.expired(Moment(nanoseconds: 1_000_000_001)) == [push])
+    }
+}
