@@ -189,11 +189,12 @@ let package = Package(
             path: "Examples/ClientService", swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .target(
-            name: "StoreConformance", dependencies: ["CarillonCore", "CarillonWire", "TestSupport"],
+            name: "StoreConformance", dependencies: ["CarillonBasics", "CarillonCore", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
         .testTarget(name: "CarillonBasicsTests", dependencies: ["CarillonBasics"], swiftSettings: settings),
         .testTarget(
-            name: "CarillonWireTests", dependencies: ["TestSupport", "CarillonWire"], swiftSettings: settings),
+            name: "CarillonWireTests", dependencies: ["TestSupport", "CarillonBasics", "CarillonWire"],
+            swiftSettings: settings),
         .testTarget(
             name: "CarillonCoreTests",
             dependencies: [

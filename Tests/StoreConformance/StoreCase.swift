@@ -14,7 +14,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
 
     package static let all = registry + inbox + watches
 
-    static let registry = server + apps + devices + channels + deletion
+    static let registry = server + apps + devices + registrations + channels + deletion
     static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
 }

@@ -122,6 +122,25 @@ package struct JSONWriter {
     /// A value that is JSON already.
     package mutating func text(_ text: [UInt8]) { bytes.append(contentsOf: text) }
 
+    /// Any value as it is.
+    package mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: bytes.append(contentsOf: "null".utf8)
+        case .bool(let value): bytes.append(contentsOf: (value ? "true" : "false").utf8)
+        case .integer(let value): integer(Int64(value))
+        case .number(let value): number(value)
+        case .string(let value): string(value)
+        case .array(let values): array(values) { $0.value($1) }
+        case .object(let members):
+            object { writer in
+                for member in members {
+                    writer.key(untrusted: member.name)
+                    writer.value(member.value)
+                }
+            }
+        }
+    }
+
     package mutating func integer(_ value: Int64) {
         var text = value.description
         text.withUTF8 { bytes.append(contentsOf: $0) }

@@ -57,8 +57,8 @@ package final class Allowances: Sendable {
         if let address { try addressRegistrations.take(address.owner, at: ticks.now()) }
     }
 
-    /// A channel is opened; the device is nil when it is not stored yet.
-    package func takeChannel(of device: DeviceSerial?, from address: NetworkAddress?) throws(Refusal) {
+    /// A device opens a channel, or changes what it says of itself; it is nil when it is not stored yet.
+    package func takeRegistration(of device: DeviceSerial?, from address: NetworkAddress?) throws(Refusal) {
         let now = ticks.now()
         if let device { try deviceRegistrations.take(device, at: now) }
         if let address { try addressRegistrations.take(address.owner, at: now) }

@@ -35,7 +35,7 @@ package struct ChannelRegistrar: Sendable {
         _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, from address: NetworkAddress? = nil
     ) async throws -> Registration {
         try Self.check(name: name)
-        try allowances.takeChannel(of: device, from: address)
+        try allowances.takeRegistration(of: device, from: address)
         let result = try await directory.opening {
             try await channels.openChannel(
                 id, device: device, name: name, vapidKey: vapidKey, limit: Limits.channelsPerDevice, at: time.now())

@@ -33,21 +33,25 @@ package struct DeviceRegistrar: Sendable {
     ///   - key: The key that allowed it.
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
     package func register(
-        app: AppID, registration: String? = nil, with key: KeyID? = nil, from address: NetworkAddress? = nil
+        app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil, with key: KeyID? = nil,
+        from address: NetworkAddress? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try allowances.takeDevice(from: address)
         let registration = try registration.map(Self.hash(ofRegistration:))
         var generator = random
         let proposed = DeviceID.random(using: &generator)
         let secret = random.bytes(DeviceCredential.secretByteCount)
-        let device = try await devices.insertDevice(
-            NewDevice(proposed, app: app, registration: registration, key: key), at: time.now()
-        ) { DeviceCredential(device: $0, secret: secret).hash }
-        guard let device else {
+        let new = NewDevice(proposed, app: app, registration: registration, key: key, profile: profile)
+        let inserted = try await devices.insertDevice(new, at: time.now()) {
+            DeviceCredential(device: $0, secret: secret).hash
+        }
+        switch inserted {
+        case .stored(let device): return (device, DeviceCredential(device: device.id, secret: secret))
+        case .refused(let refusal): throw refusal
+        case .notAllowed:
             guard key == nil else { throw Refusal(.credentialInvalid, "The key was revoked.") }
             throw unknownApp(app)
         }
-        return (device, DeviceCredential(device: device.id, secret: secret))
     }
 
     private static func hash(ofRegistration secret: String) throws -> SecretHash {
@@ -64,12 +68,57 @@ package struct DeviceRegistrar: Sendable {
     ) async throws -> Device {
         try allowances.takeDevice(from: address)
         var random = random
-        let device = try await devices.insertDevice(
-            NewDevice(.random(using: &random), app: app, isAnonymous: true), at: time.now()
-        ) { _ in userAgent.hash }
-        guard let device else { throw unknownApp(app) }
+        let new = NewDevice(.random(using: &random), app: app, isAnonymous: true)
+        let inserted = try await devices.insertDevice(new, at: time.now()) { _ in userAgent.hash }
+        guard case .stored(let device) = inserted else { throw unknownApp(app) }
         return device
     }
+
+    // MARK: What devices say of themselves
+
+    package func registration(of device: Device) async throws -> DeviceRegistration {
+        guard let registration = try await devices.registration(of: device.serial) else { throw Self.deviceGone }
+        return registration
+    }
+
+    /// Takes down what a device says of itself.
+    ///
+    /// - Parameters:
+    ///   - address: Where the device is, whose allowance it takes; nil takes none.
+    ///   - change: Makes of what it said before what it says now.
+    package func update(
+        _ device: Device, from address: NetworkAddress?,
+        _ change: @escaping @Sendable (DeviceProfile) throws(Refusal) -> DeviceProfile
+    ) async throws -> DeviceRegistration {
+        try allowances.takeRegistration(of: device.serial, from: address)
+        return try await changeRegistration(of: device) { current throws(Refusal) in .says(try change(current.profile)) }
+    }
+
+    /// Ends pushing to a device through its vendor, until an operator resumes it.
+    package func suspend(_ device: Device) async throws -> DeviceRegistration {
+        let now = time.now()
+        return try await changeRegistration(of: device) { current in
+            RegistrationRules.suspend(current, because: .byOperator, at: now).map { .becomes($0) } ?? .nothing
+        }
+    }
+
+    package func resume(_ device: Device) async throws -> DeviceRegistration {
+        let now = time.now()
+        return try await changeRegistration(of: device) { current in
+            RegistrationRules.resume(current, at: now).map { .becomes($0) } ?? .nothing
+        }
+    }
+
+    private func changeRegistration(
+        of device: Device, _ change: @escaping RegistrationChange
+    ) async throws -> DeviceRegistration {
+        guard let result = try await devices.changeRegistration(of: device.serial, at: time.now(), change) else {
+            throw Self.deviceGone
+        }
+        return try result.get().registration
+    }
+
+    private static let deviceGone = Refusal(.deviceUnknown, "The device was deleted.")
 
     /// The device that a credential opens.
     package func authenticate(bearer: String?) async throws -> Device {

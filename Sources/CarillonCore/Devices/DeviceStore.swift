@@ -1,11 +1,17 @@
 package import CarillonWire
 
 package protocol DeviceStore: Sendable {
-    /// Stores a device under a proposed id; or gives one that the same registration led to before another credential.
-    /// Answers nil when the app does not exist, or the key that the device registers with does not open anything any more.
+    /// Stores a device under a proposed id, with what it says of itself; or gives one that the same registration led to before
+    /// another credential.
     func insertDevice(
         _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
-    ) async throws -> Device?
+    ) async throws -> InsertedDevice
+    /// What a device said of itself; nil when there is no such device.
+    func registration(of device: DeviceSerial) async throws -> DeviceRegistration?
+    /// Changes it as ``RegistrationRules`` have it, in one transaction; nil when there is no such device.
+    func changeRegistration(
+        of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
+    ) async throws -> Result<RegistrationRules.Decision, Refusal>?
     func device(_ id: DeviceID) async throws -> Device?
     func device(withCredential hash: SecretHash) async throws -> Device?
     /// A page of an app's devices in the order of their registration.
@@ -22,6 +28,24 @@ package protocol DeviceStore: Sendable {
     func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices?
 }
 
+/// What a device becomes, of what it was.
+package typealias RegistrationChange = @Sendable (DeviceRegistration) throws(Refusal) -> RegistrationWish
+
+package enum RegistrationWish: Sendable {
+    case nothing
+    /// It says this of itself.
+    case says(DeviceProfile)
+    /// It is suspended or resumed.
+    case becomes(DeviceRegistration)
+}
+
+package enum InsertedDevice: Sendable {
+    case stored(Device)
+    /// The app does not exist, or the key that the device registers with does not open anything any more.
+    case notAllowed
+    case refused(Refusal)
+}
+
 /// By what a device is found.
 package enum DeviceName: Sendable {
     case id(DeviceID)
@@ -36,14 +60,18 @@ package struct NewDevice: Sendable {
     package var registration: SecretHash?
     package var key: KeyID?
     package var isAnonymous: Bool
+    /// What it says of itself; nil for nothing, which leaves what it said before.
+    package var profile: DeviceProfile?
 
     package init(
-        _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false
+        _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false,
+        profile: DeviceProfile? = nil
     ) {
         self.proposed = proposed
         self.app = app
         self.registration = registration
         self.key = key
         self.isAnonymous = isAnonymous
+        self.profile = profile
     }
 }

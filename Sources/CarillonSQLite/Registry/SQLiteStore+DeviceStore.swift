@@ -11,39 +11,106 @@ import GRDB
 extension SQLiteStore: DeviceStore {
     package func insertDevice(
         _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
-    ) async throws -> Device? {
+    ) async throws -> InsertedDevice {
         let key = new.key.map { Int64(bitPattern: $0.value) }
-        return try await group.run { db -> Device? in
-            guard let serial = try Int64.first(db, Self.selectOpenApp, [new.app.text, key, key]) else { return nil }
-            if let registration = new.registration,
-                var device = try Self.device(registeredAs: registration, app: serial, in: db)
-            {
-                device.credentialHash = credential(device.id)
-                try db.run(
-                    "UPDATE device SET credential_hash = ? WHERE serial = ?",
-                    [Data(device.credentialHash.bytes), device.serial.rawValue])
-                return device
+        return try await group.run { db in
+            guard let app = try Int64.first(db, Self.selectOpenApp, [new.app.text, key, key]) else { return .notAllowed }
+            let known = try new.registration.flatMap { try Self.device(registeredAs: $0, app: app, in: db) }
+            let table = RegistrationTable(db)
+            var decision: RegistrationRules.Decision?
+            if let profile = new.profile {
+                let earlier = try known.flatMap { try table.registration(of: $0.serial) }
+                let current = earlier ?? DeviceRegistration(device: known?.serial ?? DeviceSerial(0), at: now)
+                switch try table.decide(profile, over: current, app: AppSerial(app), at: now) {
+                case .success(let decided): decision = decided
+                case .failure(let refusal): return .refused(refusal)
+                }
             }
-            let hash = credential(new.proposed)
-            try db.run(
-                """
-                INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key)
-                VALUES (?, ?, ?, ?, ?, ?, ?)
-                """,
-                [
-                    new.proposed.value.data, serial, Data(hash.bytes), now.milliseconds, new.isAnonymous,
-                    now.milliseconds, key,
-                ])
-            let device = Device(
-                serial: DeviceSerial(db.lastInsertedRowID), id: new.proposed, app: AppSerial(serial), appID: new.app,
-                credentialHash: hash, createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
-            if let registration = new.registration {
-                try db.run(
-                    "INSERT INTO registration (device, app, secret_hash) VALUES (?, ?, ?)",
-                    [device.serial.rawValue, serial, Data(registration.bytes)])
+            let device =
+                try known.map { try Self.renew($0, credential, in: db) } ?? Self.insert(new, app, now, credential, in: db)
+            if var decision {
+                decision.registration.device = device.serial
+                try table.store(decision, app: device.app)
             }
-            return device
+            return .stored(device)
         }
+    }
+
+    private static func renew(
+        _ device: Device, _ credential: (DeviceID) -> SecretHash, in db: Database
+    ) throws -> Device {
+        var device = device
+        device.credentialHash = credential(device.id)
+        try db.run(
+            "UPDATE device SET credential_hash = ? WHERE serial = ?",
+            [Data(device.credentialHash.bytes), device.serial.rawValue])
+        return device
+    }
+
+    private static func insert(
+        _ new: NewDevice, _ app: Int64, _ now: Timestamp, _ credential: (DeviceID) -> SecretHash, in db: Database
+    ) throws -> Device {
+        let hash = credential(new.proposed)
+        try db.run(
+            """
+            INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                new.proposed.value.data, app, Data(hash.bytes), now.milliseconds, new.isAnonymous,
+                now.milliseconds, new.key.map { Int64(bitPattern: $0.value) },
+            ])
+        let device = Device(
+            serial: DeviceSerial(db.lastInsertedRowID), id: new.proposed, app: AppSerial(app), appID: new.app,
+            credentialHash: hash, createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
+        if let registration = new.registration {
+            try db.run(
+                "INSERT INTO registration (device, app, secret_hash) VALUES (?, ?, ?)",
+                [device.serial.rawValue, app, Data(registration.bytes)])
+        }
+        return device
+    }
+
+    package func registration(of device: DeviceSerial) async throws -> DeviceRegistration? {
+        try await read { db in try Self.registration(of: device, in: db)?.registration }
+    }
+
+    package func changeRegistration(
+        of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
+    ) async throws -> Result<RegistrationRules.Decision, Refusal>? {
+        try await group.run { db in
+            guard let (current, app) = try Self.registration(of: device, in: db) else { return nil }
+            let table = RegistrationTable(db)
+            let wish: RegistrationWish
+            do throws(Refusal) {
+                wish = try change(current)
+            } catch {
+                return .failure(error)
+            }
+            let decided: Result<RegistrationRules.Decision, Refusal>
+            switch wish {
+            case .nothing: return .success(.unchanged(current))
+            case .becomes(let registration): decided = .success(.status(of: registration))
+            case .says(let profile): decided = try table.decide(profile, over: current, app: app, at: now)
+            }
+            if case .success(let decision) = decided { try table.store(decision, app: app) }
+            return decided
+        }
+    }
+
+    /// Of a device that said nothing, what it has from the beginning.
+    private static func registration(
+        of device: DeviceSerial, in db: Database
+    ) throws -> (registration: DeviceRegistration, app: AppSerial)? {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT device.app, device.created_at FROM device
+                JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
+                """)
+        let read = { (row: Row) in (AppSerial(row[0]), row.timestamp(at: 1)) }
+        guard let (app, createdAt) = try Row.first(select, [device.rawValue], read) else { return nil }
+        let registration = try RegistrationTable(db).registration(of: device)
+        return (registration ?? DeviceRegistration(device: device, at: createdAt), app)
     }
 
     /// The app, when the key opens it still that a device registers with, if it does with one.

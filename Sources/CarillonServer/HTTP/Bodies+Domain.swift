@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonCore
 package import CarillonWire
 
@@ -34,10 +35,24 @@ extension ChannelBody {
 
 extension Domain {
     func describe(_ device: Device) async throws -> DeviceBody {
-        DeviceBody(
-            id: device.id.description, app: device.appID.text, status: "registered",
+        let registration = try await devices.registration(of: device)
+        var body = DeviceBody(
+            id: device.id.description, app: device.appID.text, status: registration.status.name,
+            statusAt: Timestamp3339.text(registration.statusAt.milliseconds),
             createdAt: Timestamp3339.text(device.createdAt.milliseconds),
             waiting: try await homes.home(of: device.serial).inbox.waitingCount(device: device.serial),
             channels: try await channels.list(device: device.serial).map(ChannelBody.init))
+        let profile = registration.profile
+        body.reason = registration.status.reason?.rawValue
+        body.push = profile.address.map { .init(platform: $0.platform.rawValue, environment: $0.environment.rawValue) }
+        body.appVersion = profile.appVersion
+        body.locale = profile.locale
+        body.timeZone = profile.timeZone
+        body.parameters = profile.parameters == .none ? nil : JSONValue(parsing: profile.parameters.json)
+        return body
     }
+}
+
+extension DeviceStatus {
+    var name: String { self == .registered ? "registered" : "suspended" }
 }

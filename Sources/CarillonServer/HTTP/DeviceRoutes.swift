@@ -12,6 +12,8 @@ struct DeviceRoutes: Sendable {
         routes.on(.get, "/v1/server", describeServer)
         routes.on(.post, "/v1/devices", register)
         routes.on(.get, "/v1/device", show)
+        routes.on(.put, "/v1/device", replace)
+        routes.on(.patch, "/v1/device", change)
         routes.on(.delete, "/v1/device", delete)
         routes.on(.get, "/v1/device/channels", listChannels)
         routes.on(.post, "/v1/device/channels", openChannel)
@@ -28,12 +30,14 @@ struct DeviceRoutes: Sendable {
     @Sendable private func register(_ request: Request, _ context: RouteContext) async throws -> Response {
         let key = try await domain.keys.authorize(bearer: request.bearer, as: [.client])
         guard let app = key.app else { throw Refusal(.roleForbidden, "The key belongs to no app.") }
-        let body = try await request.decodeIfPresent(RegisterDevice.self)
-        if let wanted = body?.app, wanted != app.text {
+        let body = try await request.object(
+            of: DeviceProfile.memberNames.union(["app", "registration"]), mayBeMissing: true)
+        if let wanted = try body.textMember("app"), wanted != app.text {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
         let (device, credential) = try await domain.devices.register(
-            app: app, registration: body?.registration, with: key.id,
+            app: app, registration: try body.textMember("registration"),
+            saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body), with: key.id,
             from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
@@ -44,6 +48,28 @@ struct DeviceRoutes: Sendable {
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
         Response(status: .ok, json: try await domain.describe(try await device(request)))
+    }
+
+    /// All that a device says of itself; what is absent is not so.
+    @Sendable private func replace(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        let profile = try DeviceProfile(try await request.object(of: DeviceProfile.memberNames))
+        _ = try await domain.devices.update(device, from: clientAddress.of(context.connection, request.headers)) { _ in
+            profile
+        }
+        return Response(status: .ok, json: try await domain.describe(device))
+    }
+
+    @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        let patch = try await request.object(of: DeviceProfile.memberNames)
+        _ = try await domain.devices.update(device, from: clientAddress.of(context.connection, request.headers)) {
+            current throws(Refusal) in
+            var profile = current
+            try profile.merge(patch)
+            return profile
+        }
+        return Response(status: .ok, json: try await domain.describe(device))
     }
 
     @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {

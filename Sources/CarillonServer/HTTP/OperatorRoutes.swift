@@ -17,6 +17,8 @@ struct OperatorRoutes: Sendable {
         routes.on(.get, "/v1/apps/:app/devices", listDevices)
         routes.on(.get, "/v1/devices/:device", showDevice)
         routes.on(.delete, "/v1/devices/:device", deleteDevice)
+        routes.on(.post, "/v1/devices/:device/suspend", suspendDevice)
+        routes.on(.post, "/v1/devices/:device/resume", resumeDevice)
         routes.on(.post, "/v1/devices/:device/channels/:channel/revoke", revokeChannel)
     }
 
@@ -111,6 +113,20 @@ struct OperatorRoutes: Sendable {
         try await authorize(request)
         try await domain.devices.delete(try await device(context))
         return Response(status: .noContent)
+    }
+
+    @Sendable private func suspendDevice(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        let device = try await device(context)
+        _ = try await domain.devices.suspend(device)
+        return Response(status: .ok, json: try await domain.describe(device))
+    }
+
+    @Sendable private func resumeDevice(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await authorize(request)
+        let device = try await device(context)
+        _ = try await domain.devices.resume(device)
+        return Response(status: .ok, json: try await domain.describe(device))
     }
 
     @Sendable private func revokeChannel(_ request: Request, _ context: RouteContext) async throws -> Response {

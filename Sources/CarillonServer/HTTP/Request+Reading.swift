@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import HTTPTypes
 import Hummingbird
@@ -44,6 +45,13 @@ extension Request {
     func decodeIfPresent<Body: StrictBody>(_ type: Body.Type) async throws -> Body? {
         let bytes = try await bytes(upTo: Limits.apiBodyBytes)
         return bytes.isEmpty ? nil : try StrictJSON.decode(type, from: Data(bytes))
+    }
+
+    /// The body as an object whose members are all known, for what tells null from absent.
+    func object(of names: Set<String>, mayBeMissing: Bool = false) async throws -> JSONValue {
+        let bytes = try await bytes(upTo: Limits.apiBodyBytes)
+        if mayBeMissing, bytes.isEmpty { return .object([]) }
+        return try StrictJSON.object(bytes, known: names)
     }
 
     /// A query parameter that is a whole number within bounds.

@@ -52,6 +52,9 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case deviceUnknown = "device_unknown"
     case channelUnknown = "channel_unknown"
     case channelsTooMany = "channels_too_many"
+    case pushTokenInvalid = "push_token_invalid"
+    case pushTokenContested = "push_token_contested"
+    case parametersInvalid = "parameters_invalid"
     case watchesTooMany = "watches_too_many"
 
     // What the server cannot do now.
@@ -65,7 +68,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         switch self {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
-            .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid:
+            .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
+            .parametersInvalid:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden: 403
@@ -74,7 +78,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
-        case .appExists, .channelsTooMany, .watchesTooMany, .messageFinal: 409
+        case .appExists, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested: 409
         case .tokenGone: 410
         case .bodyTooLarge: 413
         case .idempotencyKeyReused: 422
@@ -132,6 +136,9 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .deviceUnknown: "No such device"
         case .channelUnknown: "No such channel"
         case .channelsTooMany: "The device has too many channels"
+        case .pushTokenInvalid: "The push token is not valid"
+        case .pushTokenContested: "The push token goes to and fro"
+        case .parametersInvalid: "The device's parameters are not valid"
         case .watchesTooMany: "There are too many watches"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
@@ -145,7 +152,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
-            .overloaded:
+            .overloaded, .pushTokenContested:
             true
         default: false
         }

@@ -1,5 +1,7 @@
-package struct RegisterDevice: Codable, StrictBody, Sendable {
-    package static let memberNames: Set = ["app", "registration"]
+package import CarillonBasics
+
+/// What a client sends to register; the server takes more, see docs/http-api.md.
+package struct RegisterDevice: Codable, Sendable {
     /// When given, it must be the app of the key.
     package var app: String?
     /// A secret of the device's own choice: the same again leads to the same device.
@@ -42,17 +44,40 @@ package struct ServerBody: Codable, Equatable, Sendable {
 }
 
 package struct DeviceBody: Codable, Equatable, Sendable {
+    /// Where a vendor's push service finds the device; the token itself is not told.
+    package struct Push: Codable, Equatable, Sendable {
+        package var platform: String
+        package var environment: String
+        package init(platform: String, environment: String) {
+            self.platform = platform
+            self.environment = environment
+        }
+    }
+
     package var id: String
     package var app: String
+    /// `registered` or `suspended`.
     package var status: String
+    /// Since when.
+    package var statusAt: String
+    /// Why it is suspended.
+    package var reason: String?
     package var createdAt: String
     /// How many envelopes wait in the inbox.
     package var waiting: Int
     package var channels: [ChannelBody]
-    package init(id: String, app: String, status: String, createdAt: String, waiting: Int, channels: [ChannelBody]) {
+    package var push: Push?
+    package var appVersion: String?
+    package var locale: String?
+    package var timeZone: String?
+    package var parameters: JSONValue?
+    package init(
+        id: String, app: String, status: String, statusAt: String, createdAt: String, waiting: Int, channels: [ChannelBody]
+    ) {
         self.id = id
         self.app = app
         self.status = status
+        self.statusAt = statusAt
         self.createdAt = createdAt
         self.waiting = waiting
         self.channels = channels

@@ -1,4 +1,4 @@
-import CarillonBasics
+package import CarillonBasics
 
 #if canImport(FoundationEssentials)
     package import FoundationEssentials
@@ -35,6 +35,14 @@ package enum StrictJSON {
         }
     }
 
+    /// One object whose members are all known, each there once.
+    package static func object(_ text: [UInt8], known: Set<String>) throws(Refusal) -> JSONValue {
+        guard let value = JSONValue(parsing: text), case .object(let members) = value else { throw notJSON }
+        try refuseUnknown(value.names, known: known)
+        guard value.names.count == members.count else { throw Refusal(.jsonInvalid, "A field is there twice.") }
+        return value
+    }
+
     private static let notJSON = Refusal(
         .jsonInvalid, "The body must be one JSON object in UTF-8, with no comma before a closing bracket.")
 
@@ -68,6 +76,23 @@ package enum StrictJSON {
         case is Bool.Type: "true or false"
         case is any Collection.Type: "an array"
         default: "of another type"
+        }
+    }
+}
+
+extension JSONValue {
+    /// The names of an object's members.
+    package var names: Set<String> {
+        guard case .object(let members) = self else { return [] }
+        return Set(members.map(\.name))
+    }
+
+    /// The text of a member; nil when it is absent or null.
+    package func textMember(_ name: String) throws(Refusal) -> String? {
+        switch self[name] {
+        case nil, .null: return nil
+        case .string(let text): return text
+        default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text.")
         }
     }
 }

@@ -66,7 +66,7 @@ struct AllowancesTests {
         let neighbour = try #require(NetworkAddress("2001:db8::2:2"))
         let other = try #require(NetworkAddress("2001:db8:0:1::1"))
         #expect(refusal { () throws(Refusal) in try allowances.takeDevice(from: first) } == nil)
-        #expect(refusal { () throws(Refusal) in try allowances.takeChannel(of: nil, from: neighbour) } == nil)
+        #expect(refusal { () throws(Refusal) in try allowances.takeRegistration(of: nil, from: neighbour) } == nil)
         #expect(refusal { () throws(Refusal) in try allowances.takeDevice(from: first) }?.code == .rateLimited)
         #expect(refusal { () throws(Refusal) in try allowances.takeDevice(from: other) } == nil)
         #expect(refusal { () throws(Refusal) in try allowances.takeDevice(from: nil) } == nil)
@@ -75,12 +75,12 @@ struct AllowancesTests {
     @Test func `a device that opens and closes channels without end is slowed down`() {
         let allowances = allowances { $0.deviceRegistrations = Rate(perSecond: 1, burst: 2) }
         for _ in 0..<2 {
-            #expect(refusal { () throws(Refusal) in try allowances.takeChannel(of: DeviceSerial(1), from: nil) } == nil)
+            #expect(refusal { () throws(Refusal) in try allowances.takeRegistration(of: DeviceSerial(1), from: nil) } == nil)
         }
         #expect(
-            refusal { () throws(Refusal) in try allowances.takeChannel(of: DeviceSerial(1), from: nil) }?.code
+            refusal { () throws(Refusal) in try allowances.takeRegistration(of: DeviceSerial(1), from: nil) }?.code
                 == .rateLimited)
-        #expect(refusal { () throws(Refusal) in try allowances.takeChannel(of: DeviceSerial(2), from: nil) } == nil)
+        #expect(refusal { () throws(Refusal) in try allowances.takeRegistration(of: DeviceSerial(2), from: nil) } == nil)
     }
 
     @Test func `what is off lets everything through`() {

@@ -173,8 +173,7 @@ struct InboxIndexStoreTests {
         var channels: [PushChannel] = []
         for number in UInt64(10)..<70 {
             let new = NewDevice(DeviceID(Bytes16(high: 2, low: number)), app: try StoreFixture.appID)
-            let device = try #require(
-                try await store.insertDevice(new, at: start, credential: { _ in SecretHash(of: [UInt8(number)]) }))
+            let device = try #require(try await fixture.insert(new, secret: [UInt8(number)]))
             channels.append(try await StoreFixture.open(1, of: device, in: store))
         }
         for first in stride(from: 1, to: 6000, by: 10) {

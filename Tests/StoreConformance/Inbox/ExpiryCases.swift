@@ -97,7 +97,7 @@ private func outcomesAreKeptLonger(_ stores: any StoreMaker) async throws {
     // Neighbours, the last of which is final first.
     for position in Int64(1)...3 {
         _ = try await fixture.append(fixture.envelope(position, ttl: 1_000_000))
-        let final = Settlement(.acknowledged, at: start.adding(seconds: 1000 * (3 - position)))
+        let final = Settlement(.acknowledged, at: start.adding(seconds: 20_000 * (3 - position)))
         _ = try await fixture.store.commit([
             .settle(fixture.envelope(position).id, device: fixture.device.serial, final)
         ])
@@ -105,9 +105,9 @@ private func outcomesAreKeptLonger(_ stores: any StoreMaker) async throws {
     let settings = StoreSettings(inbox: .init(outcomeRetentionSeconds: 100_000))
     guard let store = try await stores.reopen(fixture.store, settings) else { return }
     let again = fixture.again(store)
-    while try await !store.sweep(at: start.adding(seconds: 2500), limit: 10).isDone {}
+    while try await !store.sweep(at: start.adding(seconds: 45_000), limit: 10).isDone {}
     for position in Int64(1)...3 { #expect(try await again.outcome(position) == .acknowledged) }
-    while try await !store.sweep(at: start.adding(seconds: 100_900), limit: 10).isDone {}
+    while try await !store.sweep(at: start.adding(seconds: 110_000), limit: 10).isDone {}
     #expect(try await again.outcome(3) == nil)
     #expect(try await again.outcome(2) == .acknowledged)
 }

@@ -1,0 +1,86 @@
+package import CarillonWire
+
+/// What a device says of itself. It always says all of it: what is absent is not so.
+package struct DeviceProfile: Equatable, Sendable {
+    /// Where a vendor's push service finds the device.
+    package struct Address: Equatable, Sendable {
+        package var platform: PushPlatform
+        package var token: PushToken
+        package var environment: PushEnvironment
+
+        package init(platform: PushPlatform, token: PushToken, environment: PushEnvironment) {
+            self.platform = platform
+            self.token = token
+            self.environment = environment
+        }
+    }
+
+    package var address: Address?
+    package var appVersion: String?
+    package var locale: String?
+    package var timeZone: String?
+    package var parameters = DeviceParameters.none
+
+    package static let longestTextBytes = 64
+
+    package init() {}
+
+    /// - Throws: What is wrong with a text.
+    package func check() throws(Refusal) {
+        for (name, text) in [("appVersion", appVersion), ("locale", locale), ("timeZone", timeZone)] {
+            guard let text else { continue }
+            guard (1...Self.longestTextBytes).contains(text.utf8.count), text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+            else {
+                throw Refusal(
+                    .fieldInvalid, "\"\(name)\" must have 1 to \(Self.longestTextBytes) printable ASCII characters.")
+            }
+        }
+    }
+}
+
+/// Whether a device may be pushed to through its vendor. Live connections and polls do not ask.
+package enum DeviceStatus: Equatable, Sendable {
+    case registered
+    case suspended(SuspensionReason)
+
+    /// Nil of one that is registered.
+    package var reason: SuspensionReason? {
+        guard case .suspended(let reason) = self else { return nil }
+        return reason
+    }
+}
+
+/// Why a device is suspended.
+package enum SuspensionReason: String, CaseIterable, Sendable {
+    /// Another install of the app registered with its push token.
+    case tokenTaken = "token_taken"
+    /// The vendor's push service says that the token leads nowhere.
+    case tokenDead = "token_dead"
+    /// An operator wanted it so.
+    case byOperator = "operator"
+
+    /// Whether the device ends it by registering again.
+    package var endsWithRegistration: Bool { self != .byOperator }
+}
+
+/// What a device said of itself, and what the server makes of it.
+package struct DeviceRegistration: Equatable, Sendable {
+    package var device: DeviceSerial
+    package var profile = DeviceProfile()
+    package var status = DeviceStatus.registered
+    /// Since when.
+    package var statusAt: Timestamp
+    /// Goes up whenever the address changes: an answer of the vendor's about an earlier one says nothing of this.
+    package var addressRevision: Int64 = 0
+    /// When the device last said that the address is its own, to the day.
+    package var confirmedAt: Timestamp
+    /// How often the token went from one device to another on the day of the last time, and which day it was.
+    package var takings = 0
+    package var takenOn: Int64 = 0
+
+    package init(device: DeviceSerial, at now: Timestamp) {
+        self.device = device
+        statusAt = now
+        confirmedAt = now
+    }
+}

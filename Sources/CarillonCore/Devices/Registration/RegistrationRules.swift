@@ -1,0 +1,114 @@
+package import CarillonWire
+
+/// Decides what becomes of a device, and of another one that has its token, when it registers, is suspended or resumed.
+///
+/// The device is known by its credential, never by its token: who presents a token that another device has takes it, and
+/// the other is suspended. A token that goes to and fro is at odds with that, so that it may be taken only some times a day.
+package enum RegistrationRules {
+    package struct Decision: Equatable, Sendable {
+        package var registration: DeviceRegistration
+        /// The device that had the token, and has it no more.
+        package var displaced: DeviceRegistration?
+        /// Whether anything is to be stored.
+        package var isChanged: Bool
+        /// Whether apps and operators see another status than before.
+        package var isStatusChanged: Bool
+
+        package static func unchanged(_ registration: DeviceRegistration) -> Decision {
+            Decision(registration: registration, isChanged: false, isStatusChanged: false)
+        }
+
+        /// It is suspended or resumed.
+        package static func status(of registration: DeviceRegistration) -> Decision {
+            Decision(registration: registration, isChanged: true, isStatusChanged: true)
+        }
+    }
+
+    package static let takingsPerDay = 5
+    private static let daySeconds: Int64 = 86_400
+
+    /// - Parameters:
+    ///   - current: What is stored of the device.
+    ///   - holder: Another device that has the token of the profile, if there is one.
+    package static func register(
+        _ profile: DeviceProfile, over current: DeviceRegistration, heldBy holder: DeviceRegistration?, at now: Timestamp
+    ) throws(Refusal) -> Decision {
+        var registration = current
+        registration.profile = profile
+        var displaced: DeviceRegistration?
+        if profile.address != current.profile.address {
+            registration.addressRevision += 1
+            registration.confirmedAt = now
+            registration.takings = 0
+            if let holder, holder.device != current.device {
+                let (loser, takings) = try take(from: holder, at: now)
+                (registration.takings, registration.takenOn) = (takings, loser.takenOn)
+                displaced = loser
+            }
+        } else if now.seconds - current.confirmedAt.seconds >= daySeconds || now < current.confirmedAt {
+            registration.confirmedAt = now
+        }
+        if case .suspended(let reason) = current.status, reason.endsWithRegistration {
+            registration.status = .registered
+            registration.statusAt = now
+            // What the vendor said until now was about the time before.
+            registration.confirmedAt = now
+        }
+        return Decision(
+            registration: registration, displaced: displaced, isChanged: registration != current,
+            isStatusChanged: registration.status != current.status)
+    }
+
+    private static func take(
+        from holder: DeviceRegistration, at now: Timestamp
+    ) throws(Refusal) -> (loser: DeviceRegistration, takings: Int) {
+        let today = now.seconds / daySeconds
+        let takings = (holder.takenOn == today ? holder.takings : 0) + 1
+        guard takings <= takingsPerDay else {
+            throw Refusal(
+                .pushTokenContested,
+                "The push token went from one device to another \(takingsPerDay) times today; it stays where it is until tomorrow.",
+                retryAfterSeconds: Int((today + 1) * daySeconds - now.seconds))
+        }
+        var loser = holder
+        loser.profile.address = nil
+        loser.addressRevision += 1
+        loser.takings = 0
+        loser.takenOn = today
+        // An operator's word stands.
+        if loser.status == .registered || loser.status == .suspended(.tokenDead) {
+            loser.status = .suspended(.tokenTaken)
+            loser.statusAt = now
+        }
+        return (loser, takings)
+    }
+
+    /// - Parameter revision: Of the address that the reason is about; nil when it is about the device.
+    /// - Returns: Nil when nothing changes: it is suspended already, or has another address since.
+    package static func suspend(
+        _ current: DeviceRegistration, because reason: SuspensionReason, ofRevision revision: Int64? = nil,
+        knownSince: Timestamp? = nil, at now: Timestamp
+    ) -> DeviceRegistration? {
+        if let revision, revision != current.addressRevision { return nil }
+        // The device confirmed the token after the vendor had found it dead (Apple's timestamp of a 410).
+        if let knownSince, knownSince < current.confirmedAt { return nil }
+        switch current.status {
+        case .registered: break
+        case .suspended(let earlier):
+            guard reason == .byOperator, earlier != .byOperator else { return nil }
+        }
+        var suspended = current
+        suspended.status = .suspended(reason)
+        suspended.statusAt = now
+        return suspended
+    }
+
+    /// By an operator, whatever the reason was. Nil when it is not suspended.
+    package static func resume(_ current: DeviceRegistration, at now: Timestamp) -> DeviceRegistration? {
+        guard current.status != .registered else { return nil }
+        var resumed = current
+        resumed.status = .registered
+        resumed.statusAt = now
+        return resumed
+    }
+}

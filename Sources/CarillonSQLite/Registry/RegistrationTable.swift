@@ -1,0 +1,114 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// What devices say of themselves, inside a transaction.
+struct RegistrationTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    /// Nil of a device that said nothing yet.
+    func registration(of device: DeviceSerial) throws -> DeviceRegistration? {
+        var select = try BoundStatement(db, "SELECT \(Self.columns) FROM device_profile WHERE device = ?")
+        select.bind(device.rawValue)
+        return try select.first(DeviceRegistration.init)
+    }
+
+    /// The device of an app that has a token.
+    func holder(of address: DeviceProfile.Address, in app: AppSerial) throws -> DeviceRegistration? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns) FROM device_profile
+            WHERE app = ? AND platform = ? AND token = ? AND token IS NOT NULL
+            """)
+        select.bind(app.rawValue)
+        select.bind(address.platform.rawValue)
+        select.bind(address.token.bytes)
+        return try select.first(DeviceRegistration.init)
+    }
+
+    func decide(
+        _ profile: DeviceProfile, over current: DeviceRegistration, app: AppSerial, at now: Timestamp
+    ) throws -> Result<RegistrationRules.Decision, Refusal> {
+        let rival = try profile.address.flatMap { try holder(of: $0, in: app) }
+        do throws(Refusal) {
+            return .success(try RegistrationRules.register(profile, over: current, heldBy: rival, at: now))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Stores what was decided: first who loses a token, then who has it.
+    func store(_ decision: RegistrationRules.Decision, app: AppSerial) throws {
+        if let displaced = decision.displaced { try store(displaced, app: app) }
+        if decision.isChanged { try store(decision.registration, app: app) }
+    }
+
+    func store(_ registration: DeviceRegistration, app: AppSerial) throws {
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO device_profile (\(Self.columns), app)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (device) DO UPDATE SET platform = excluded.platform, token = excluded.token,
+                environment = excluded.environment, revision = excluded.revision, confirmed_at = excluded.confirmed_at,
+                takings = excluded.takings, taken_on = excluded.taken_on, reason = excluded.reason,
+                status_at = excluded.status_at, app_version = excluded.app_version, locale = excluded.locale,
+                time_zone = excluded.time_zone, parameters = excluded.parameters
+            """)
+        let profile = registration.profile
+        insert.bind(registration.device.rawValue)
+        insert.bind(profile.address?.platform.rawValue)
+        insert.bind(profile.address?.token.bytes)
+        insert.bind(profile.address?.environment.rawValue)
+        insert.bind(registration.addressRevision)
+        insert.bind(registration.confirmedAt.milliseconds)
+        insert.bind(registration.takings)
+        insert.bind(registration.takenOn)
+        insert.bind(registration.status.reason?.rawValue)
+        insert.bind(registration.statusAt.milliseconds)
+        insert.bind(profile.appVersion)
+        insert.bind(profile.locale)
+        insert.bind(profile.timeZone)
+        insert.bind(profile.parameters == .none ? nil : profile.parameters.json)
+        insert.bind(app.rawValue)
+        try insert.run()
+    }
+
+    private static let columns = """
+        device, platform, token, environment, revision, confirmed_at, takings, taken_on, reason, status_at, app_version, locale,
+        time_zone, parameters
+        """
+}
+
+extension DeviceRegistration {
+    /// - Parameter columns: As ``RegistrationTable`` asks for them.
+    fileprivate init(_ columns: StatementColumns) throws {
+        self.init(device: DeviceSerial(columns.integer(0)), at: columns.timestamp(9))
+        let unreadable = StoreFault(.unavailable, "a device's registration cannot be read")
+        if let bytes = columns.bytes(2) {
+            guard let platform = columns.text(1).flatMap(PushPlatform.init), let token = PushToken(stored: bytes),
+                let environment = columns.text(3).flatMap(PushEnvironment.init)
+            else { throw unreadable }
+            profile.address = .init(platform: platform, token: token, environment: environment)
+        }
+        addressRevision = columns.integer(4)
+        confirmedAt = columns.timestamp(5)
+        takings = Int(columns.integer(6))
+        takenOn = columns.integer(7)
+        if let reason = columns.text(8) {
+            guard let reason = SuspensionReason(rawValue: reason) else { throw unreadable }
+            status = .suspended(reason)
+        }
+        profile.appVersion = columns.text(10)
+        profile.locale = columns.text(11)
+        profile.timeZone = columns.text(12)
+        if let parameters = columns.bytes(13) {
+            guard let value = JSONValue(parsing: parameters) else { throw unreadable }
+            profile.parameters = try DeviceParameters(value)
+        }
+    }
+}

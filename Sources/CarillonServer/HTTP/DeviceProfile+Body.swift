@@ -1,0 +1,76 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+
+/// How a device writes what it says of itself: whole, or as a merge patch (RFC 7396), in which null takes a member away and
+/// what is absent stays.
+extension DeviceProfile {
+    static let memberNames: Set = [
+        "platform", "pushToken", "previousToken", "environment", "appVersion", "locale", "timeZone", "parameters",
+    ]
+
+    /// - Parameter body: An object whose names are all known.
+    init(_ body: JSONValue) throws(Refusal) {
+        self.init()
+        try merge(body)
+    }
+
+    mutating func merge(_ patch: JSONValue) throws(Refusal) {
+        try mergeAddress(patch)
+        appVersion = try Self.text("appVersion", in: patch, otherwise: appVersion)
+        locale = try Self.text("locale", in: patch, otherwise: locale)
+        timeZone = try Self.text("timeZone", in: patch, otherwise: timeZone)
+        switch patch["parameters"] {
+        case nil: break
+        case .null: parameters = .none
+        case let value?: parameters = try parameters.merging(value)
+        }
+        try check()
+    }
+
+    private mutating func mergeAddress(_ patch: JSONValue) throws(Refusal) {
+        // The token that the device had before. The credential says who it is; a token proves nothing.
+        if let earlier = try Self.text("previousToken", in: patch, otherwise: nil) {
+            _ = try PushToken(hexadecimal: earlier)
+        }
+        let names = ["platform", "pushToken", "environment"]
+        guard names.contains(where: { patch[$0] != nil }) else { return }
+        let platform = try Self.text("platform", in: patch, otherwise: address?.platform.rawValue)
+        let token = try Self.text("pushToken", in: patch, otherwise: address?.token.hexadecimal)
+        let environment = try Self.text("environment", in: patch, otherwise: address?.environment.rawValue)
+        guard let token else {
+            if patch["pushToken"] == .null || (platform == nil && environment == nil) {
+                address = nil
+                return
+            }
+            throw Refusal(
+                .fieldMissing, "The field \"pushToken\" is missing: a platform or an environment is that of a token.")
+        }
+        guard let platform else { throw Refusal(.fieldMissing, "The field \"platform\" is missing.") }
+        address = Address(
+            platform: try Self.known(platform, "platform"), token: try PushToken(hexadecimal: token),
+            environment: try Self.known(environment ?? PushEnvironment.production.rawValue, "environment"))
+    }
+
+    /// Nil for null.
+    private static func text(
+        _ name: String, in patch: JSONValue, otherwise current: String?
+    ) throws(Refusal) -> String? {
+        switch patch[name] {
+        case nil: return current
+        case .null: return nil
+        case .string(let text): return text
+        default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text.")
+        }
+    }
+
+    private static func known<Value: RawRepresentable & CaseIterable>(
+        _ text: String, _ name: String
+    ) throws(Refusal) -> Value where Value.RawValue == String {
+        guard let value = Value(rawValue: text) else {
+            let known = Value.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Refusal(.fieldInvalid, "The field \"\(name)\" can be: \(known).")
+        }
+        return value
+    }
+}

@@ -1,0 +1,155 @@
+import CarillonBasics
+import CarillonWire
+import Foundation
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+/// What a device says of itself, and what an operator and another device make of it.
+@Suite(.timeLimit(.minutes(1)))
+struct DeviceProfileTests {
+    private static let full = """
+        {"platform":"apple","pushToken":"ABcd01","environment":"sandbox","appVersion":"1.2","locale":"de-AT",
+        "timeZone":"Europe/Vienna","parameters":{"plan":"gold","level":7}}
+        """
+
+    private func json(_ answer: RouteFixture.Answer) throws -> JSONValue {
+        try #require(JSONValue(parsing: Array(answer.body)))
+    }
+
+    private func put(_ routes: RouteFixture, _ credential: String, _ body: String) async throws -> JSONValue {
+        let answer = try await routes.request(.put, "/v1/device", key: credential, body)
+        #expect(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
+        return try json(answer)
+    }
+
+    @Test func `a device says all of itself, and the token is not told to anybody`() async throws {
+        let routes = try await RouteFixture()
+        let (id, credential, _) = try await routes.device()
+        let body = try await put(routes, credential, Self.full)
+        #expect(body["status"] == .string("registered"))
+        #expect(body["push"]?["environment"] == .string("sandbox"))
+        #expect(body["parameters"]?["plan"] == .string("gold"))
+        for answer in [
+            try await routes.request(.get, "/v1/device", key: credential),
+            try await routes.request(.get, "/v1/devices/\(id)", key: routes.admin),
+        ] {
+            #expect(try json(answer) == body)
+            #expect(!String(decoding: answer.body, as: UTF8.self).lowercased().contains("abcd01"))
+        }
+        let less = try await put(routes, credential, #"{"locale":"en"}"#)
+        #expect(less["push"] == nil && less["parameters"] == nil && less["locale"] == .string("en"))
+    }
+
+    @Test func `a patch takes away what is null, and leaves what is absent`() async throws {
+        let routes = try await RouteFixture()
+        let (_, credential, _) = try await routes.device()
+        _ = try await put(routes, credential, Self.full)
+        func patch(_ body: String) async throws -> JSONValue {
+            let answer = try await routes.request(.patch, "/v1/device", key: credential, body)
+            #expect(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
+            return try json(answer)
+        }
+        let less = try await patch(#"{"locale":null,"parameters":{"plan":null,"beta":true}}"#)
+        #expect(less["locale"] == nil && less["appVersion"] == .string("1.2"))
+        #expect(less["parameters"]?["plan"] == nil && less["parameters"]?["level"] == .integer(7))
+        #expect(less["parameters"]?["beta"] == .bool(true))
+        #expect(try await patch(#"{"environment":"production"}"#)["push"]?["environment"] == .string("production"))
+        #expect(try await patch(#"{"pushToken":null}"#)["push"] == nil)
+        #expect(try await patch(#"{"parameters":null}"#)["parameters"] == nil)
+        #expect(try await patch("{}")["appVersion"] == .string("1.2"))
+    }
+
+    @Test(arguments: [
+        (#"{"platform":"apple","pushToken":""}"#, "push_token_invalid"),
+        (#"{"platform":"apple","pushToken":"abc"}"#, "push_token_invalid"),
+        (#"{"platform":"apple","pushToken":"<ab cd>"}"#, "push_token_invalid"),
+        (#"{"platform":"apple","pushToken":"ab","previousToken":"a"}"#, "push_token_invalid"),
+        (#"{"platform":"nokia","pushToken":"ab"}"#, "field_invalid"),
+        (#"{"platform":"apple","pushToken":"ab","environment":"moon"}"#, "field_invalid"),
+        (#"{"platform":"apple"}"#, "field_missing"), (#"{"pushToken":"ab"}"#, "field_missing"),
+        (#"{"platform":7,"pushToken":"ab"}"#, "field_invalid"), (#"{"locale":""}"#, "field_invalid"),
+        (#"{"locale":"grün"}"#, "field_invalid"), (#"{"colour":"red"}"#, "field_unknown"),
+        (#"{"locale":"de","locale":"en"}"#, "json_invalid"), ("[]", "json_invalid"), ("{", "json_invalid"),
+        (#"{"parameters":[]}"#, "parameters_invalid"), (#"{"parameters":{"7up":1}}"#, "parameters_invalid"),
+        (#"{"parameters":{"a":{"b":1}}}"#, "parameters_invalid"), (#"{"parameters":{"a":[1]}}"#, "parameters_invalid"),
+        (#"{"parameters":{"a":1,"a":2}}"#, "parameters_invalid"),
+    ])
+    func `what is wrong is refused, and changes nothing`(body: String, code: String) async throws {
+        let routes = try await RouteFixture()
+        let (_, credential, key) = try await routes.device()
+        _ = try await put(routes, credential, Self.full)
+        let before = try await routes.request(.get, "/v1/device", key: credential).body
+        let refused = try await routes.request(.put, "/v1/device", key: credential, body)
+        #expect(refused.status == 400 && refused.code == code)
+        #expect(try await routes.request(.get, "/v1/device", key: credential).body == before)
+        let registering = try await routes.request(.post, "/v1/devices", key: key, body)
+        #expect(registering.status == 400 && registering.code == code)
+        let devices = try await routes.request(.get, "/v1/apps/com.example.app/devices", key: routes.admin)
+        guard case .array(let list)? = try json(devices)["devices"] else { throw CancellationError() }
+        #expect(list.count == 1)
+    }
+
+    @Test func `who presents a token takes it, and gives it back to who does`() async throws {
+        let routes = try await RouteFixture()
+        let (_, credential, key) = try await routes.device()
+        _ = try await put(routes, credential, Self.full)
+        let thief = try await routes.request(.post, "/v1/devices", key: key, Self.full)
+        #expect(thief.status == 201)
+        let loser = try json(try await routes.request(.get, "/v1/device", key: credential))
+        #expect(loser["status"] == .string("suspended") && loser["reason"] == .string("token_taken"))
+        #expect(loser["push"] == nil)
+        #expect(try await put(routes, credential, Self.full)["status"] == .string("registered"))
+        let other = try json(try await routes.request(.get, "/v1/device", key: thief["credential"]))
+        #expect(other["reason"] == .string("token_taken"))
+    }
+
+    @Test func `a token that goes to and fro stays where it is until tomorrow`() async throws {
+        let routes = try await RouteFixture()
+        let (_, one, key) = try await routes.device()
+        let other = try await routes.request(.post, "/v1/devices", key: key)["credential"]
+        var last = RouteFixture.Answer(status: 0, headers: [:], body: Data())
+        for turn in 0...6 {
+            last = try await routes.request(.put, "/v1/device", key: turn.isMultiple(of: 2) ? one : other, Self.full)
+            if last.status != 200 {
+                #expect(turn == 6)
+                break
+            }
+        }
+        #expect(last.status == 409 && last.code == "push_token_contested")
+        #expect(last.headers[.retryAfter].flatMap(Int.init) ?? 0 > 0)
+    }
+
+    @Test func `a device that changes its mind without end is slowed down, and others are not`() async throws {
+        let routes = try await RouteFixture()
+        let (_, credential, key) = try await routes.device()
+        let other = try await routes.request(.post, "/v1/devices", key: key)["credential"]
+        var refused: RouteFixture.Answer?
+        for turn in 0..<2500 where refused == nil {
+            let body = #"{"parameters":{"turn":\#(turn)}}"#
+            let answer = try await routes.request(.patch, "/v1/device", key: credential, body)
+            if answer.status != 200 { refused = answer }
+        }
+        #expect(refused?.status == 429 && refused?.code == "rate_limited")
+        #expect(try await routes.request(.patch, "/v1/device", key: other, "{}").status == 200)
+    }
+
+    @Test func `an operator suspends, and the device does not end it`() async throws {
+        let routes = try await RouteFixture()
+        let (id, credential, _) = try await routes.device()
+        _ = try await put(routes, credential, Self.full)
+        for _ in 1...2 {
+            let suspended = try await routes.request(.post, "/v1/devices/\(id)/suspend", key: routes.admin)
+            #expect(try suspended.status == 200 && json(suspended)["reason"] == .string("operator"))
+        }
+        #expect(try await put(routes, credential, Self.full)["status"] == .string("suspended"))
+        let resumed = try await routes.request(.post, "/v1/devices/\(id)/resume", key: routes.admin)
+        #expect(try json(resumed)["status"] == .string("registered") && json(resumed)["reason"] == nil)
+        #expect(try await routes.request(.post, "/v1/devices/\(id)/suspend", key: credential).status == 401)
+        let unknown = String(repeating: "0", count: 32)
+        #expect(
+            try await routes.request(.post, "/v1/devices/\(unknown)/suspend", key: routes.admin).code
+                == "device_unknown")
+    }
+}

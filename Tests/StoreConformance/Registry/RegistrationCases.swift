@@ -1,0 +1,143 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = StoreFixture.start
+
+extension StoreCase {
+    static let registrations: [StoreCase] = [
+        StoreCase("what a device says of itself is kept, whole", whatADeviceSaysIsKept),
+        StoreCase("a token is one device's of an app, and who presents it takes it", tokenIsTaken),
+        StoreCase("apps have tokens of their own", appsHaveTokensOfTheirOwn),
+        StoreCase("what is refused leaves no device and changes none", whatIsRefusedLeavesNothing),
+        StoreCase("what a device said goes with it, and its token is free", registrationGoesWithItsDevice),
+        StoreCase("a device that registers once more is still who it was", registeringOnceMoreKeeps),
+    ]
+}
+
+private func profile(_ token: String?, _ environment: PushEnvironment = .production) throws -> DeviceProfile {
+    var profile = DeviceProfile()
+    if let token {
+        profile.address = .init(
+            platform: .apple, token: try PushToken(hexadecimal: token), environment: environment)
+    }
+    return profile
+}
+
+private func change(
+    _ device: DeviceSerial, _ fixture: StoreFixture, at now: Timestamp = start, to wish: RegistrationWish
+) async throws -> RegistrationRules.Decision {
+    let result = try await fixture.store.changeRegistration(of: device, at: now) { _ in wish }
+    return try #require(result).get()
+}
+
+private func another(_ number: UInt64, _ fixture: StoreFixture, saying profile: DeviceProfile? = nil) async throws -> Device
+{
+    let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, profile: profile)
+    return try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))
+}
+
+private func whatADeviceSaysIsKept(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let device = fixture.device.serial
+    let fresh = try #require(try await fixture.store.registration(of: device))
+    #expect(fresh.profile == DeviceProfile() && fresh.status == .registered && fresh.statusAt == start)
+    var said = try profile("00ff10", .sandbox)
+    said.appVersion = "1.2.3"
+    said.locale = "de-AT"
+    said.timeZone = "Europe/Vienna"
+    said.parameters = try DeviceParameters(
+        .object([
+            .init(name: "plan", value: .string("gold ✓")), .init(name: "level", value: .integer(7)),
+            .init(name: "weight", value: .number(1.5)), .init(name: "beta", value: .bool(true)),
+            .init(name: "tags", value: .array([.string("a"), .string("b")])),
+        ]))
+    let decision = try await change(device, fixture, to: .says(said))
+    #expect(decision.isChanged)
+    #expect(try await fixture.store.registration(of: device) == decision.registration)
+    #expect(decision.registration.profile == said)
+    #expect(try await !change(device, fixture, to: .says(said)).isChanged)
+    let suspended = try #require(RegistrationRules.suspend(decision.registration, because: .tokenDead, at: start))
+    _ = try await change(device, fixture, to: .becomes(suspended))
+    #expect(try await fixture.store.registration(of: device) == suspended)
+    _ = try await change(device, fixture, to: .says(DeviceProfile()))
+    #expect(try await fixture.store.registration(of: device)?.profile == DeviceProfile())
+}
+
+private func tokenIsTaken(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let holder = try await another(1, fixture, saying: profile("aa01"))
+    let decision = try await change(fixture.device.serial, fixture, to: .says(profile("aa01")))
+    #expect(decision.displaced?.device == holder.serial)
+    let displaced = try await fixture.store.registration(of: holder.serial)
+    #expect(displaced?.status == .suspended(.tokenTaken) && displaced?.profile.address == nil)
+    // Without a credential it is another device, and takes it all the same.
+    let stranger = try await another(2, fixture, saying: profile("aa01"))
+    #expect(try await fixture.store.registration(of: stranger.serial)?.takings == 2)
+    #expect(
+        try await fixture.store.registration(of: fixture.device.serial)?.status == .suspended(.tokenTaken))
+    // The other environment is not another token.
+    let again = try await change(holder.serial, fixture, to: .says(profile("aa01", .sandbox)))
+    #expect(again.displaced?.device == stranger.serial)
+    #expect(again.registration.status == .registered)
+}
+
+private func appsHaveTokensOfTheirOwn(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    _ = try await another(1, fixture, saying: profile("aa01"))
+    let other = try #require(AppID("com.example.other"))
+    _ = try await fixture.store.createApp(other, at: start)
+    let new = NewDevice(DeviceID(Bytes16(high: 9, low: 2)), app: other, profile: try profile("aa01"))
+    let device = try #require(try await fixture.insert(new, secret: [9, 2]))
+    #expect(try await fixture.store.registration(of: device.serial)?.takings == 0)
+}
+
+private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    for number in UInt64(1)...UInt64(1 + RegistrationRules.takingsPerDay) {
+        _ = try await another(number, fixture, saying: profile("aa01"))
+    }
+    let new = NewDevice(
+        DeviceID(Bytes16(high: 9, low: 99)), app: try StoreFixture.appID, profile: try profile("aa01"))
+    let inserted = try await fixture.store.insertDevice(new, at: start) { _ in SecretHash(of: [9, 99]) }
+    guard case .refused(let refusal) = inserted else {
+        Issue.record("a token may be taken without end")
+        return
+    }
+    #expect(refusal.code == .pushTokenContested)
+    #expect(try await fixture.store.device(new.proposed) == nil)
+    let before = try await fixture.store.registration(of: fixture.device.serial)
+    let wish = RegistrationWish.says(try profile("aa01"))
+    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in wish }
+    #expect(throws: refusal) { try result?.get() }
+    #expect(try await fixture.store.registration(of: fixture.device.serial) == before)
+}
+
+private func registrationGoesWithItsDevice(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let device = try await another(1, fixture, saying: profile("aa01"))
+    _ = try await fixture.store.deleteDevice(device.serial, at: start)
+    #expect(try await fixture.store.registration(of: device.serial) == nil)
+    #expect(try await fixture.store.changeRegistration(of: device.serial, at: start) { _ in .nothing } == nil)
+    let next = try await another(2, fixture, saying: profile("aa01"))
+    #expect(try await fixture.store.registration(of: next.serial)?.takings == 0)
+}
+
+private func registeringOnceMoreKeeps(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    func register(_ number: UInt64, saying profile: DeviceProfile?) async throws -> Device {
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, registration: SecretHash(of: [5]),
+            profile: profile)
+        return try #require(try await fixture.insert(new, secret: [9, UInt8(number)]))
+    }
+    let first = try await register(1, saying: profile("aa01"))
+    let again = try await register(2, saying: nil)
+    #expect(again.id == first.id)
+    #expect(try await fixture.store.registration(of: first.serial)?.profile == profile("aa01"))
+    let moved = try await register(3, saying: profile("aa02"))
+    #expect(moved.id == first.id)
+    let registration = try #require(try await fixture.store.registration(of: first.serial))
+    #expect(registration.profile == (try profile("aa02")) && registration.addressRevision == 2)
+}
