@@ -135,7 +135,7 @@ final class ConnectionPool: @unchecked Sendable {
             machine.credentialsChanged()
         case .withdraw(let box):
             let ofBatch = pushes.pushes {
-                if case .batch(let own, _) = $0.waiter { own === box } else { false }
+                if case .batch(let own) = $0.waiter { own === box } else { false }
             }
             for push in ofBatch { giveUp(push, Self.cancelledError) }
         case .shutDown(let drains, let continuation):
@@ -294,7 +294,7 @@ final class ConnectionPool: @unchecked Sendable {
         var box: BatchBox?
         var ofBox: [Submission] = []
         for submission in finished {
-            guard case .batch(let own, _) = submission.waiter else {
+            guard case .batch(let own) = submission.waiter else {
                 singles += 1
                 continue
             }

@@ -11,7 +11,7 @@ final class Submission: @unchecked Sendable {
     /// Who waits for a request.
     enum Waiter {
         case single(UnsafeContinuation<Void, Never>)
-        case batch(BatchBox, Int)
+        case batch(BatchBox)
     }
 
     /// Where a pool has it.
@@ -33,6 +33,8 @@ final class Submission: @unchecked Sendable {
     let timeout: Duration
     /// Whether it may be sent again, by policy, when nobody knows what became of it.
     let isRepeatable: Bool
+    /// Its number in its batch.
+    let index: Int
     private let stage = Atomic(Stage.new)
     private(set) var waiter: Waiter?
     /// Set once, before whoever waits is woken.
@@ -56,7 +58,7 @@ final class Submission: @unchecked Sendable {
 
     init(
         head: APNsRequestHead, path: String, body: RequestBody, timeout: Duration, waiter: Waiter? = nil,
-        isRepeatable: Bool = true
+        isRepeatable: Bool = true, index: Int = 0
     ) {
         self.head = head
         self.path = path
@@ -64,6 +66,7 @@ final class Submission: @unchecked Sendable {
         self.timeout = timeout
         self.waiter = waiter
         self.isRepeatable = isRepeatable
+        self.index = index
     }
 
     /// Hands the request to a pool and waits for what it comes to. When the task is cancelled it is taken back if it can be.
@@ -88,15 +91,21 @@ final class Submission: @unchecked Sendable {
     }
 
     /// Sets the result; whoever waits is woken by ``wake()``.
-    func finish(_ result: SubmissionResult) { self.result = result }
+    func finish(_ result: SubmissionResult) {
+        self.result = result
+        place = .queued
+    }
 
     func wake() {
         switch waiter {
         case .single(let continuation): continuation.resume()
-        case .batch(let box, _): box.finished([self])
+        case .batch(let box): box.finished([self])
         case nil: break
         }
     }
+
+    /// Its batch has it, which is not to be held by what it holds.
+    func handedOver() { waiter = nil }
 
     /// Answers a request that never came to a pool's loop.
     func end(_ result: SubmissionResult) {

@@ -13,6 +13,7 @@ final class BatchBox: Sendable {
     private let state = Mutex(State())
 
     func finished(_ results: Results) {
+        for submission in results { submission.handedOver() }
         let waiting = state.withLock { state -> UnsafeContinuation<Results, Never>? in
             guard let waiting = state.waiting.popLast() else {
                 state.results.append(contentsOf: results)

@@ -26,7 +26,7 @@ struct BatchLedger<Recipient: APNsRecipient> {
             submissions[address, default: []].append(
                 Submission(
                     head: prepared.head, path: path, body: prepared.payload, timeout: client.configuration.timeout,
-                    waiter: .batch(box, index)))
+                    waiter: .batch(box), index: index))
         } catch {
             failed.append(APNsResult(recipient: recipient, result: .failure(error)))
         }
@@ -54,7 +54,8 @@ struct BatchLedger<Recipient: APNsRecipient> {
         var settled: [APNsResult<Recipient>] = []
         settled.reserveCapacity(results.count)
         for submission in results {
-            guard case .batch(_, let index) = submission.waiter, let recipient = recipients[index] else { continue }
+            let index = submission.index
+            guard let recipient = recipients[index] else { continue }
             recipients[index] = nil
             free.append(index)
             underWay -= 1

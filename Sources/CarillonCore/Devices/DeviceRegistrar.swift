@@ -85,13 +85,16 @@ package struct DeviceRegistrar: Sendable {
     ///
     /// - Parameters:
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
+    ///   - confirms: Whether it says its address now, and not only what stands beside it.
     ///   - change: Makes of what it said before what it says now.
     package func update(
-        _ device: Device, from address: NetworkAddress?,
+        _ device: Device, from address: NetworkAddress?, confirms: Bool,
         _ change: @escaping @Sendable (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
-        return try await changeRegistration(of: device) { current throws(Refusal) in .says(try change(current.profile)) }
+        return try await changeRegistration(of: device) { current throws(Refusal) in
+            .says(try change(current.profile), confirms: confirms)
+        }
     }
 
     /// Ends pushing to a device through its vendor, until an operator resumes it.

@@ -33,8 +33,8 @@ package typealias RegistrationChange = @Sendable (DeviceRegistration) throws(Ref
 
 package enum RegistrationWish: Sendable {
     case nothing
-    /// It says this of itself.
-    case says(DeviceProfile)
+    /// It says this of itself. `confirms`: its address with the rest.
+    case says(DeviceProfile, confirms: Bool)
     /// It is suspended or resumed.
     case becomes(DeviceRegistration)
 }

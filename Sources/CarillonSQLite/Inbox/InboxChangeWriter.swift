@@ -142,7 +142,7 @@ struct InboxChangeWriter {
     func forgetOutcomes(_ count: Int, of device: DeviceSerial) throws {
         let rows = try reader.outcomes(of: device, limit: count)
         for row in rows { try remove(outcome: row) }
-        Self.outcomesForgotten.increment(by: rows.count)
+        db.count(rows.count, of: Self.outcomesForgotten)
     }
 
     private func remove(outcome row: InboxRow) throws {
@@ -198,7 +198,7 @@ struct InboxChangeWriter {
                 (SELECT origin_kind, origin, key_hash FROM idempotency WHERE device = ? ORDER BY valid_until LIMIT ?)
             """,
             [device.rawValue, count])
-        Self.keysForgotten.increment(by: db.changesCount)
+        db.count(db.changesCount, of: Self.keysForgotten)
     }
 
     /// Keys that were remembered long enough; answers how many.

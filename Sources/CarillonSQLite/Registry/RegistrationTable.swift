@@ -31,11 +31,12 @@ struct RegistrationTable {
     }
 
     func decide(
-        _ profile: DeviceProfile, over current: DeviceRegistration, app: AppSerial, at now: Timestamp
+        _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, app: AppSerial, at now: Timestamp
     ) throws -> Result<RegistrationRules.Decision, Refusal> {
         let rival = try profile.address.flatMap { try holder(of: $0, in: app) }
         do throws(Refusal) {
-            return .success(try RegistrationRules.register(profile, over: current, heldBy: rival, at: now))
+            return .success(
+                try RegistrationRules.register(profile, confirms: confirms, over: current, heldBy: rival, at: now))
         } catch {
             return .failure(error)
         }

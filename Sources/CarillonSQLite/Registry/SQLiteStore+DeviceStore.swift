@@ -20,8 +20,9 @@ extension SQLiteStore: DeviceStore {
             var decision: RegistrationRules.Decision?
             if let profile = new.profile {
                 let earlier = try known.flatMap { try table.registration(of: $0.serial) }
-                let current = earlier ?? DeviceRegistration(device: known?.serial ?? DeviceSerial(0), at: now)
-                switch try table.decide(profile, over: current, app: AppSerial(app), at: now) {
+                let current =
+                    earlier ?? DeviceRegistration(device: known?.serial ?? DeviceSerial(0), at: known?.createdAt ?? now)
+                switch try table.decide(profile, confirms: true, over: current, app: AppSerial(app), at: now) {
                 case .success(let decided): decision = decided
                 case .failure(let refusal): return .refused(refusal)
                 }
@@ -91,7 +92,8 @@ extension SQLiteStore: DeviceStore {
             switch wish {
             case .nothing: return .success(.unchanged(current))
             case .becomes(let registration): decided = .success(.status(of: registration))
-            case .says(let profile): decided = try table.decide(profile, over: current, app: app, at: now)
+            case .says(let profile, let confirms):
+                decided = try table.decide(profile, confirms: confirms, over: current, app: app, at: now)
             }
             if case .success(let decision) = decided { try table.store(decision, app: app) }
             return decided

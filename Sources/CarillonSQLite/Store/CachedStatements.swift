@@ -1,4 +1,5 @@
 import GRDB
+import Metrics
 
 // GRDB compiles what it is given as text anew each time, which costs more than running it. These keep the statement with the
 // connection.
@@ -13,5 +14,12 @@ extension DatabaseValueConvertible {
     /// The first column of the first row.
     static func first(_ db: Database, _ sql: String, _ arguments: StatementArguments = []) throws -> Self? {
         try fetchOne(db.cachedStatement(sql: sql), arguments: arguments)
+    }
+}
+
+extension Database {
+    /// Counts what a transaction did once it is committed: work may be run more than once.
+    func count(_ amount: Int, of counter: Counter) {
+        if amount > 0 { afterNextTransaction { _ in counter.increment(by: amount) } }
     }
 }

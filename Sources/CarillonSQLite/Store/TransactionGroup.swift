@@ -112,8 +112,10 @@ final class TransactionGroup: Sendable {
         var last: StoreFault?
         for job in jobs {
             if failures < Self.failuresInARow {
-                last = commit([job], in: db).fault
-                failures = last == nil ? 0 : failures + 1
+                let attempt = commit([job], in: db)
+                last = attempt.fault
+                // Work that fails says nothing of the store.
+                if case .commitFailed = attempt { failures += 1 } else { failures = 0 }
             }
             job.finish(last)
         }

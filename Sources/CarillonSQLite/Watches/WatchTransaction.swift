@@ -167,7 +167,7 @@ struct WatchTransaction {
     private func giveUpOldest(of app: Int64, _ lane: Int64, _ limits: CallbackLimits) throws {
         if let waiting = try lanes.queue(lane), waiting.count > limits.perPeer {
             try db.run("DELETE FROM disconnect_callback WHERE serial = ?", [waiting.oldest])
-            Self.crowdedOut.increment()
+            db.count(1, of: Self.crowdedOut)
         }
         let usage = try db.cachedStatement(sql: "SELECT callbacks FROM watch_usage WHERE app = ?")
         if let waiting = try Int.fetchOne(usage, arguments: [app]), waiting > limits.perApp {
@@ -177,7 +177,7 @@ struct WatchTransaction {
                     (SELECT serial FROM disconnect_callback WHERE app = ? ORDER BY serial LIMIT 1)
                 """,
                 [app])
-            Self.crowdedOut.increment()
+            db.count(1, of: Self.crowdedOut)
         }
     }
 

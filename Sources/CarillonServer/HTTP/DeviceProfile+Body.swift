@@ -38,6 +38,8 @@ extension DeviceProfile {
         let platform = try Self.text("platform", in: patch, otherwise: address?.platform.rawValue)
         let token = try Self.text("pushToken", in: patch, otherwise: address?.token.hexadecimal)
         let environment = try Self.text("environment", in: patch, otherwise: address?.environment.rawValue)
+        let ofService: PushEnvironment = try Self.known(environment ?? PushEnvironment.production.rawValue, "environment")
+        let service: PushPlatform? = if let platform { try Self.known(platform, "platform") } else { nil }
         guard let token else {
             if patch["pushToken"] == .null || (platform == nil && environment == nil) {
                 address = nil
@@ -46,10 +48,8 @@ extension DeviceProfile {
             throw Refusal(
                 .fieldMissing, "The field \"pushToken\" is missing: a platform or an environment is that of a token.")
         }
-        guard let platform else { throw Refusal(.fieldMissing, "The field \"platform\" is missing.") }
-        address = Address(
-            platform: try Self.known(platform, "platform"), token: try PushToken(hexadecimal: token),
-            environment: try Self.known(environment ?? PushEnvironment.production.rawValue, "environment"))
+        guard let service else { throw Refusal(.fieldMissing, "The field \"platform\" is missing.") }
+        address = Address(platform: service, token: try PushToken(hexadecimal: token), environment: ofService)
     }
 
     /// Nil for null.

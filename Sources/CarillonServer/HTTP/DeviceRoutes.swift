@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonCore
 import CarillonWire
 import Hummingbird
@@ -54,17 +55,17 @@ struct DeviceRoutes: Sendable {
     @Sendable private func replace(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request)
         let profile = try DeviceProfile(try await request.object(of: DeviceProfile.memberNames))
-        _ = try await domain.devices.update(device, from: clientAddress.of(context.connection, request.headers)) { _ in
-            profile
-        }
+        let address = clientAddress.of(context.connection, request.headers)
+        _ = try await domain.devices.update(device, from: address, confirms: true) { _ in profile }
         return Response(status: .ok, json: try await domain.describe(device))
     }
 
     @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request)
         let patch = try await request.object(of: DeviceProfile.memberNames)
-        _ = try await domain.devices.update(device, from: clientAddress.of(context.connection, request.headers)) {
-            current throws(Refusal) in
+        let address = clientAddress.of(context.connection, request.headers)
+        let confirms = patch["pushToken"] != nil
+        _ = try await domain.devices.update(device, from: address, confirms: confirms) { current throws(Refusal) in
             var profile = current
             try profile.merge(patch)
             return profile

@@ -23,6 +23,23 @@ struct PushTableTests {
         #expect(table.count == 1)
     }
 
+    @Test func `results that nobody reads hold neither their batch nor the connection`() {
+        weak var kept: BatchBox?
+        weak var link: Link?
+        do {
+            let box = BatchBox()
+            kept = box
+            let connection = Link(ConnectionID(number: 1), ConnectionMachine(options: .init(), now: Self.now), Self.now)
+            link = connection
+            let submission = Submission(
+                head: APNsRequestHead(fields: []), path: "/", body: .none, timeout: .seconds(1), waiter: .batch(box))
+            submission.place = .stream(connection, 1)
+            submission.end(.success(RawAnswer(status: 200)))
+        }
+        #expect(kept == nil)
+        #expect(link == nil)
+    }
+
     @Test func `a push knows its place, and when its time is over`() {
         var table = PushTable()
         let submission = Self.submission("/")

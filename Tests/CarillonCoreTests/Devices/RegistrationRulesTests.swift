@@ -106,6 +106,37 @@ struct RegistrationRulesTests {
         #expect(decision.isStatusChanged)
     }
 
+    @Test func `what stands beside the address ends no suspension, and confirms nothing`() throws {
+        let current = try #require(
+            RegistrationRules.suspend(try Self.registered(Self.one, 1), because: .tokenDead, at: Self.now))
+        let later = Self.now.adding(seconds: 200_000)
+        var said = current.profile
+        said.locale = "de"
+        let decision = try RegistrationRules.register(said, confirms: false, over: current, heldBy: nil, at: later)
+        #expect(decision.registration.status == .suspended(.tokenDead))
+        #expect(decision.registration.confirmedAt == current.confirmedAt)
+        #expect(decision.registration.profile.locale == "de")
+        // A device whose token was taken has said none again.
+        let taken = try RegistrationRules.register(
+            try Self.profile(2), over: try Self.registered(Self.other, nil), heldBy: try Self.registered(Self.one, 2),
+            at: Self.now)
+        let loser = try #require(taken.displaced)
+        let again = try RegistrationRules.register(try Self.profile(nil), over: loser, heldBy: nil, at: later)
+        #expect(again.registration.status == .suspended(.tokenTaken))
+    }
+
+    @Test func `another environment gives back no takings`() throws {
+        let taken = try RegistrationRules.register(
+            try Self.profile(1), over: try Self.registered(Self.one, nil), heldBy: try Self.registered(Self.other, 1),
+            at: Self.now)
+        #expect(taken.registration.takings == 1)
+        let moved = try RegistrationRules.register(
+            try Self.profile(1, .sandbox), over: taken.registration, heldBy: nil, at: Self.now)
+        #expect(moved.registration.takings == 1)
+        let other = try RegistrationRules.register(try Self.profile(3), over: moved.registration, heldBy: nil, at: Self.now)
+        #expect(other.registration.takings == 0)
+    }
+
     @Test func `what an operator suspended stays so`() throws {
         let current = try #require(
             RegistrationRules.suspend(try Self.registered(Self.one, 1), because: .byOperator, at: Self.now))

@@ -69,6 +69,8 @@ struct DeviceProfileTests {
         (#"{"platform":"nokia","pushToken":"ab"}"#, "field_invalid"),
         (#"{"platform":"apple","pushToken":"ab","environment":"moon"}"#, "field_invalid"),
         (#"{"platform":"apple"}"#, "field_missing"), (#"{"pushToken":"ab"}"#, "field_missing"),
+        (#"{"pushToken":null,"platform":"nokia"}"#, "field_invalid"),
+        (#"{"pushToken":null,"environment":"moon"}"#, "field_invalid"),
         (#"{"platform":7,"pushToken":"ab"}"#, "field_invalid"), (#"{"locale":""}"#, "field_invalid"),
         (#"{"locale":"grün"}"#, "field_invalid"), (#"{"colour":"red"}"#, "field_unknown"),
         (#"{"locale":"de","locale":"en"}"#, "json_invalid"), ("[]", "json_invalid"), ("{", "json_invalid"),
@@ -100,6 +102,8 @@ struct DeviceProfileTests {
         let loser = try json(try await routes.request(.get, "/v1/device", key: credential))
         #expect(loser["status"] == .string("suspended") && loser["reason"] == .string("token_taken"))
         #expect(loser["push"] == nil)
+        let patched = try await routes.request(.patch, "/v1/device", key: credential, #"{"locale":"en"}"#)
+        #expect(try json(patched)["reason"] == .string("token_taken"))
         #expect(try await put(routes, credential, Self.full)["status"] == .string("registered"))
         let other = try json(try await routes.request(.get, "/v1/device", key: thief["credential"]))
         #expect(other["reason"] == .string("token_taken"))

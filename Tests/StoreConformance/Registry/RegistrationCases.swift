@@ -53,22 +53,22 @@ private func whatADeviceSaysIsKept(_ stores: any StoreMaker) async throws {
             .init(name: "weight", value: .number(1.5)), .init(name: "beta", value: .bool(true)),
             .init(name: "tags", value: .array([.string("a"), .string("b")])),
         ]))
-    let decision = try await change(device, fixture, to: .says(said))
+    let decision = try await change(device, fixture, to: .says(said, confirms: true))
     #expect(decision.isChanged)
     #expect(try await fixture.store.registration(of: device) == decision.registration)
     #expect(decision.registration.profile == said)
-    #expect(try await !change(device, fixture, to: .says(said)).isChanged)
+    #expect(try await !change(device, fixture, to: .says(said, confirms: true)).isChanged)
     let suspended = try #require(RegistrationRules.suspend(decision.registration, because: .tokenDead, at: start))
     _ = try await change(device, fixture, to: .becomes(suspended))
     #expect(try await fixture.store.registration(of: device) == suspended)
-    _ = try await change(device, fixture, to: .says(DeviceProfile()))
+    _ = try await change(device, fixture, to: .says(DeviceProfile(), confirms: true))
     #expect(try await fixture.store.registration(of: device)?.profile == DeviceProfile())
 }
 
 private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let holder = try await another(1, fixture, saying: profile("aa01"))
-    let decision = try await change(fixture.device.serial, fixture, to: .says(profile("aa01")))
+    let decision = try await change(fixture.device.serial, fixture, to: .says(profile("aa01"), confirms: true))
     #expect(decision.displaced?.device == holder.serial)
     let displaced = try await fixture.store.registration(of: holder.serial)
     #expect(displaced?.status == .suspended(.tokenTaken) && displaced?.profile.address == nil)
@@ -78,7 +78,7 @@ private func tokenIsTaken(_ stores: any StoreMaker) async throws {
     #expect(
         try await fixture.store.registration(of: fixture.device.serial)?.status == .suspended(.tokenTaken))
     // The other environment is not another token.
-    let again = try await change(holder.serial, fixture, to: .says(profile("aa01", .sandbox)))
+    let again = try await change(holder.serial, fixture, to: .says(profile("aa01", .sandbox), confirms: true))
     #expect(again.displaced?.device == stranger.serial)
     #expect(again.registration.status == .registered)
 }
@@ -108,7 +108,7 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     #expect(refusal.code == .pushTokenContested)
     #expect(try await fixture.store.device(new.proposed) == nil)
     let before = try await fixture.store.registration(of: fixture.device.serial)
-    let wish = RegistrationWish.says(try profile("aa01"))
+    let wish = RegistrationWish.says(try profile("aa01"), confirms: true)
     let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in wish }
     #expect(throws: refusal) { try result?.get() }
     #expect(try await fixture.store.registration(of: fixture.device.serial) == before)

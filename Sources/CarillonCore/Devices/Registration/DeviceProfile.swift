@@ -25,6 +25,12 @@ package struct DeviceProfile: Equatable, Sendable {
 
     package init() {}
 
+    /// Whether both have one token, in whatever environment.
+    func hasToken(of other: DeviceProfile) -> Bool {
+        guard let address, let other = other.address else { return false }
+        return (address.platform, address.token) == (other.platform, other.token)
+    }
+
     /// - Throws: What is wrong with a text.
     package func check() throws(Refusal) {
         for (name, text) in [("appVersion", appVersion), ("locale", locale), ("timeZone", timeZone)] {

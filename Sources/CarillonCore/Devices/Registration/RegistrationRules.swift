@@ -28,10 +28,12 @@ package enum RegistrationRules {
     private static let daySeconds: Int64 = 86_400
 
     /// - Parameters:
+    ///   - confirms: Whether the device says the address now, and not only what stands beside it.
     ///   - current: What is stored of the device.
     ///   - holder: Another device that has the token of the profile, if there is one.
     package static func register(
-        _ profile: DeviceProfile, over current: DeviceRegistration, heldBy holder: DeviceRegistration?, at now: Timestamp
+        _ profile: DeviceProfile, confirms: Bool = true, over current: DeviceRegistration,
+        heldBy holder: DeviceRegistration?, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
         registration.profile = profile
@@ -39,16 +41,16 @@ package enum RegistrationRules {
         if profile.address != current.profile.address {
             registration.addressRevision += 1
             registration.confirmedAt = now
-            registration.takings = 0
+            if !profile.hasToken(of: current.profile) { registration.takings = 0 }
             if let holder, holder.device != current.device {
                 let (loser, takings) = try take(from: holder, at: now)
                 (registration.takings, registration.takenOn) = (takings, loser.takenOn)
                 displaced = loser
             }
-        } else if now.seconds - current.confirmedAt.seconds >= daySeconds || now < current.confirmedAt {
+        } else if confirms, now.seconds - current.confirmedAt.seconds >= daySeconds || now < current.confirmedAt {
             registration.confirmedAt = now
         }
-        if case .suspended(let reason) = current.status, reason.endsWithRegistration {
+        if confirms, profile.address != nil, case .suspended(let reason) = current.status, reason.endsWithRegistration {
             registration.status = .registered
             registration.statusAt = now
             // What the vendor said until now was about the time before.
