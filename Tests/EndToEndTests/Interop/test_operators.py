@@ -41,6 +41,8 @@ def make_app(server, name: str) -> tuple[str, str]:
         ("GET", f"/v1/apps/{APP}/devices", None),
         ("GET", "/v1/devices/x", None),
         ("DELETE", "/v1/devices/x", None),
+        ("POST", "/v1/devices/x/suspend", None),
+        ("POST", "/v1/devices/x/resume", None),
         ("POST", "/v1/devices/x/channels/0b1c4f4e-31a5-4f0c-9d58-0d5c4b3a2f10/revoke", {}),
     ],
 )
