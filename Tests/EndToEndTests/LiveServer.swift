@@ -68,22 +68,23 @@ final class LiveServer {
         _ = try await program.line { $0.contains("serving") ? true : nil }
     }
 
-    /// A port that nobody had a moment ago.
+    /// A port that nobody had a moment ago. It lies below those that the system gives to whoever connects: a server keeps its
+    /// port while it is stopped.
     static func freePort() throws -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return try withUnsafeMutablePointer(to: &address) { pointer in
-            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                guard bind(descriptor, generic, length) == 0, getsockname(descriptor, generic, &length) == 0 else {
-                    throw Program.Ended(description: "no free port")
-                }
-                return Int(UInt16(bigEndian: pointer.pointee.sin_port))
+        for port in (20_000..<32_000).shuffled() {
+            let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { close(descriptor) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = UInt16(port).bigEndian
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isFree = withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 }
             }
+            if isFree { return port }
         }
+        throw Program.Ended(description: "no free port")
     }
 
     // MARK: Requests
