@@ -33,7 +33,8 @@ struct RegistrationTable {
     func decide(
         _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, app: AppSerial, at now: Timestamp
     ) throws -> Result<RegistrationRules.Decision, Refusal> {
-        let rival = try profile.address.flatMap { try holder(of: $0, in: app) }
+        let isNew = profile.address != current.profile.address
+        let rival = try isNew ? profile.address.flatMap { try holder(of: $0, in: app) } : nil
         do throws(Refusal) {
             return .success(
                 try RegistrationRules.register(profile, confirms: confirms, over: current, heldBy: rival, at: now))
