@@ -26,6 +26,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(name: "CarillonClient", targets: ["CarillonClient"]),
+        .library(name: "CarillonNotification", targets: ["CarillonNotification"]),
         .library(name: "CarillonAPNs", targets: ["CarillonAPNs"]),
         .library(name: "CarillonAPNsSimulator", targets: ["CarillonAPNsSimulator"]),
         .executable(name: "carillon", targets: ["CarillonCommand"]),
@@ -60,12 +61,15 @@ let package = Package(
     ],
     targets: [
         .target(name: "CarillonBasics", swiftSettings: settings),
-        .target(name: "CarillonWire", dependencies: ["CarillonBasics"], swiftSettings: settings),
+        .target(
+            name: "CarillonWire", dependencies: ["CarillonBasics", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings),
         .target(
             name: "CarillonCore",
             dependencies: [
                 "CarillonBasics", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "_CryptoExtras", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: provider),
             ],
@@ -84,7 +88,7 @@ let package = Package(
         .target(
             name: "CarillonServer",
             dependencies: [
-                "CarillonBasics", "CarillonCore", "CarillonSQLite", "CarillonWire",
+                "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonSQLite", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
                 .product(name: "Hummingbird", package: "hummingbird", condition: server),
@@ -104,9 +108,16 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(
+            name: "CarillonMessages",
+            dependencies: ["CarillonBasics", "CarillonWire", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings),
+        .target(
+            name: "CarillonNotification", dependencies: ["CarillonBasics", "CarillonMessages", "CarillonWire"],
+            swiftSettings: settings),
+        .target(
             name: "CarillonClient",
             dependencies: [
-                "CarillonBasics", "CarillonWire",
+                "CarillonBasics", "CarillonMessages", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log"),
@@ -187,7 +198,13 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             path: "Examples/ClientService", swiftSettings: settings),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "TestSupport",
+            dependencies: [
+                "CarillonBasics", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "_CryptoExtras", package: "swift-crypto"),
+            ],
+            path: "Tests/TestSupport", swiftSettings: settings),
         .target(
             name: "StoreConformance", dependencies: ["CarillonBasics", "CarillonCore", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
@@ -198,7 +215,9 @@ let package = Package(
         .testTarget(
             name: "CarillonCoreTests",
             dependencies: [
-                "TestSupport", "CarillonCore", "CarillonWire", .product(name: "Crypto", package: "swift-crypto"),
+                "TestSupport", "CarillonBasics", "CarillonCore", "CarillonWire",
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "_CryptoExtras", package: "swift-crypto"),
             ],
             swiftSettings: settings
         ),
@@ -213,10 +232,17 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
+            name: "CarillonNotificationTests",
+            dependencies: [
+                "CarillonBasics", "CarillonClient", "CarillonMessages", "CarillonNotification", "CarillonWire",
+                "TestSupport",
+            ],
+            swiftSettings: settings),
+        .testTarget(
             name: "CarillonClientTests",
             dependencies: [
                 "TestSupport",
-                "CarillonClient", "CarillonWire",
+                "CarillonClient", "CarillonMessages", "CarillonWire",
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -232,7 +258,9 @@ let package = Package(
             name: "CarillonServerTests",
             dependencies: [
                 "TestSupport",
-                "CarillonCore", "CarillonSQLite", "CarillonServer", "CarillonWire",
+                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonCore", "CarillonSQLite",
+                "CarillonServer",
+                "CarillonWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
@@ -294,7 +322,9 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "CarillonClient", "CarillonCommand", "CarillonWire",
+                "CarillonAPNsSimulator", "CarillonClient", "CarillonCommand", "CarillonNotification", "CarillonWire",
+                "TestSupport",
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -16,7 +16,7 @@ struct Carillon: AsyncParsableCommand {
             """,
         version: CarillonVersion.text,
         subcommands: [
-            ServeCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, BackupCommand.self,
-            RestoreCommand.self, ListenCommand.self, SendCommand.self, APNsCommand.self,
+            ServeCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, DevicesCommand.self,
+            BackupCommand.self, RestoreCommand.self, ListenCommand.self, SendCommand.self, APNsCommand.self,
         ])
 }

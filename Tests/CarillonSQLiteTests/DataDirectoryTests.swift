@@ -22,13 +22,13 @@ struct DataDirectoryTests {
         let directory = try TemporaryDirectory.make()
         let fixture = try await StoreFixture(try SQLiteStore(directory: directory))
         _ = try await fixture.append(fixture.envelope(1))
-        let keys = try await fixture.store.tokenKeys { Array(repeating: 1, count: 32) }
+        let keys = try await KeyRing.open(fixture.store, wrappedBy: nil, RandomSource { 7 })
         try fixture.sqlite.close()
         let store = try SQLiteStore(directory: directory)
         let waiting = try await store.waiting(
             device: fixture.device.serial, after: 0, limit: 9, bytes: 9999, at: StoreFixture.start)
         #expect(waiting?.map(\.position) == [1])
-        let again = try await store.tokenKeys { Array(repeating: 2, count: 32) }
+        let again = try await KeyRing.open(store, wrappedBy: nil, RandomSource { 8 })
         #expect(again == keys)
         try store.close()
     }

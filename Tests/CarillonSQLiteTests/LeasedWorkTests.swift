@@ -24,7 +24,7 @@ struct LeasedWorkTests {
         let clock = Clock()
         let fixture: WatchFixture
         let sealer = SecretSealer(
-            keys: [TokenKey(id: 1, bytes: Array(repeating: 3, count: 32))],
+            keys: [TokenKey(id: 1, bytes: Array(repeating: 3, count: 32))], for: .watch,
             random: RandomSource { UInt64.random(in: .min ... .max) })
         let random: RandomSource = {
             let seeded = Mutex(SeededRandom.forTest("LeasedWorkTests"))
@@ -67,8 +67,8 @@ struct LeasedWorkTests {
 
         func sealed(_ channel: PushChannel) throws -> Watch.Sealed {
             Watch.Sealed(
-                secret: try sealer.seal(Array(repeating: 9, count: 32), for: channel.serial),
-                token: try sealer.seal(Array("the token".utf8), for: channel.serial))
+                secret: try sealer.seal(Array(repeating: 9, count: 32), for: channel.serial.rawValue),
+                token: try sealer.seal(Array("the token".utf8), for: channel.serial.rawValue))
         }
 
         /// - Parameter within: The most milliseconds until the first ping.
@@ -308,7 +308,7 @@ struct LeasedWorkTests {
         let world = try await World()
         try await world.watch(world.fixture.base.first, "http://lost.example", every: 15)
         let other = SecretSealer(
-            keys: [TokenKey(id: 2, bytes: Array(repeating: 4, count: 32))], random: world.random)
+            keys: [TokenKey(id: 2, bytes: Array(repeating: 4, count: 32))], for: .watch, random: world.random)
         let rounds = world.makeRounds(sealer: other)
         for _ in 0..<3 {
             world.clock.now = world.clock.now.adding(seconds: 20)
@@ -331,7 +331,7 @@ struct LeasedWorkTests {
         let world = try await World()
         try await world.end(world.fixture.base.first, "http://lost.example")
         let other = SecretSealer(
-            keys: [TokenKey(id: 2, bytes: Array(repeating: 4, count: 32))], random: world.random)
+            keys: [TokenKey(id: 2, bytes: Array(repeating: 4, count: 32))], for: .watch, random: world.random)
         #expect(try await world.makeRounds(sealer: other).due().isEmpty)
         world.clock.now = world.clock.now.adding(seconds: 86_400)
         #expect(try await world.fixture.due(at: world.clock.now).isEmpty, "it does not wait any more")

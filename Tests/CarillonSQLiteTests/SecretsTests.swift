@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import Foundation
+import Logging
 import StoreConformance
 import TestSupport
 import Testing
@@ -14,15 +15,42 @@ struct SecretsTests {
         let app = try StoreFixture.appID
         _ = try await store.createApp(app, at: StoreFixture.start)
         let secret = String(repeating: "s3cr3t-", count: 6)
+        let (sessions, time) = (LiveSessions(), TimeSource { StoreFixture.start })
+        let random = RandomSource { .random(in: .min ... .max) }
+        let writer = InboxWriter(
+            store: store, sessions: sessions, scheduler: Scheduler { _, _ in }, logger: Logger(label: "test"))
+        let inbox = Inbox(
+            store: store, writer: writer, sessions: sessions, positions: PositionSource(epoch: 1), time: time, random: random
+        )
+        let directoryOfChannels = ChannelDirectory(store: store)
+        let homes = Homes(only: Home(inbox: inbox, sessions: sessions))
         let registrar = DeviceRegistrar(
-            devices: store, sessions: LiveSessions(), directory: ChannelDirectory(store: store),
+            devices: store, sessions: sessions, directory: directoryOfChannels,
+            news: StatusNews(devices: store, homes: homes),
+            formerChannels: FormerChannels(users: store, homes: homes, directory: directoryOfChannels, time: time),
             allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
-            time: TimeSource { StoreFixture.start }, random: RandomSource { .random(in: .min ... .max) })
+            time: time, random: random)
         _ = try await registrar.register(app: app, registration: secret)
         try store.close()
-        for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
-            let data = try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name))
-            #expect(data.range(of: Data(secret.utf8)) == nil, "\(name)")
+        #expect(try !isFound(Data(secret.utf8), in: directory))
+    }
+
+    @Test func `a key that was wrapped is not to be found in the clear any more`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let store = try SQLiteStore(directory: directory)
+        let random = RandomSource { .random(in: .min ... .max) }
+        let plain = try await KeyRing.open(store, wrappedBy: nil, random)
+        let wrapping = WrappingKey(bytes: Array(repeating: 5, count: 32))
+        #expect(try isFound(Data(plain[0].bytes), in: directory))
+        _ = try await KeyRing.open(store, wrappedBy: wrapping, random)
+        #expect(try !isFound(Data(plain[0].bytes), in: directory))
+        try store.close()
+        #expect(try !isFound(Data(plain[0].bytes), in: directory))
+    }
+
+    private func isFound(_ secret: Data, in directory: String) throws -> Bool {
+        try FileManager.default.contentsOfDirectory(atPath: directory).contains { name in
+            try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name)).range(of: secret) != nil
         }
     }
 }

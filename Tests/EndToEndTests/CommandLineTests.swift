@@ -30,7 +30,9 @@ struct CommandLineTests {
             ] + more)
     }
 
-    @Test func `the demo shows one push on its way, and a back end that is lost and found`() async throws {
+    @Test func `the demo shows one push on its way, a back end that is lost and found, and a phone that is woken`()
+        async throws
+    {
         let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
         #expect(status == 0)
         let text = lines.joined(separator: "\n")
@@ -39,6 +41,10 @@ struct CommandLineTests {
         }
         let watched = lines.compactMap { $0.firstMatch(of: /^  (pingFailed \d+|recovered):/).map { String($0.1) } }
         #expect(watched == ["pingFailed 601", "pingFailed 605", "recovered"], "the demo said:\n\(text)")
+        let slept = text.split(separator: "The phone sleeps").last ?? ""
+        for word in ["sent", "woken", "fetched", "acknowledged"] {
+            #expect(slept.contains(" ms  \(word)"), "the demo said:\n\(text)")
+        }
     }
 
     @Test func `a message sent is heard, acknowledged, and its sender is told`() async throws {

@@ -3,6 +3,7 @@ import CarillonWire
 import Foundation
 import NIOCore
 import NIOHTTP1
+import Synchronization
 
 /// The real executable, serving from a directory of its own.
 final class LiveServer {
@@ -25,7 +26,7 @@ final class LiveServer {
     /// Makes a data directory with one app, and serves it.
     static func start(environment: [String: String] = [:]) async throws -> LiveServer {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
-        _ = try await run(["apps", "create", app, "--data", directory, "--init"])
+        _ = try await run(["apps", "create", app, "--data", directory, "--init"], environment: environment)
         let port = try freePort()
         let program = try launch(directory, port, environment)
         let server = LiveServer(directory: directory, port: port, program: program, environment: environment)
@@ -39,10 +40,12 @@ final class LiveServer {
     }
 
     /// The secret of a new key, made while the server does not run.
-    static func key(_ role: KeyRole, in directory: String) async throws -> String {
+    static func key(
+        _ role: KeyRole, in directory: String, environment: [String: String] = [:]
+    ) async throws -> String {
         var arguments = ["keys", "create", "--role", role.rawValue, "--data", directory, "--json"]
         if role != .admin { arguments += ["--app", app] }
-        let (_, lines) = try await run(arguments)
+        let (_, lines) = try await run(arguments, environment: environment)
         struct Made: Decodable { var secret: String }
         return try JSONDecoder().decode(Made.self, from: Data((lines.last ?? "").utf8)).secret
     }
@@ -71,6 +74,11 @@ final class LiveServer {
     /// A port that nobody had a moment ago. It lies below those that the system gives to whoever connects: a server keeps its
     /// port while it is stopped.
     static func freePort() throws -> Int {
+        // A child would inherit the socket, and hold the port.
+        try Program.launching.withLock { _ in try findFreePort() }
+    }
+
+    private static func findFreePort() throws -> Int {
         for port in (20_000..<32_000).shuffled() {
             let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             defer { close(descriptor) }
@@ -96,13 +104,14 @@ final class LiveServer {
     }
 
     func request(
-        _ method: HTTPMethod, _ path: String, key: String? = nil, headers: [String: String] = [:], body: String? = nil
+        _ method: HTTPMethod, _ path: String, key: String? = nil, headers: [String: String] = [:], body: String? = nil,
+        bytes: [UInt8]? = nil
     ) async throws -> Answer {
         var request = HTTPClientRequest(url: path.contains("://") ? path : address + path)
         request.method = method
         if let key { request.headers.add(name: "authorization", value: "Bearer \(key)") }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
-        if let body { request.body = .bytes(Array(body.utf8)) }
+        if let bytes = bytes ?? body.map({ Array($0.utf8) }) { request.body = .bytes(bytes) }
         let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
         let bytes = try await response.body.collect(upTo: 1 << 22)
         return Answer(

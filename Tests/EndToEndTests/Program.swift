@@ -49,8 +49,8 @@ final class Program: Sendable {
         if log.status == nil { kill(pid, signal) }
     }
 
-    /// One at a time, so that no child inherits another's pipe.
-    private static let launching = Mutex(())
+    /// One at a time, so that no child inherits what was opened for another.
+    static let launching = Mutex(())
 
     private static func spawn(
         _ executable: String, _ arguments: [String], _ environment: [String], _ input: String?

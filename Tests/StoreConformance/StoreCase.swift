@@ -12,10 +12,11 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         self.run = run
     }
 
-    package static let all = registry + inbox + watches
+    package static let all = registry + inbox + watches + pushes
 
-    static let registry = server + apps + devices + registrations + channels + deletion
+    static let registry = server + apps + devices + registrations + users + channels + deletion
     static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
+    static let pushes = wakes + outbox + alerts + gateways
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
 }
 

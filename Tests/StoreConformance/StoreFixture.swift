@@ -50,8 +50,8 @@ package struct StoreFixture {
         _ number: UInt64, of device: Device, in store: any Store, limit: Int = 10
     ) async throws -> PushChannel {
         let result = try await store.openChannel(
-            ChannelID(Bytes16(high: 7, low: number)), device: device.serial, name: nil, vapidKey: nil, limit: limit,
-            at: start)
+            ChannelID(Bytes16(high: 7, low: number)), device: device.serial, name: nil, vapidKey: nil, wake: nil,
+            limit: limit, at: start)
         guard case .opened(let channel) = result else { throw Missing() }
         return channel
     }

@@ -1,10 +1,18 @@
-/// Waits for something that is about to happen.
-package func eventually(_ condition: @Sendable () async throws -> Bool) async throws {
+/// Returns once the condition holds; throws after 20 seconds, with the place that waited.
+package func eventually(
+    file: StaticString = #fileID, line: UInt = #line, _ condition: @Sendable () async throws -> Bool
+) async throws {
     let deadline = ContinuousClock.now + .seconds(20)
     while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw NeverHappened() }
+        guard ContinuousClock.now < deadline else { throw NeverHappened(file: file, line: line) }
         try await Task.sleep(for: .milliseconds(5))
     }
 }
 
-package struct NeverHappened: Error {}
+package struct NeverHappened: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(file: StaticString = #fileID, line: UInt = #line) {
+        description = "what \(file):\(line) waited for never happened"
+    }
+}

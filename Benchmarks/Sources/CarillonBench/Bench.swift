@@ -12,12 +12,14 @@ struct Bench: Sendable {
     func fill(_ table: inout Table) async {
         if wants(.memory, .connects) { await connections(&table) }
         if wants(.registration) { await registration(&table) }
+        if wants(.registry) { await registry(&table) }
         if wants(.latency) { await latency(&table) }
         if wants(.offline, .cpu) { await offline(&table) }
         if wants(.crowd) { await crowd(&table) }
         if wants(.live, .cpu) { await live(&table) }
         if wants(.catchUp) { await catchUp(&table) }
         if wants(.restart) { await restart(&table) }
+        if wants(.wakes) { await wakes(&table) }
         if wants(.apns) {
             table.sending = await SendingBench(scale: scale.sending, runs: scale.runs, carillon: carillon).table()
         }
@@ -136,6 +138,71 @@ struct Bench: Sendable {
             Row(
                 group: .registration, name: "devices registered per second, each with a channel, on disk",
                 carillon: fault.map { .notMeasured($0.reason) } ?? .runs(rates), nchan: .absent))
+    }
+
+    private func registry(_ table: inout Table) async {
+        let measurement = RegistryMeasurement(scale: scale, setup: carillon)
+        var results: [RegistryMeasurement.Result] = []
+        var fault: NotMeasured?
+        do {
+            for run in 1...scale.runs {
+                say("registering \(scale.registryDevices) devices, run \(run)")
+                results.append(try await measurement.measure())
+            }
+        } catch {
+            fault = NotMeasured("\(error)")
+            say("not measured: \(error)")
+        }
+        func row(_ name: String, _ values: [Double]) -> Row {
+            Row(
+                group: .registry, name: name, carillon: fault.map { .notMeasured($0.reason) } ?? .runs(values),
+                nchan: .absent)
+        }
+        let many = Figure.text(Double(scale.registryDevices))
+        table.rows += [
+            row("devices with a push token registered per second, among 1000", results.map(\.amongFew)),
+            row("the same among \(many)", results.map(\.amongMany)),
+            row("devices per second that say among \(many) what they said before", results.map(\.unchanged)),
+            row("bytes on disk for each of \(many)", results.map(\.bytesEach)),
+            row("seconds until a server with \(many) devices is ready", results.map(\.start)),
+        ]
+    }
+
+    private func wakes(_ table: inout Table) async {
+        let measurement = WakeMeasurement(scale: scale, setup: carillon)
+        var results: [WakeMeasurement.Result] = []
+        var sleepers: [(withTokens: Double, without: Double, wakes: Int)] = []
+        var fault: NotMeasured?
+        do {
+            for run in 1...scale.runs {
+                say("pushes to devices that sleep, run \(run)")
+                results.append(try await measurement.measure())
+                sleepers.append(try await measurement.measureSleepers())
+            }
+        } catch {
+            fault = NotMeasured("\(error)")
+            say("not measured: \(error)")
+        }
+        func row(_ name: String, _ values: [Double]) -> Row {
+            Row(group: .wakes, name: name, carillon: fault.map { .notMeasured($0.reason) } ?? .runs(values), nchan: .absent)
+        }
+        table.rows += [
+            row(
+                "messages accepted, each with a wake that is decided, stored, sent and settled, per second",
+                results.map(\.settledPerSecond)),
+            row("the same, server's CPU for each, µs", results.map(\.cpuMicroseconds)),
+            row("wakes per second out of a backlog, when credentials are set", results.map(\.drainedPerSecond)),
+            row("the same, server's CPU for each, µs", results.map(\.drainCPU)),
+            row(
+                "server's CPU per message to \(scale.offlineDevices) sleeping devices with a push token, µs",
+                sleepers.map(\.withTokens)),
+            row("the same without push tokens, µs", sleepers.map(\.without)),
+        ]
+        if let wakes = sleepers.first?.wakes {
+            table.notes.append(
+                "\(Figure.text(Double(scale.offlineMessages))) messages to \(scale.offlineDevices) sleeping devices made \(wakes) wakes."
+            )
+        }
     }
 
     /// The same load among few devices and among many, by turns.

@@ -9,6 +9,9 @@ struct Scale: Sendable {
     var offlineDevices = 1000
     var offlineMessages = 100_000
     var registrations = 10_000
+    var wakes = 20_000
+    var registryDevices = 1_000_000
+    var registryProbe = 20_000
     var crowdDevices = 200_000
     var liveDevices = 1000
     var liveMessages = 100_000
@@ -22,7 +25,9 @@ struct Scale: Sendable {
 
     static let quick = Scale(
         runs: 1, connections: 1000, settle: .seconds(1), latencyMessages: 1000, offlineDevices: 200,
-        offlineMessages: 10_000, registrations: 1000, crowdDevices: 5000, liveDevices: 200, liveMessages: 10_000,
+        offlineMessages: 10_000, registrations: 1000, wakes: 1000, registryDevices: 10_000, registryProbe: 1000,
+        crowdDevices: 5000, liveDevices: 200,
+        liveMessages: 10_000,
         catchUpDevices: 40, catchUpEach: 100,
         restartDevices: 100, restartEnvelopes: 20_000, sending: .quick)
 }

@@ -78,3 +78,12 @@ extension JSONValue: Encodable {
         }
     }
 }
+
+extension JSONValue {
+    /// As JSON, in the order of its members.
+    package var bytes: [UInt8] {
+        var writer = JSONWriter()
+        writer.value(self)
+        return writer.bytes
+    }
+}

@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 
 /// The life of one channel, as a table that can be tested.
@@ -34,6 +35,8 @@ struct ChannelMachine: Hashable, Sendable {
     private(set) var lastErrorCode: Int?
     /// What messages are decrypted with; nil for a channel that takes them as they come.
     private(set) var keys: SubscriptionKeys?
+    /// How its messages wake the app; nil for the server's own way.
+    private(set) var wake: WakeMode?
     /// Whether the app's backend does not have the token, as far as is known here.
     private(set) var isTokenDue = false
 
@@ -42,13 +45,14 @@ struct ChannelMachine: Hashable, Sendable {
     /// Restores a channel from the store.
     init(
         state: ChannelState, channelID: ChannelID?, endpoint: ChannelEndpoint?, lastErrorCode: Int?,
-        keys: SubscriptionKeys? = nil, isTokenDue: Bool = false
+        keys: SubscriptionKeys? = nil, wake: WakeMode? = nil, isTokenDue: Bool = false
     ) {
         self.state = state
         self.channelID = channelID
         self.endpoint = endpoint
         self.lastErrorCode = lastErrorCode
         self.keys = keys
+        self.wake = wake
         self.isTokenDue = isTokenDue
     }
 
@@ -58,7 +62,9 @@ struct ChannelMachine: Hashable, Sendable {
     // MARK: Facts from the app
 
     /// - Parameter keys: New ones for a channel of encrypted messages, as the token is a new one.
-    mutating func connectRequested(as channelID: ChannelID, keys: SubscriptionKeys? = nil) throws(PushError) {
+    mutating func connectRequested(
+        as channelID: ChannelID, keys: SubscriptionKeys? = nil, wake: WakeMode? = nil
+    ) throws(PushError) {
         switch state {
         case .connecting: throw PushError(.alreadyConnecting, "connect() was called on a channel that is connecting.")
         case .open: throw PushError(.alreadyOpen, "connect() was called on a channel that is open.")
@@ -68,7 +74,7 @@ struct ChannelMachine: Hashable, Sendable {
             )
         case .none, .closed, .error:
             self = ChannelMachine(
-                state: .connecting, channelID: channelID, endpoint: nil, lastErrorCode: nil, keys: keys)
+                state: .connecting, channelID: channelID, endpoint: nil, lastErrorCode: nil, keys: keys, wake: wake)
         }
     }
 

@@ -1,3 +1,4 @@
+import CarillonMessages
 import ServiceLifecycle
 
 extension PushChannel {
@@ -7,19 +8,22 @@ extension PushChannel {
     /// one that is disconnecting it waits until that is done, and connects it then. It takes nothing from ``events``. The
     /// client must run, now or soon. Calls beside each other wait for the same opening.
     /// - Parameters:
-    ///   - timeout: as in ``connect(timeout:encrypted:)``, counted from this call for a channel that is connecting already.
-    ///   - encrypted: as in ``connect(timeout:encrypted:)``.
+    ///   - timeout: as in ``connect(timeout:encrypted:wake:)``, counted from this call for a channel that is connecting already.
+    ///   - encrypted: as in ``connect(timeout:encrypted:wake:)``.
+    ///   - wake: as there; of a channel that is open already it changes nothing.
     /// - Throws: ``PushError`` with ``PushError/Code/channelEnded`` when the channel fails or is disconnected meanwhile: its
     ///   ``state`` and ``lastErrorCode`` say how; with ``PushError/Code/alreadyOpen`` when it is open, or opening, with keys
     ///   and `encrypted` is false, or the other way round; with ``PushError/Code/cancelled`` when the task is cancelled or
     ///   its service group shuts down, and then the request stays; with ``PushError/Code/storageUnavailable``.
     @discardableResult
-    public func ensureOpen(timeout: Duration? = nil, encrypted: Bool = false) async throws(PushError) -> PushChannelAddress {
+    public func ensureOpen(
+        timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
+    ) async throws(PushError) -> PushChannelAddress {
         let changes = runner.changes(of: identifier)
         defer { runner.stopChanges(changes) }
         let result: Result<PushChannelAddress, PushError> = await withGracefulShutdownHandler {
             do throws(PushError) {
-                return .success(try await open(following: changes, timeout: timeout, encrypted: encrypted))
+                return .success(try await open(following: changes, timeout: timeout, encrypted: encrypted, wake: wake))
             } catch {
                 return .failure(error)
             }
@@ -30,7 +34,7 @@ extension PushChannel {
     }
 
     private func open(
-        following changes: ChannelChanges, timeout: Duration?, encrypted: Bool
+        following changes: ChannelChanges, timeout: Duration?, encrypted: Bool, wake: PushChannelWake?
     ) async throws(PushError) -> PushChannelAddress {
         let identifier = identifier
         let id = runner.makeChannelID()
@@ -57,13 +61,15 @@ extension PushChannel {
                 }
                 isUnderWay = true
                 try await runner.perform { (session, context) throws(PushError) in
-                    try session.openingWanted(identifier, as: id, keys: keys, deadline: timeout.map { context.now + $0 })
+                    try session.openingWanted(
+                        identifier, as: id, keys: keys, wake: wake?.mode, deadline: timeout.map { context.now + $0 })
                 }
             case .connecting:
                 guard !isUnderWay else { continue }
                 isUnderWay = true
                 try await runner.perform { (session, context) throws(PushError) in
-                    try session.openingWanted(identifier, as: id, keys: keys, deadline: timeout.map { context.now + $0 })
+                    try session.openingWanted(
+                        identifier, as: id, keys: keys, wake: wake?.mode, deadline: timeout.map { context.now + $0 })
                 }
             case .disconnecting:
                 continue

@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 
 /// An address at which backends reach this install of the app: one per purpose, by an identifier that the app chooses.
@@ -62,15 +63,19 @@ public final class PushChannel: Sendable {
     ///     that were encrypted with its ``subscription`` (RFC 8291; `aesgcm` of older senders too). The app is shown
     ///     what the sender wrote. What cannot be decrypted is not shown: it is logged, and its sender can learn of it,
     ///     by the outcome `failed` with code 101. A message without a body needs no key.
+    ///   - wake: how its messages reach the app while it sleeps; nil is ``PushChannelWake/background``.
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyConnecting``, ``PushError/Code/alreadyOpen`` or
     ///   ``PushError/Code/stillDisconnecting``, or with ``PushError/Code/storageUnavailable``; nothing has changed
     ///   then. Cancelling the task does not take the wish back.
-    public func connect(timeout: Duration? = nil, encrypted: Bool = false) async throws(PushError) {
+    public func connect(
+        timeout: Duration? = nil, encrypted: Bool = false, wake: PushChannelWake? = nil
+    ) async throws(PushError) {
         let identifier = identifier
         let id = runner.makeChannelID()
         let keys = encrypted ? SubscriptionKeys() : nil
         try await runner.perform { (session, context) throws(PushError) in
-            try session.connectRequested(identifier, as: id, keys: keys, deadline: timeout.map { context.now + $0 })
+            try session.connectRequested(
+                identifier, as: id, keys: keys, wake: wake?.mode, deadline: timeout.map { context.now + $0 })
         }
     }
 

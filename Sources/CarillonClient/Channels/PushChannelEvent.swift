@@ -12,7 +12,7 @@ public enum PushChannelEvent: Sendable {
     /// The channel could not be opened, or cannot go on; its token, if it had one, is dead.
     ///
     /// The numbers are those of the Push Channel: 0 when the service could not be reached in the time given to
-    /// ``PushChannel/connect(timeout:encrypted:)``; 200–499 inside the library (201: the server does not know this device any
+    /// ``PushChannel/connect(timeout:encrypted:wake:)``; 200–499 inside the library (201: the server does not know this device any
     /// more, 202: the server refused the registration); 500–599 on the server.
     case error(code: Int)
     /// A message came. It was acknowledged when the library had stored it, and counts as handled when the next event is

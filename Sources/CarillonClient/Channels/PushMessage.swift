@@ -49,6 +49,10 @@ public struct PushMessage: Sendable {
         self.runner = runner
     }
 
+    /// Whether the app's notification service extension showed the message to the user already. False once it was handled, and
+    /// without ``PushClient/Configuration/sharedDirectory``.
+    public var wasPresented: Bool { runner.wasPresented(id) }
+
     /// The body as text; nil when it is not UTF-8.
     public var text: String? { String(validating: body, as: UTF8.self) }
 

@@ -15,6 +15,10 @@ extension PushClient {
         ///
         /// It belongs to one client at a time, and must not lie in a container that several programs share.
         public var storageDirectory: String
+        /// A directory that the app shares with its notification service extension, made if it does not exist: the client keeps
+        /// the keys of encrypted channels there, and learns there what the extension showed. Nil without such an extension. What
+        /// cannot be written there is logged, and nothing else suffers.
+        public var sharedDirectory: String?
         /// Where the client says what it does. Without one it says nothing. No secret and no payload is logged.
         public var logger: Logger
         /// A PEM file of certificates to trust instead of the system's, for servers with a private authority.
@@ -35,6 +39,7 @@ extension PushClient {
             app: String,
             clientKey: String? = nil,
             storageDirectory: String,
+            sharedDirectory: String? = nil,
             logger: Logger = Logger(label: "carillon.client", factory: { _ in SwiftLogNoOpLogHandler() }),
             trustRootsPath: String? = nil,
             backOff: BackOff = BackOff(),
@@ -46,6 +51,7 @@ extension PushClient {
             self.app = app
             self.clientKey = clientKey
             self.storageDirectory = storageDirectory
+            self.sharedDirectory = sharedDirectory
             self.logger = logger
             self.trustRootsPath = trustRootsPath
             self.backOff = backOff

@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 import Logging
 import NIOCore
@@ -21,6 +22,8 @@ public final class PushClient: Sendable, Service {
 
     let runner: SessionRunner
     let registrar: ClientRegistrar
+    /// This install, as Apple's push service and the server know it.
+    public let device: PushDevice
     /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
     /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
     /// cannot be told apart.
@@ -55,10 +58,13 @@ public final class PushClient: Sendable, Service {
             server: server.text, backOff: configuration.backOff, keepAlive: configuration.keepAlive,
             buffer: configuration.channelBuffer)
         runner = SessionRunner(
-            store: store, session: ClientSession(settings, restoring: stored), logger: configuration.logger)
+            store: store, session: ClientSession(settings, restoring: stored),
+            shared: configuration.sharedDirectory.map(SharedFolder.init), logger: configuration.logger)
         let transport = NIOTransport(tls: context, timeout: configuration.connectTimeout)
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport)
+        runner.setDeviceReporter(registrar)
+        device = PushDevice(runner: runner, registrar: registrar)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
     }
 

@@ -21,7 +21,7 @@ public struct PushError: Error, Sendable {
         public static let alreadyOpen = Code("alreadyOpen")
         /// `connect` on a channel whose disconnection is not finished.
         public static let stillDisconnecting = Code("stillDisconnecting")
-        /// The channel failed, or was closed, while ``PushChannel/ensureOpen(timeout:encrypted:)`` waited for it.
+        /// The channel failed, or was closed, while ``PushChannel/ensureOpen(timeout:encrypted:wake:)`` waited for it.
         public static let channelEnded = Code("channelEnded")
         /// The task was cancelled while it waited.
         public static let cancelled = Code("cancelled")
@@ -29,6 +29,10 @@ public struct PushError: Error, Sendable {
         public static let bufferFull = Code("bufferFull")
         /// A device is to be registered, and the configuration has no ``PushClient/Configuration/clientKey``.
         public static let clientKeyMissing = Code("clientKeyMissing")
+        /// A push token is not what the system gave the app: empty, or with characters that are no hexadecimal digits.
+        public static let tokenInvalid = Code("tokenInvalid")
+        /// The server will not take what the app said of its user.
+        public static let userRefused = Code("userRefused")
         /// The client runs already: it was started twice, or started and run.
         public static let alreadyRunning = Code("alreadyRunning")
         /// Another iteration of the channel's events goes on.

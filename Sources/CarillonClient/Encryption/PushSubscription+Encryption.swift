@@ -1,4 +1,5 @@
 import CarillonBasics
+import CarillonMessages
 package import CarillonWire
 import Crypto
 

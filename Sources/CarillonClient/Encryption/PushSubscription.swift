@@ -1,4 +1,5 @@
 import CarillonBasics
+import CarillonMessages
 import CarillonWire
 
 #if canImport(FoundationEssentials)

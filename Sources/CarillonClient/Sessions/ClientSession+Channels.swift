@@ -1,21 +1,23 @@
+import CarillonMessages
 import CarillonWire
 
 extension ClientSession {
     // MARK: Facts from the app
 
     mutating func connectRequested(
-        _ identifier: String, as channelID: ChannelID, keys: SubscriptionKeys? = nil, deadline: ContinuousClock.Instant?
+        _ identifier: String, as channelID: ChannelID, keys: SubscriptionKeys? = nil, wake: WakeMode? = nil,
+        deadline: ContinuousClock.Instant?
     ) throws(PushError) -> [SessionAction] {
         var channel = channels[identifier] ?? ChannelMachine()
         let former = channel.channelID
-        try channel.connectRequested(as: channelID, keys: keys)
+        try channel.connectRequested(as: channelID, keys: keys, wake: wake)
         channels[identifier] = channel
         if let former { identifiers[former] = nil }
         identifiers[channelID] = identifier
         connectDeadlines[identifier] = deadline
         var actions: [SessionAction] = [.write(.saveChannel(identifier: identifier, channel))]
         switch phase {
-        case .live: actions.append(register(channelID, identifier))
+        case .live: if user == nil { actions.append(register(channel, channelID, identifier)) }
         case .resting: actions += goOn()
         default: break
         }
@@ -24,11 +26,12 @@ extension ClientSession {
 
     /// The app wants the channel open, whatever it is.
     mutating func openingWanted(
-        _ identifier: String, as channelID: ChannelID, keys: SubscriptionKeys?, deadline: ContinuousClock.Instant?
+        _ identifier: String, as channelID: ChannelID, keys: SubscriptionKeys?, wake: WakeMode? = nil,
+        deadline: ContinuousClock.Instant?
     ) throws(PushError) -> [SessionAction] {
         switch channels[identifier]?.state ?? .none {
         case .none, .closed, .error:
-            return try connectRequested(identifier, as: channelID, keys: keys, deadline: deadline)
+            return try connectRequested(identifier, as: channelID, keys: keys, wake: wake, deadline: deadline)
         case .connecting:
             if let deadline { connectDeadlines[identifier] = min(deadline, connectDeadlines[identifier] ?? deadline) }
             return []
@@ -126,6 +129,10 @@ extension ClientSession {
                     case .other: .none
                     }
                 }
+                if frame.event == .error(code: ChannelErrorCode.userChanged) {
+                    // One that was asked for meanwhile would be open with nobody knowing of it.
+                    actions += dropMessages(of: identifier) + withdraw(id)
+                }
                 if frame.event == .pingFailed(code: PushChannelEvent.PingFailure.tokenLost.code) { tokenLost(identifier) }
             }
         }
@@ -158,12 +165,24 @@ extension ClientSession {
     // MARK: Parts of the above
 
     /// What a new connection begins with.
-    func catchUp() -> [SessionAction] {
-        let registrations = channels.sorted { $0.key < $1.key }.compactMap { identifier, channel -> SessionAction? in
+    func catchUp() -> [SessionAction] { (user == nil ? registrations() : []) + unregistrations() }
+
+    func registrations() -> [SessionAction] {
+        channels.sorted { $0.key < $1.key }.compactMap { identifier, channel in
             guard channel.state == .connecting, let id = channel.channelID else { return nil }
-            return register(id, identifier)
+            return register(channel, id, identifier)
         }
-        return registrations + unregistrations()
+    }
+
+    /// The user is another one. Channels that are open fail with news of their own; the others have nobody else to say it.
+    mutating func dropMessagesOfEnded() -> [SessionAction] {
+        buffers.keys.sorted().filter { channels[$0]?.receivesMessages != true }.flatMap { dropMessages(of: $0) }
+    }
+
+    /// What waits for the app was another user's.
+    private mutating func dropMessages(of identifier: String) -> [SessionAction] {
+        buffers[identifier] = nil
+        return [.write(.removeMessages(of: identifier)), .dropMessages(of: identifier)]
     }
 
     func unregistrations() -> [SessionAction] {
@@ -204,8 +223,8 @@ extension ClientSession {
         told.isEmpty ? [] : [.noteFailure(code, "The server \(what) (status \(status)).")] + told
     }
 
-    private func register(_ id: ChannelID, _ identifier: String) -> SessionAction {
-        .send(.register(.init(channelID: id.description, name: identifier)))
+    private func register(_ channel: ChannelMachine, _ id: ChannelID, _ identifier: String) -> SessionAction {
+        .send(.register(.init(channelID: id.description, name: identifier, wake: channel.wake?.rawValue)))
     }
 
     private func unregistration(of id: ChannelID) -> SessionAction {

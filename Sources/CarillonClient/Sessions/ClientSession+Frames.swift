@@ -9,7 +9,10 @@ extension ClientSession {
         switch (phase, frame) {
         case (.identifying, .hello(let hello)):
             return identified(hello, at: now)
-        case (.identifying, .pong), (.identifying, .goodbye), (.live, .pong), (.live, .unknownBroadcasts):
+        case (.live, .pong):
+            defer { awaitsPong = false }
+            return awaitsPong ? [.noteCaughtUp] : []
+        case (.identifying, .pong), (.identifying, .goodbye), (.live, .unknownBroadcasts):
             if case .goodbye(let seconds) = frame { goodbyeDelay = .seconds(seconds) }
             return []
         case (.identifying, _), (.live, .hello):
@@ -22,13 +25,15 @@ extension ClientSession {
             return notificationReceived(message, answered: answered, at: now)
         case (.live, .channelEvent(let event)):
             return channelEventReceived(event, answered: answered, at: now)
+        case (.live, .deviceStatus(let frame)):
+            return deviceStatusReceived(frame, answered: answered)
         case (.live, .caughtUp):
             schedule.succeeded()
-            return []
+            return [.noteCaughtUp]
         case (.live, .goodbye(let seconds)):
             goodbyeDelay = .seconds(seconds)
             return []
-        case (.stopped, _), (.resting, _), (.parting, _), (.registering, _), (.locating, _), (.opening, _),
+        case (.stopped, _), (.resting, _), (.parting, _), (.registering, _), (.locating, _), (.renewing, _), (.opening, _),
             (.closing, _), (.waiting, _):
             // What was under way when the connection ended comes again.
             return []
@@ -52,6 +57,6 @@ extension ClientSession {
             serverID = server
             actions.append(.write(.saveServer(address: settings.server, id: server)))
         }
-        return actions + catchUp() + [.tellAvailability(availability)]
+        return actions + catchUp() + reportUser(at: now) + reportDevice(at: now) + [.tellAvailability(availability)]
     }
 }

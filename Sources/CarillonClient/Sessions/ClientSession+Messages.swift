@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 
 /// Messages: stored when they come, acknowledged then, and kept until the app is done with them.

@@ -23,7 +23,7 @@ extension ClientSession {
             ]
         }
         mustLocate = false
-        phase = .opening
+        phase = reaching
         // One at the same address that has another id now will say whether it knows this device.
         guard serverID == nil || serverID == server.server else { return [.tellAvailability(availability)] }
         formerServer = nil
@@ -52,7 +52,7 @@ extension ClientSession {
         guard formerServer != nil else {
             // The address that the server gave once is as good as any.
             mustLocate = false
-            phase = .opening
+            phase = reaching
             return []
         }
         availability.network = isReached
@@ -67,7 +67,8 @@ extension ClientSession {
         var actions = Set(channels.keys).union(buffers.keys).sorted().flatMap { forget($0) }
         if let identity {
             let farewell = Farewell(
-                device: identity.device, credential: identity.credential, server: formerServer ?? settings.server)
+                device: identity.device, credential: identity.credential,
+                nextCredential: renewal.map(identity.renewed), server: formerServer ?? settings.server)
             farewells.append(farewell)
             isFarewellUnderWay = true
             actions.append(.write(.saveFarewell(farewell)))
@@ -79,10 +80,13 @@ extension ClientSession {
         awaitsDemand = true
         reports = []
         withdrawals = []
-        actions.append(.write(.eraseIdentity))
+        (user, takenUser) = (nil, nil)
+        (isRestored, renewal) = (false, nil)
+        actions += [.write(.eraseIdentity), .write(.saveUser(nil)), .write(.saveTakenUser(nil))]
+        actions += pushDeviceLost()
         switch phase {
         case .identifying, .live: actions += close(.normal)
-        case .registering, .locating: phase = .resting
+        case .registering, .locating, .renewing: phase = .resting
         // A socket that opens now finds nobody, and is closed.
         case .opening: phase = .waiting(until: now)
         case .stopped, .resting, .parting, .closing, .waiting: break

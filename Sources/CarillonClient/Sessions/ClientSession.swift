@@ -12,12 +12,13 @@ import CarillonWire
 /// | resting | an app's `connectRequested`: there is nobody to be until a channel is wanted |
 /// | parting | `farewellSaid` → the next of these; `farewellFailed` → waiting |
 /// | registering | `deviceRegistered` → opening; `deviceRegistrationFailed` → waiting or resting |
-/// | locating | `serverLocated` → opening; another server's answer → waiting; none → opening, or waiting when it moved |
+/// | locating | `serverLocated` → opening or renewing; another server's answer → waiting; none → the same, or waiting when it moved |
+/// | renewing | `credentialRenewed`, `renewalUnsupported` → opening; `renewalRefused` → resting; `renewalFailed` → waiting |
 /// | opening | `socketOpened` → identifying; `socketFailed` → waiting |
 /// | identifying | the server's hello → live; no hello in time, or any other frame → closing |
 /// | live | the end of the socket |
 /// | closing | the end of the socket: we asked for it |
-/// | waiting | its time → parting, registering, locating or opening |
+/// | waiting | its time → parting, registering, locating, renewing or opening |
 ///
 /// The end of a socket leads to waiting, or, when its code says that the device is unknown, to resting. `stopped` ends
 /// every phase.
@@ -45,6 +46,7 @@ struct ClientSession: Sendable {
         case parting
         case registering
         case locating
+        case renewing
         case opening
         case identifying(until: ContinuousClock.Instant)
         case live
@@ -83,11 +85,25 @@ struct ClientSession: Sendable {
     /// Where the identity was made, when that is another address than the configured one, and as long as it is not known
     /// who is there.
     var formerServer: String?
+    /// A backup brought the store here.
+    var isRestored: Bool
+    /// The secret of the next credential, of a renewal that is under way.
+    var renewal: String?
     /// There was no connection at the address that the server gave: it may have another by now.
     var mustLocate = false
     var farewells: [Farewell]
     /// The call that signed out says farewell itself, and nobody else meanwhile.
     var isFarewellUnderWay = false
+    /// Somebody waits until it is known that nothing waits.
+    var awaitsPong = false
+    /// What this install is to the vendor's push service.
+    var device: PushDeviceMachine
+    var reporting: DeviceReporting
+    /// What the server was not told yet of the user.
+    var user: UserWord?
+    /// Whose the server said the device is.
+    var takenUser: String?
+    var userReporting: DeviceReporting
     var availability = Availability(network: false, service: false)
     var schedule: ClientReconnectSchedule
     var keepAlive: KeepAlive?
@@ -108,7 +124,14 @@ struct ClientSession: Sendable {
         registration = stored.registration
         serverID = stored.serverID
         formerServer = stored.formerServer
+        isRestored = stored.isRestored
+        renewal = stored.renewal
         farewells = stored.farewells
+        device = stored.device
+        user = stored.user
+        takenUser = stored.takenUser
+        reporting = DeviceReporting(schedule: ClientReconnectSchedule(settings.backOff))
+        userReporting = reporting
         schedule = ClientReconnectSchedule(settings.backOff)
         identifiers = [:]
         for (identifier, channel) in stored.channels {
@@ -121,6 +144,7 @@ struct ClientSession: Sendable {
         case .parting: farewells.first.map { .sayFarewell($0) } ?? .rest
         case .registering: .registerDevice
         case .locating: .locateServer
+        case .renewing: identity.map { .renewCredential($0) } ?? .rest
         case .opening: identity.map { .openSocket($0) } ?? .rest
         case .stopped, .resting, .identifying, .live, .closing, .waiting: .rest
         }
@@ -136,7 +160,8 @@ struct ClientSession: Sendable {
         case .live:
             if let keepAlive { deadlines.append(keepAlive.deadline) }
             if let retryAt { deadlines.append(retryAt) }
-        case .stopped, .resting, .parting, .registering, .locating, .opening, .closing: break
+            deadlines += [reporting.retryAt, userReporting.retryAt].compactMap(\.self)
+        case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .closing: break
         }
         return deadlines.min()
     }
@@ -145,6 +170,10 @@ struct ClientSession: Sendable {
 
     mutating func started(at now: ContinuousClock.Instant) -> [SessionAction] {
         guard phase == .stopped else { return [] }
+        device.started()
+        // What was under way when the last run ended is answered to nobody.
+        reporting.isUnderWay = false
+        userReporting.isUnderWay = false
         let delay = settings.readerDelay
         for identifier in Array(buffers.keys) { buffers[identifier]?.lookLater(than: now, delay) }
         return goOn() + deliverTokens(at: now)
@@ -180,9 +209,22 @@ struct ClientSession: Sendable {
                 self.retryAt = nil
                 actions += unregistrations()
             }
+            actions += reportUser(at: now) + reportDevice(at: now)
         default: break
         }
         return actions
+    }
+
+    /// A push woke the app: is there a connection, and has everything come? What waited came before the answer to a ping; a
+    /// connection without an answer is replaced, and then everything comes.
+    mutating func wakeReceived(at now: ContinuousClock.Instant) -> [SessionAction] {
+        switch phase {
+        case .live:
+            awaitsPong = true
+            return [.send(.ping)]
+        case .waiting: return goOn()
+        case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .identifying, .closing: return []
+        }
     }
 
     // MARK: The device
@@ -205,7 +247,10 @@ struct ClientSession: Sendable {
         phase = .opening
         availability.network = true
         let save: [SessionAction] = server.map { [.write(.saveServer(address: settings.server, id: $0))] } ?? []
-        return [.write(.saveIdentity(identity))] + save + [.tellAvailability(availability)]
+        return [
+            .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
+        ] + save
+            + [.tellAvailability(availability)]
     }
 
     mutating func deviceRegistrationFailed(
@@ -240,7 +285,9 @@ struct ClientSession: Sendable {
         availability.network = true
         return [
             .tellAvailability(availability),
-            .send(.hello(.init(carillon: 1, device: identity.device, credential: identity.credential))),
+            .send(
+                .hello(
+                    .init(carillon: CarillonVersion.ofExtension, device: identity.device, credential: identity.credential))),
         ]
     }
 
@@ -264,9 +311,7 @@ struct ClientSession: Sendable {
         case .unauthorized, .gone:
             phase = .resting
             guard identity != nil else { return endConnection(network: true) + goOn() }
-            // Before the channels' readers hear of it, so that they can ask for the reason.
-            return [.noteFailure(.deviceUnknown, "The server does not know this device any more.")]
-                + endConnection(network: true) + loseDevice()
+            return parted(network: true)
         case .replaced:
             phase = .waiting(until: now + schedule.delay(after: settings.replacedDelay, random: random))
             return [
@@ -300,7 +345,7 @@ struct ClientSession: Sendable {
         if !farewells.isEmpty, !isFarewellUnderWay {
             phase = .parting
         } else if identity != nil {
-            phase = formerServer != nil || mustLocate ? .locating : .opening
+            phase = formerServer != nil || mustLocate ? .locating : reaching
         } else if awaitsDemand, !channels.values.contains(where: { $0.state == .connecting }) {
             phase = .resting
         } else {
@@ -311,18 +356,27 @@ struct ClientSession: Sendable {
 
     mutating func endConnection(network: Bool) -> [SessionAction] {
         keepAlive = nil
+        awaitsPong = false
         goodbyeDelay = nil
         retryAt = nil
         availability = Availability(network: network, service: false)
         return [.tellAvailability(availability)]
     }
 
+    /// The server does not know this device any more.
+    mutating func parted(network: Bool) -> [SessionAction] {
+        // Before the channels' readers hear of it, so that they can ask for the reason.
+        [.noteFailure(.deviceUnknown, "The server does not know this device any more.")]
+            + endConnection(network: network) + loseDevice()
+    }
+
     private mutating func loseDevice() -> [SessionAction] {
         identity = nil
         serverID = nil
+        (isRestored, renewal) = (false, nil)
         awaitsDemand = true
         reports = []
         withdrawals = []
-        return [.write(.eraseIdentity)] + endChannels { $0.deviceLost() }
+        return [.write(.eraseIdentity)] + pushDeviceLost() + endChannels { $0.deviceLost() }
     }
 }

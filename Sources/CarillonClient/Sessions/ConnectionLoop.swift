@@ -20,6 +20,7 @@ struct ConnectionLoop: Sendable {
             case .sayFarewell(let farewell): await sayFarewell(farewell)
             case .registerDevice: await registerDevice()
             case .locateServer: await locateServer()
+            case .renewCredential(let identity): await renewCredential(of: identity)
             case .openSocket(let identity): await openSocket(identity)
             }
         }
@@ -57,6 +58,38 @@ struct ConnectionLoop: Sendable {
                 metadata: ["reason": "\(error)"])
             await take("deviceRegistrationFailed") { session, context in
                 session.deviceRegistrationFailed(failure, at: context.now, random: context.random)
+            }
+        }
+    }
+
+    private func renewCredential(of identity: DeviceIdentity) async {
+        let fresh = ClientRegistrar.makeSecret(bytes: 24)
+        await take("renewalBegan") { session, _ in session.renewalBegan(secret: fresh) }
+        guard let secret = runner.renewal else {
+            return await take("renewalFailed") { session, context in
+                session.renewalFailed(isReached: false, retryAfter: nil, at: context.now, random: context.random)
+            }
+        }
+        switch await registrar.renewCredential(of: identity, to: secret) {
+        case .done:
+            logger.info("The storage came from a backup: the device has another credential")
+            await take("credentialRenewed") { session, _ in session.credentialRenewed() }
+            if case .renewCredential = runner.move {
+                await take("renewalFailed") { session, context in
+                    session.renewalFailed(isReached: true, retryAfter: nil, at: context.now, random: context.random)
+                }
+            }
+        case .unsupported: await take("renewalUnsupported") { session, _ in session.renewalUnsupported() }
+        case .unknown: await take("renewalRefused") { session, _ in session.renewalRefused() }
+        case .failed(let failure, let error):
+            failures.note(error)
+            logger.info("The device's credential is not renewed yet", metadata: ["reason": "\(error)"])
+            var retryAfter: Duration?
+            if case .unavailable(let after) = failure { retryAfter = after }
+            let wait = retryAfter
+            await take("renewalFailed") { session, context in
+                session.renewalFailed(
+                    isReached: failure != .unreachable, retryAfter: wait, at: context.now, random: context.random)
             }
         }
     }
@@ -165,6 +198,7 @@ struct ConnectionLoop: Sendable {
             switch frame {
             case .notification(let message): answered = try context.answer(to: message.version)
             case .channelEvent(let event): answered = try context.answer(to: event.version)
+            case .deviceStatus(let status): answered = try context.answer(to: status.version)
             default: break
             }
             return session.received(frame, answered: answered, at: context.now)

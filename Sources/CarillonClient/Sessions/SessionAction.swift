@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 
 /// What the session wants done. All `write`s of one step are one transaction; everything else happens after it.
@@ -20,6 +21,14 @@ enum SessionAction: Equatable, Sendable {
     case lookForReader(of: String, waiting: Int)
     /// A message was refused because a channel's buffer is full.
     case noteFullBuffer(of: String, waiting: Int)
+    /// Say this to the server by HTTP, and say what became of it.
+    case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
+    case reportUser(UserWord, DeviceIdentity)
+    case tellDevice([PushDeviceEvent])
+    /// This install is the device: what is restored from a backup will not say so.
+    case markInstall(device: String)
+    /// All that waited when the connection began has come.
+    case noteCaughtUp
     /// What `lastFailure` is to say.
     case noteFailure(PushError.Code, String)
     /// There is something to do beside the socket: look at `move`.
@@ -35,6 +44,8 @@ enum SessionMove: Equatable, Sendable {
     case locateServer
     /// Delete a device that was signed out.
     case sayFarewell(Farewell)
+    /// Give the device another credential.
+    case renewCredential(DeviceIdentity)
     case openSocket(DeviceIdentity)
 }
 
@@ -46,6 +57,10 @@ enum StoreChange: Equatable, Sendable {
     case saveIdentity(DeviceIdentity)
     /// The server that the identity belongs to, and the address at which it was found.
     case saveServer(address: String, id: String)
+    /// The secret of the credential that an install gives itself which a backup brought here.
+    case saveRenewal(String?)
+    /// Whose the server said the device is.
+    case saveTakenUser(String?)
     /// Forgets the identity and the ids handled under it, and remembers that there was one.
     case eraseIdentity
     case saveChannel(identifier: String, ChannelMachine)
@@ -62,7 +77,12 @@ enum StoreChange: Equatable, Sendable {
     case saveReport(MessageAnswer)
     /// The server was told everything.
     case removeReports
+    /// What this install is to the vendor's push service.
+    case saveDevice(PushDeviceMachine)
+    /// What the server was not told yet of the user; nil when it was.
+    case saveUser(UserWord?)
     case saveMessage(BufferedMessage, of: String)
+    case removeMessages(of: String)
     case removeMessage(position: Int64)
 }
 
@@ -71,6 +91,8 @@ struct Farewell: Hashable, Sendable {
     var device: String
     /// A secret: never logged.
     var credential: String
+    /// The next one, of a renewal that the server may have taken: a secret, too.
+    var nextCredential: String?
     /// The address of the server that it is told to.
     var server: String
 }

@@ -1,4 +1,5 @@
 import CarillonBasics
+import CarillonMessages
 import CarillonWire
 import GRDB
 import Logging
@@ -30,6 +31,8 @@ final class SessionRunner: Sendable {
     typealias Change = @Sendable (inout ClientSession, Context) throws(PushError) -> [SessionAction]
 
     let availability = AvailabilityBoard()
+    let deviceListeners = PushDeviceListeners()
+    let catchUps = CatchUps()
     let failures = FailureNote()
     let logger: Logger
 
@@ -49,11 +52,19 @@ final class SessionRunner: Sendable {
     /// Says that there may be something to do beside the socket. Awaited by one loop at a time.
     let wakes = Signal()
 
-    init(store: ClientStore, session: ClientSession, logger: Logger) {
+    /// What the app shares with its notification service extension.
+    private let shared: SharedFolder?
+
+    init(store: ClientStore, session: ClientSession, shared: SharedFolder? = nil, logger: Logger) {
         self.store = store
+        self.shared = shared
         storedBefore = session.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
+        let keys = session.channels.values.compactMap { channel in
+            channel.channelID.flatMap { id in channel.keys.map { (id, $0) } }
+        }
+        share { try $0.replaceKeys(Dictionary(keys, uniquingKeysWith: { first, _ in first })) }
     }
 
     deinit {
@@ -65,6 +76,12 @@ final class SessionRunner: Sendable {
     var move: SessionMove { session.withLock { $0.move } }
 
     var deviceID: String? { session.withLock { $0.identity?.device } }
+
+    var identity: DeviceIdentity? { session.withLock { $0.identity } }
+
+    var device: PushDeviceMachine { session.withLock { $0.device } }
+
+    var isUserPending: Bool { session.withLock { $0.user != nil } }
 
     func channel(_ identifier: String) -> ChannelMachine {
         session.withLock { $0.channels[identifier] } ?? ChannelMachine()
@@ -82,6 +99,8 @@ final class SessionRunner: Sendable {
     var farewells: [Farewell] { session.withLock { $0.farewells } }
 
     var registration: String? { session.withLock { $0.registration } }
+
+    var renewal: String? { session.withLock { $0.renewal } }
 
     var summaries: [PushChannelSummary] {
         let (channels, buffers) = session.withLock { ($0.channels, $0.buffers) }
@@ -161,6 +180,20 @@ final class SessionRunner: Sendable {
                 message, of: identifier, failure: failure, isStored: try context.isStored(message))
         }
         inbox(of: identifier).remove(.message(message))
+        shared?.forgetShown(MessageHash.text(of: message.id))
+    }
+
+    /// Whether the extension showed a message.
+    func wasPresented(_ id: String) -> Bool { shared?.wasShown(MessageHash.text(of: id)) ?? false }
+
+    private func share(_ work: (SharedFolder) throws -> Void) {
+        guard let shared else { return }
+        do {
+            try work(shared)
+        } catch {
+            logger.error(
+                "The directory that is shared with the extension cannot be written", metadata: ["reason": "\(error)"])
+        }
     }
 
     /// A page of what is stored for a channel.
@@ -199,6 +232,73 @@ final class SessionRunner: Sendable {
                 try? await perform { session, context in
                     session.tokenDeliveryFailed(identifier, at: context.now, random: context.random)
                 }
+            }
+        }
+    }
+
+    /// Who says reports to the server; set once, before anything runs.
+    private let deviceReporter = Mutex<ClientRegistrar?>(nil)
+
+    func setDeviceReporter(_ registrar: ClientRegistrar) { deviceReporter.withLock { $0 = registrar } }
+
+    private func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) {
+        guard let registrar = deviceReporter.withLock({ $0 }) else { return }
+        // Ends with one request, which has a time limit.
+        Task {
+            switch await registrar.report(report, identity) {
+            case .taken(let status, let since):
+                try? await perform { session, context in
+                    session.reportTaken(report, of: identity, status, since: since, at: context.now)
+                }
+            case .failed(.refused, let error):
+                failures.note(error)
+                logger.error("The server refused the push token", metadata: ["reason": "\(error)"])
+                try? await perform { session, context in
+                    session.reportRefused(report, of: identity, error, at: context.now)
+                }
+            case .failed(let failure, let error):
+                failures.note(error)
+                logger.info("The push token is not registered yet", metadata: ["reason": "\(error)"])
+                var retryAfter: Duration?
+                if case .unavailable(let after) = failure { retryAfter = after }
+                let wait = retryAfter
+                try? await perform { session, context in
+                    session.reportFailed(retryAfter: wait, at: context.now, random: context.random)
+                }
+            }
+        }
+    }
+
+    private func report(_ word: UserWord, _ identity: DeviceIdentity) {
+        guard let registrar = deviceReporter.withLock({ $0 }) else { return }
+        // Ends with one request, which has a time limit.
+        Task {
+            var retryAfter: Duration?
+            do throws(PushError) {
+                switch await registrar.report(word, identity) {
+                case .done(let name):
+                    return try await perform { session, context in
+                        session.userTaken(word, of: identity, as: name, at: context.now)
+                    }
+                case .failed(.refused, let error):
+                    failures.note(error)
+                    logger.error("The server refused the user token", metadata: ["reason": "\(error)"])
+                    return try await perform { session, context in
+                        session.userRefused(word, of: identity, error, at: context.now)
+                    }
+                case .failed(let failure, let error):
+                    failures.note(error)
+                    logger.info("The server is not told of the user yet", metadata: ["reason": "\(error)"])
+                    if case .unavailable(let after) = failure { retryAfter = after }
+                }
+            } catch {
+                failures.note(error)
+                logger.error("What the server said of the user could not be stored", metadata: ["error": "\(error)"])
+            }
+            let wait = retryAfter
+            // Nothing is written by this.
+            try? await perform { session, context in
+                session.userReportFailed(retryAfter: wait, at: context.now, random: context.random)
             }
         }
     }
@@ -267,13 +367,17 @@ final class SessionRunner: Sendable {
 
     private func perform(_ action: SessionAction) {
         switch action {
-        case .write(.saveChannel(let identifier, let channel)): post(channel, of: identifier)
+        case .write(.saveChannel(let identifier, let channel)):
+            if let id = channel.channelID { share { try $0.put(channel.keys, of: id) } }
+            post(channel, of: identifier)
         case .write(.removeChannel(let identifier)): post(ChannelMachine(), of: identifier)
         case .write: break
         case .send(let frame): connection.withLock { $0 }?.send(frame.text)
         case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)
         case .deliver(let action, let identifier): inbox(of: identifier).append(action)
-        case .deliverMessage(let message, let identifier): inbox(of: identifier).append(message)
+        case .deliverMessage(let message, let identifier):
+            catchUps.took()
+            inbox(of: identifier).append(message)
         case .dropMessages(let identifier): inbox(of: identifier).removeMessages()
         case .tellAvailability(let present): availability.post(present)
         case .deliverToken(let address, let identifier): deliver(address, of: identifier)
@@ -298,6 +402,17 @@ final class SessionRunner: Sendable {
         case .noteFailure(let code, let message):
             failures.note(PushError(code, message))
             logger.info("The client is kept from its work", metadata: ["code": "\(code)", "reason": "\(message)"])
+        case .reportDevice(let report, let identity): self.report(report, identity)
+        case .reportUser(let word, let identity): report(word, identity)
+        case .tellDevice(let events): deviceListeners.tell(events)
+        case .markInstall(let device):
+            do {
+                try store.marker.put(for: device)
+            } catch {
+                // The next run takes itself for one from a backup, and parts from nobody.
+                logger.warning("The install could not be marked", metadata: ["reason": "\(error)"])
+            }
+        case .noteCaughtUp: catchUps.caughtUp()
         case .wake: wakes.send()
         }
     }

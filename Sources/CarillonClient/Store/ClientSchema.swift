@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 3
+    static let version = 5
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -38,7 +38,49 @@ enum ClientSchema {
                 return .commit
             }
         }
+        if found < 4 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: device + "PRAGMA user_version = 4;")
+                return .commit
+            }
+        }
+        if found < 5 {
+            try database.inTransaction(.immediate) {
+                try database.execute(
+                    sql: """
+                        ALTER TABLE channel ADD COLUMN wake TEXT;
+                        ALTER TABLE owner ADD COLUMN renewal TEXT;
+                        ALTER TABLE owner ADD COLUMN user TEXT;
+                        \(user)
+                        PRAGMA user_version = 5;
+                        """)
+                return .commit
+            }
+        }
     }
+
+    /// What version 5 added.
+    private static let user = """
+        ALTER TABLE farewell ADD COLUMN next_credential TEXT;
+        -- One row while the server is to be told of the user: null of nobody.
+        CREATE TABLE push_user (id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT) STRICT;
+
+        """
+
+    /// What version 4 added.
+    private static let device = """
+        -- One row, once the app said a push token: what this install is to the vendor's push service.
+        CREATE TABLE push_device (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            token TEXT,
+            taken_token TEXT,
+            status TEXT NOT NULL,
+            reason TEXT,
+            status_at INTEGER,
+            details TEXT NOT NULL
+        ) STRICT;
+
+        """
 
     /// What version 3 added.
     private static let messages = """
@@ -98,7 +140,9 @@ enum ClientSchema {
                         socket TEXT,
                         was_lost INTEGER NOT NULL DEFAULT 0,
                         server_id TEXT,
-                        registration TEXT
+                        registration TEXT,
+                        renewal TEXT,
+                        user TEXT
                     ) STRICT;
                     CREATE TABLE channel (
                         identifier TEXT PRIMARY KEY,
@@ -108,7 +152,8 @@ enum ClientSchema {
                         error_code INTEGER,
                         private_key BLOB,
                         auth_secret BLOB,
-                        token_due INTEGER NOT NULL DEFAULT 0
+                        token_due INTEGER NOT NULL DEFAULT 0,
+                        wake TEXT
                     ) STRICT, WITHOUT ROWID;
                     -- Channels that may exist on the server and that nobody wants.
                     CREATE TABLE withdrawal (channel_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
@@ -119,6 +164,8 @@ enum ClientSchema {
                         code INTEGER NOT NULL
                     ) STRICT;
                     \(messages)
+                    \(device)
+                    \(user)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

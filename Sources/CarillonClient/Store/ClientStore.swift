@@ -23,9 +23,11 @@ final class ClientStore: Sendable {
     static let handledLimit = 10_000
 
     private let queue: DatabaseQueue
+    let marker: InstallMarker
 
     /// Opens the store, and makes it where there is none.
     init(directory: String) throws(PushError) {
+        marker = InstallMarker(directory: directory)
         let path = URL(fileURLWithPath: directory, isDirectory: true).appendingPathComponent(Self.fileName).path
         do {
             try Self.makeFile(at: path, in: directory)
@@ -44,9 +46,11 @@ final class ClientStore: Sendable {
     /// Reads what the last run left, and checks that it was left by the same app under the same server.
     func load(server: String, app: String) throws(PushError) -> StoredState {
         do {
-            return try queue.write { database in
+            var state = try queue.write { database in
                 try StoredState.load(from: database, server: server, app: app)
             }
+            if let identity = state.identity { state.isRestored = !marker.isThere(for: identity.device) }
+            return state
         } catch let error as PushError {
             throw error
         } catch {

@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 import GRDB
 
@@ -14,14 +15,20 @@ extension StoreChange {
             try database.execute(sql: "UPDATE owner SET registration = ?", arguments: [secret])
         case .saveIdentity(let identity):
             try database.execute(
-                sql: "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0, registration = NULL",
+                sql:
+                    "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0, registration = NULL",
                 arguments: [identity.device, identity.credential, identity.socket])
         case .saveServer(let address, let id):
             try database.execute(sql: "UPDATE owner SET server = ?, server_id = ?", arguments: [address, id])
+        case .saveRenewal(let secret):
+            try database.execute(sql: "UPDATE owner SET renewal = ?", arguments: [secret])
+        case .saveTakenUser(let user):
+            try database.execute(sql: "UPDATE owner SET user = ?", arguments: [user])
         case .eraseIdentity:
             try database.execute(
                 sql: """
-                    UPDATE owner SET device = NULL, credential = NULL, socket = NULL, was_lost = 1, server_id = NULL;
+                    UPDATE owner SET device = NULL, credential = NULL, socket = NULL, was_lost = 1, server_id = NULL,
+                        renewal = NULL;
                     DELETE FROM handled;
                     DELETE FROM report;
                     DELETE FROM withdrawal;
@@ -30,17 +37,18 @@ extension StoreChange {
             try database.execute(
                 sql: """
                     INSERT OR REPLACE INTO channel (
-                        identifier, state, channel_id, endpoint, error_code, private_key, auth_secret, token_due)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                        identifier, state, channel_id, endpoint, error_code, private_key, auth_secret, token_due, wake)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
                     identifier, channel.state.rawValue, channel.channelID?.description, channel.endpoint?.text,
                     channel.lastErrorCode, channel.keys.map { Data($0.privateKey) },
                     channel.keys.map { Data($0.authSecret) }, channel.isTokenDue,
+                    channel.wake?.rawValue,
                 ])
         case .removeChannel(let identifier):
             try database.execute(sql: "DELETE FROM channel WHERE identifier = ?", arguments: [identifier])
-            try database.execute(sql: "DELETE FROM message WHERE channel = ?", arguments: [identifier])
+            try StoreChange.removeMessages(of: identifier).apply(to: database)
         case .saveWithdrawal(let id):
             try database.execute(
                 sql: "INSERT OR IGNORE INTO withdrawal (channel_id) VALUES (?)", arguments: [id.description])
@@ -48,10 +56,12 @@ extension StoreChange {
             try database.execute(sql: "DELETE FROM withdrawal WHERE channel_id = ?", arguments: [id.description])
         case .saveFarewell(let farewell):
             try database.execute(
-                sql: "INSERT OR REPLACE INTO farewell (device, credential, server) VALUES (?, ?, ?)",
-                arguments: [farewell.device, farewell.credential, farewell.server])
+                sql: "INSERT OR REPLACE INTO farewell (device, credential, server, next_credential) VALUES (?, ?, ?, ?)",
+                arguments: [farewell.device, farewell.credential, farewell.server, farewell.nextCredential])
         case .removeFarewell(let device):
             try database.execute(sql: "DELETE FROM farewell WHERE device = ?", arguments: [device])
+        case .saveDevice(let device):
+            try device.save(to: database)
         case .saveMessage(let message, let identifier):
             try database.cachedStatement(
                 sql: """
@@ -62,6 +72,13 @@ extension StoreChange {
                 message.position, identifier, message.id, Data(message.body), message.coding?.name.rawValue,
                 message.coding?.encryption, message.coding?.cryptoKey,
             ])
+        case .saveUser(let word):
+            try database.execute(sql: "DELETE FROM push_user")
+            if let word {
+                try database.execute(sql: "INSERT INTO push_user (id, token) VALUES (1, ?)", arguments: [word.token])
+            }
+        case .removeMessages(let identifier):
+            try database.execute(sql: "DELETE FROM message WHERE channel = ?", arguments: [identifier])
         case .removeMessage(let position):
             try database.cachedStatement(sql: "DELETE FROM message WHERE position = ?").execute(arguments: [position])
         case .saveReport(let answer):
@@ -89,6 +106,8 @@ extension StoredState {
             let former: (server: String, app: String) = (owner["server"], owner["app"])
             state.serverID = owner["server_id"]
             state.registration = owner["registration"]
+            state.renewal = owner["renewal"]
+            state.takenUser = owner["user"]
             // A server that has another address is known by its id; one that never said its id cannot be.
             let isServerKnown = owner["device"] as String? == nil || state.serverID != nil
             guard former.app == app, former.server == server || isServerKnown else {
@@ -122,14 +141,21 @@ extension StoredState {
                 endpoint: (row["endpoint"] as String?).flatMap { ChannelEndpoint($0) },
                 lastErrorCode: row["error_code"],
                 keys: try keys(in: row),
+                wake: (row["wake"] as String?).flatMap(WakeMode.init),
                 isTokenDue: row["token_due"])
         }
         for text in try String.fetchAll(database, sql: "SELECT channel_id FROM withdrawal") {
             if let id = ChannelID(text) { state.withdrawals.insert(id) }
         }
         try state.loadMessages(from: database)
+        state.device = try PushDeviceMachine.load(from: database)
+        state.user = try Row.fetchOne(database, sql: "SELECT token FROM push_user").map { row in
+            (row["token"] as String?).map(UserWord.signedIn) ?? .signedOut
+        }
         state.farewells = try Row.fetchAll(database, sql: "SELECT * FROM farewell ORDER BY device").map {
-            Farewell(device: $0["device"], credential: $0["credential"], server: $0["server"])
+            Farewell(
+                device: $0["device"], credential: $0["credential"], nextCredential: $0["next_credential"],
+                server: $0["server"])
         }
         return state
     }

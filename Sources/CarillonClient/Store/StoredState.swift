@@ -14,5 +14,14 @@ struct StoredState: Sendable {
     var serverID: String?
     /// The address of the identity's server, when it is not the configured one.
     var formerServer: String?
+    /// A backup brought the store here.
+    var isRestored = false
+    /// The secret of a renewal that is not over.
+    var renewal: String?
     var farewells: [Farewell] = []
+    var device = PushDeviceMachine()
+    /// What the server was not told of the user.
+    var user: UserWord?
+    /// Whose the server said the device is.
+    var takenUser: String?
 }

@@ -30,10 +30,12 @@ struct ClientRegistrar: Sendable {
         case failed(RegistrationFailure, PushError)
     }
 
-    /// A fresh secret for one registration, which may take several attempts.
-    static func makeSecret() -> String {
+    /// A fresh secret for one registration or renewal, which may take several attempts.
+    ///
+    /// - Parameter bytes: A multiple of eight.
+    static func makeSecret(bytes: Int = 32) -> String {
         var generator = SystemRandomNumberGenerator()
-        return Base64URL.encode((0..<4).flatMap { _ in generator.next().bigEndianBytes })
+        return Base64URL.encode((0..<bytes / 8).flatMap { _ in generator.next().bigEndianBytes })
     }
 
     /// - Parameter secret: the same for each attempt of one registration.
@@ -80,14 +82,129 @@ struct ClientRegistrar: Sendable {
     /// Deletes a device. One that the server does not know is deleted.
     func delete(_ farewell: Farewell) async -> Deletion {
         let base = farewell.server.hasSuffix("/") ? String(farewell.server.dropLast()) : farewell.server
-        switch await ask(
-            .delete, base + "/v1/device", bearer: farewell.credential, body: RegisterDevice?.none, "to delete the device")
+        for credential in [farewell.credential, farewell.nextCredential].compactMap(\.self) {
+            switch await ask(
+                .delete, base + "/v1/device", bearer: credential, body: RegisterDevice?.none, "to delete the device")
+            {
+            case .failure(let fault): return .failed(fault.kind, fault.error)
+            case .success(let answer):
+                switch answer.status {
+                case 204: return .done
+                case 401: continue
+                default:
+                    let what = "answered the deletion of the device with status \(answer.status)"
+                    let fault = unavailable(what, answer, nil)
+                    return .failed(fault.kind, fault.error)
+                }
+            }
+        }
+        return .done
+    }
+
+    enum Renewal: Sendable {
+        case done
+        /// The server knows neither the credential nor the next one.
+        case unknown
+        /// The server is of a version before this.
+        case unsupported
+        case failed(RegistrationFailure, PushError)
+    }
+
+    /// Gives a device another credential, of a secret of ours; the one before is invalid from then on.
+    func renewCredential(of identity: DeviceIdentity, to secret: String) async -> Renewal {
+        let body = Data(JSONValue.object([.init(name: "secret", value: .string(secret))]).bytes)
+        // An earlier attempt may have been taken, whose answer was lost.
+        for credential in [identity.credential, identity.renewed(with: secret)] {
+            switch await ask(
+                .put, endpoint("/v1/device/credential"), bearer: credential, json: body, "to renew the credential")
+            {
+            case .failure(let fault): return .failed(fault.kind, fault.error)
+            case .success(let answer):
+                switch answer.status {
+                case 204: return .done
+                // A proxy's word is no reason to be nobody.
+                case 401 where problem(answer)?.code == ErrorCode.credentialInvalid.rawValue: continue
+                case 404, 405: return .unsupported
+                default:
+                    let fault = unavailable("answered the renewal with status \(answer.status)", answer, nil)
+                    return .failed(fault.kind, fault.error)
+                }
+            }
+        }
+        return .unknown
+    }
+
+    enum Reported: Sendable {
+        case taken(PushDeviceStatus, since: Int64)
+        case failed(RegistrationFailure, PushError)
+    }
+
+    /// Says all that there is to say of the device.
+    func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) async -> Reported {
+        let body = report.body
+        switch await ask(.put, endpoint("/v1/device"), bearer: identity.credential, json: body, "to register the push token")
         {
         case .failure(let fault): return .failed(fault.kind, fault.error)
         case .success(let answer):
-            if [204, 401].contains(answer.status) { return .done }
-            let fault = unavailable("answered the deletion of the device with status \(answer.status)", answer, nil)
-            return .failed(fault.kind, fault.error)
+            guard answer.status == 200 else {
+                let fault = refusal(answer, "register the push token", .registrationRefused)
+                // Whose credential is refused is told so on the socket as well, and begins anew there.
+                return .failed(answer.status == 401 ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
+            }
+            guard let device = try? JSONDecoder().decode(ReportedDevice.self, from: answer.body),
+                let status = PushDeviceStatus(device.status, device.reason),
+                let since = try? Date(device.statusAt, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+            else {
+                let fault = unavailable("answered the push token with a body that is not a device", answer, nil)
+                return .failed(fault.kind, fault.error)
+            }
+            return .taken(status, since: Int64((since.timeIntervalSince1970 * 1000).rounded()))
+        }
+    }
+
+    private struct ReportedUser: Decodable {
+        var user: String?
+    }
+
+    private struct ReportedDevice: Decodable {
+        var status: String
+        var statusAt: String
+        var reason: String?
+    }
+
+    enum Said: Sendable {
+        /// Whose the device is.
+        case done(String?)
+        case failed(RegistrationFailure, PushError)
+    }
+
+    /// Says whose the device is.
+    func report(_ word: UserWord, _ identity: DeviceIdentity) async -> Said {
+        let value = word.token.map { JSONValue.string($0) } ?? .null
+        let body = Data(JSONValue.object([.init(name: "userToken", value: value)]).bytes)
+        switch await ask(.patch, endpoint("/v1/device"), bearer: identity.credential, json: body, "to tell it of the user") {
+        case .failure(let fault): return .failed(fault.kind, fault.error)
+        case .success(let answer):
+            if answer.status == 200 {
+                return .done((try? JSONDecoder().decode(ReportedUser.self, from: answer.body))?.user)
+            }
+            let fault = refusal(answer, "take the user token", .userRefused)
+            // Its key may be too young for the server to know.
+            if answer.retryAfter != nil { return .failed(.unavailable(retryAfter: answer.retryAfter), fault.error) }
+            // Whose credential is refused is told so on the socket as well, and begins anew there.
+            let isOfCredential = answer.status == 401 && problem(answer)?.code != ErrorCode.userTokenInvalid.rawValue
+            return .failed(isOfCredential ? .unavailable(retryAfter: nil) : fault.kind, fault.error)
+        }
+    }
+
+    /// Has the server count the number on the app's icon from the beginning.
+    func resetBadge(_ identity: DeviceIdentity) async throws(PushError) {
+        switch await ask(
+            .post, endpoint("/v1/device/badge/reset"), bearer: identity.credential, json: nil, "to reset the badge")
+        {
+        case .failure(let fault): throw fault.error
+        case .success(let answer):
+            guard answer.status == 204 else { throw refusal(answer, "reset the badge", .serverUnavailable).error }
         }
     }
 
@@ -111,11 +228,17 @@ struct ClientRegistrar: Sendable {
     private func ask(
         _ method: WebQuestion.Method, _ url: String, bearer: String?, body: RegisterDevice?, _ purpose: String
     ) async -> Result<Answer, Fault> {
+        await ask(method, url, bearer: bearer, json: body.flatMap { try? JSONEncoder().encode($0) }, purpose)
+    }
+
+    private func ask(
+        _ method: WebQuestion.Method, _ url: String, bearer: String?, json: Data?, _ purpose: String
+    ) async -> Result<Answer, Fault> {
         do {
             guard let address = WebAddress(http: url) else { throw TransportFault(.unreachable, nil) }
             let answer = try await transport.ask(
                 WebQuestion(
-                    method: method, address: address, bearer: bearer, json: try body.map(JSONEncoder().encode),
+                    method: method, address: address, bearer: bearer, json: json,
                     answerLimit: Limits.apiBodyBytes))
             let seconds = answer.retryAfter.flatMap { Int($0) }
             return .success(
@@ -167,6 +290,10 @@ struct ClientRegistrar: Sendable {
         }
     }
 
+    private func problem(_ answer: Answer) -> ProblemDocument? {
+        try? JSONDecoder().decode(ProblemDocument.self, from: answer.body)
+    }
+
     private func socketFault(_ text: String) -> PushError? {
         guard let socket = WebAddress(webSocket: text) else {
             return PushError(
@@ -186,5 +313,16 @@ struct ClientRegistrar: Sendable {
         Fault(
             kind: .unavailable(retryAfter: answer.retryAfter),
             error: PushError(.serverUnavailable, "The server \(server.authority) \(what).", cause: cause))
+    }
+}
+
+extension PushDeviceMachine.Report {
+    /// All of it: what is absent is not so.
+    fileprivate var body: Data {
+        guard case .object(var members) = details.json else { return Data() }
+        members.append(.init(name: "platform", value: .string(PushPlatform.apple.rawValue)))
+        members.append(.init(name: "pushToken", value: .string(token)))
+        if let previousToken { members.append(.init(name: "previousToken", value: .string(previousToken))) }
+        return Data(JSONValue.object(members).bytes)
     }
 }

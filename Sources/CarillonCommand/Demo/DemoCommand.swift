@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonAPNsSimulator
 import CarillonClient
 import CarillonServer
 import Foundation
@@ -31,11 +32,18 @@ struct DemoCommand: AsyncParsableCommand {
         var flags = ["listen": listen, "data": directory + "/server", "dev": "true"]
         flags["log"] = "warning"
         flags["shortest-ping-seconds"] = "1"
+        var simulation = APNsSimulator.Configuration(ports: [.init(.push, .production)])
+        simulation.dataDirectory = directory + "/apns"
+        let simulator = try APNsSimulator(simulation)
+        try await simulator.start()
+        flags["key-file"] = directory + "/key-file"
+        flags["apns-ca"] = directory + "/apns/authority.pem"
+        flags["apns-production"] = "127.0.0.1:\(simulator.port(.push, .production) ?? 0)"
         let options = try ServeOptions(flags: flags, file: nil, environment: [:])
         OpenFiles.raiseLimit()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
         let server = CarillonServer(settings: try options.settings(), logger: options.logger) { began.yield($0) }
-        let story = DemoStory(server: running, directory: directory, staysUp: !once)
+        let story = DemoStory(server: running, simulator: simulator, directory: directory, staysUp: !once)
         let interrupt = InterruptService()
         let configuration = ServiceGroupConfiguration(
             services: [

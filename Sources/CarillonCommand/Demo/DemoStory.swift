@@ -1,3 +1,4 @@
+import CarillonAPNsSimulator
 import CarillonClient
 import CarillonCore
 import CarillonServer
@@ -6,9 +7,10 @@ import Foundation
 import ServiceLifecycle
 
 /// The main job in front of the user's eyes: an app opens a channel, a backend sends to it, the app acknowledges, and
-/// the backend is told; then the backend itself is looked after.
+/// the backend is told; then the backend itself is looked after; then the phone sleeps.
 struct DemoStory: Service {
     let server: AsyncStream<CarillonServer.Running>
+    let simulator: APNsSimulator
     let directory: String
     let staysUp: Bool
 
@@ -31,19 +33,25 @@ struct DemoStory: Service {
         let app = try AppID.checked(Self.app)
         if try await running.domain.apps.serial(of: app) == nil { _ = try await running.domain.apps.create(app) }
         let key = try await running.domain.keys.createKey(role: .client, app: app, name: "demo").secret.text
-        let endpoint = try await live(address, key)
+        let endpoint = try await live(running, app, key)
+        await simulator.stop()
         if staysUp { showCommands(address, key, endpoint) }
     }
 
     /// The app and its channel live through all chapters. Answers the endpoint.
-    private func live(_ address: String, _ key: String) async throws -> String {
+    private func live(_ running: CarillonServer.Running, _ app: AppID, _ key: String) async throws -> String {
         let client = try PushClient(
-            configuration: .init(server: address, app: Self.app, clientKey: key, storageDirectory: directory + "/app"))
+            configuration: .init(
+                server: running.addresses.base, app: Self.app, clientKey: key, storageDirectory: directory + "/app"))
         try client.start()
         let channel = try client.channel(Self.channel)
         try await DemoPush(channel: channel, say: say).tell()
         say("")
         try await DemoWatch(channel: channel, say: say).tell()
+        say("")
+        try await DemoSleep(
+            client: client, channel: channel, simulator: simulator, domain: running.domain, app: app, say: say
+        ).tell()
         await client.stop()
         return channel.endpoint ?? ""
     }

@@ -6,7 +6,8 @@ import NIOHTTP1
 
 struct AppsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apps", abstract: "Create, list and delete apps.", subcommands: [Create.self, List.self, Delete.self])
+        commandName: "apps", abstract: "Create, list and delete apps, and set what they push with.",
+        subcommands: [Create.self, List.self, Delete.self, CredentialsCommand.self, AlertCommand.self, UsersCommand.self])
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Create an app.")

@@ -11,6 +11,11 @@ struct OperatorOptions: ParsableArguments {
     @Option(help: "The data directory, while no server uses it; or CARILLON_DATA in the environment.")
     var data: String?
 
+    @Option(
+        name: .customLong("key-file"),
+        help: "The key file of that directory, if the server has one; or CARILLON_KEY_FILE.")
+    var keyFile: String?
+
     @Option(help: "The address of a running server, such as http://127.0.0.1:8080; or CARILLON_SERVER.")
     var server: String?
 
@@ -55,7 +60,8 @@ struct OperatorOptions: ParsableArguments {
                 let store = try SQLiteStore(directory: path, makesMissing: makesMissing)
                 let domain = try await Domain(
                     store: store, audience: "", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
-                    logger: Logger(label: "carillon"))
+                    logger: Logger(label: "carillon"),
+                    wrappedBy: try (keyFile ?? Environment["CARILLON_KEY_FILE"]).map { path in try KeyFile.open(path) })
                 try await onStore(domain)
                 try store.close()
             case .server(let url):

@@ -1,6 +1,7 @@
 import ArgumentParser
 import CarillonCore
 import CarillonSQLite
+import CarillonServer
 import CarillonWire
 import Foundation
 
@@ -71,6 +72,12 @@ func reportingFaults(
     } catch let fault as StoreOpenFault {
         StandardError.print("carillon: \(fault.description)")
         throw ExitStatus.dataDirectory
+    } catch let fault as KeyRingFault {
+        StandardError.print("carillon: \(fault.sentence)")
+        throw ExitStatus.dataDirectory
+    } catch let fault as KeyFile.Fault {
+        StandardError.print("carillon: \(fault.sentence)")
+        throw ExitStatus.noInput
     } catch let fault as StoreFault {
         StandardError.print("carillon: the data directory cannot be used: \(fault.message)")
         throw ExitStatus.dataDirectory

@@ -29,6 +29,13 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(name: .customLong("public-url"), help: "What endpoints begin with: the address that senders and apps reach.")
     var publicURL: String?
     @Option(help: "The data directory; made when it is missing.") var data: String?
+    @Option(
+        name: .customLong("key-file"),
+        help: """
+            The file whose key wraps the server's keys; made when it is missing. Push credentials need it. Keep it apart from \
+            the data and its backups.
+            """)
+    var keyFile: String?
     @Flag(help: "For development: anonymous devices and private addresses are allowed, and the log says more.") var dev =
         false
     @Flag(
@@ -87,6 +94,7 @@ struct ServeCommand: AsyncParsableCommand {
         flags["metrics-listen"] = metricsListen
         flags["public-url"] = publicURL
         flags["data"] = data
+        flags["key-file"] = keyFile
         flags["anonymous-app"] = anonymousApp
         flags["log"] = log
         if dev { flags["dev"] = "true" }

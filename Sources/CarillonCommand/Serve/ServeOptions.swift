@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonAPNs
 import CarillonCore
 import CarillonSQLite
 import CarillonServer
@@ -73,6 +74,8 @@ struct ServeOptions {
         try number("idempotency-keys-per-device", &settings.store.inbox.idempotencyKeys)
         try number("anonymous-idle-seconds", &settings.anonymousIdleSeconds)
         try number("anonymous-unused-seconds", &settings.anonymousUnusedSeconds)
+        try number("inactive-seconds", &settings.inactiveSeconds)
+        try number("suspended-seconds", &settings.suspendedSeconds)
         settings.clientAddress.header = values["client-address-header"]
         try setAllowances(&settings.allowances)
         try number("head-seconds", &settings.requests.headSeconds)
@@ -80,6 +83,8 @@ struct ServeOptions {
         try number("idle-seconds", &settings.requests.idleSeconds)
         settings.allowedOrigins = try origins()
         try setOutward(&settings.outward)
+        try setGateways(&settings.gateways)
+        settings.keyFile = values["key-file"]
         try fit(&settings, to: openFiles)
         return settings
     }
@@ -156,6 +161,29 @@ struct ServeOptions {
                 .validationFailure,
                 "answer-seconds may be \(answerSeconds.upperBound) at most, shortest-ping-seconds 86400")
         }
+    }
+
+    private func setGateways(_ gateways: inout GatewaySettings) throws {
+        if let text = values["apns-production"] {
+            let (host, port) = try Self.address(text, of: "apns-production")
+            gateways.production = .custom(host: host, port: port)
+        }
+        if let text = values["apns-sandbox"] {
+            let (host, port) = try Self.address(text, of: "apns-sandbox")
+            gateways.sandbox = .custom(host: host, port: port)
+        }
+        if let text = values["apns-proxy"] {
+            let (host, port) = try Self.address(text, of: "apns-proxy")
+            gateways.proxy = .http(host: host, port: port)
+        }
+        if let file = values["apns-ca"] {
+            guard OutwardSettings.holdsCertificates(file), let text = try? InputFile.text(file)
+            else {
+                throw CommandFault(ExitStatus.noInput, "the file \(file) of apns-ca holds no certificates in PEM")
+            }
+            gateways.authorities = text
+        }
+        try number("max-pushes", &gateways.underWay)
     }
 
     private func flag(_ name: String) throws -> Bool {

@@ -27,6 +27,8 @@ struct ServeSetting {
         ServeSetting("idempotency-keys-per-device", "idempotency keys that are kept of one device (10000)"),
         ServeSetting("anonymous-idle-seconds", "when an anonymous device that never connects is removed (2592000)"),
         ServeSetting("anonymous-unused-seconds", "the same of one that has no channel (86400)"),
+        ServeSetting("inactive-seconds", "when a registered device that was not seen is removed (23328000)"),
+        ServeSetting("suspended-seconds", "the same of one that was suspended for as long (2592000)"),
         ServeSetting("channel-rate", "messages to one channel: PER_SECOND:AT_ONCE, or off (1000:20000)"),
         ServeSetting("device-rate", "messages to one device (2000:40000)"),
         ServeSetting("app-rate", "messages to one app (100000:1000000)"),
@@ -38,11 +40,16 @@ struct ServeSetting {
         ServeSetting("answer-seconds", "time for a back end's answer (10, at most 15)"),
         ServeSetting("max-calls", "calls to back ends under way (64)"),
         ServeSetting("calls-per-second", "calls to back ends begun in a second (500)"),
+        ServeSetting("apns-production", "another host for Apple's push service, HOST:PORT (api.push.apple.com:443)"),
+        ServeSetting("apns-sandbox", "the same for its sandbox (api.sandbox.push.apple.com:443)"),
+        ServeSetting("apns-ca", "a PEM file of the authorities that are believed for those hosts (the system's)"),
+        ServeSetting("apns-proxy", "an HTTP proxy to them, HOST:PORT (none)"),
+        ServeSetting("max-pushes", "pushes through Apple under way (4000)"),
     ]
 
     /// The settings that have a flag of their own name.
     static let flags = [
-        "listen", "metrics-listen", "public-url", "data", "dev", "anonymous-devices", "anonymous-app", "log",
+        "listen", "metrics-listen", "public-url", "data", "key-file", "dev", "anonymous-devices", "anonymous-app", "log",
         "allow-private-addresses",
         "outward-ca", "allowed-origins",
     ]

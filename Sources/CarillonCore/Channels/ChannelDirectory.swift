@@ -38,7 +38,7 @@ package final class ChannelDirectory: Sendable {
         let result = try await open()
         switch result {
         case .opened(let channel), .alreadyOpen(let channel): remember(channel, asOf: changes)
-        case .tooMany, .deviceGone: break
+        case .tooMany, .deviceGone, .ofFormerUser: break
         }
         return result
     }

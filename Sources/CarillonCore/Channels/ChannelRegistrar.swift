@@ -12,17 +12,19 @@ package struct ChannelRegistrar: Sendable {
     private let channels: any ChannelStore
     private let directory: ChannelDirectory
     private let inbox: Inbox
+    private let formerChannels: FormerChannels
     private let sealer: TokenSealer
     private let allowances: Allowances
     private let time: TimeSource
 
     package init(
-        channels: any ChannelStore, directory: ChannelDirectory, inbox: Inbox, sealer: TokenSealer, allowances: Allowances,
-        time: TimeSource
+        channels: any ChannelStore, directory: ChannelDirectory, inbox: Inbox, formerChannels: FormerChannels,
+        sealer: TokenSealer, allowances: Allowances, time: TimeSource
     ) {
         self.channels = channels
         self.directory = directory
         self.inbox = inbox
+        self.formerChannels = formerChannels
         self.sealer = sealer
         self.allowances = allowances
         self.time = time
@@ -30,17 +32,30 @@ package struct ChannelRegistrar: Sendable {
 
     /// Opens the channel, or finds it open, and gives a token for it. Tokens given before go on to work.
     ///
-    /// - Parameter address: Where the device is, whose allowance it takes; nil takes none.
+    /// - Parameters:
+    ///   - wake: Nil leaves an open channel as it is; a new one wakes in the background.
+    ///   - address: Where the device is, whose allowance it takes; nil takes none.
     package func register(
-        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, from address: NetworkAddress? = nil
+        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode? = nil,
+        from address: NetworkAddress? = nil
     ) async throws -> Registration {
         try Self.check(name: name)
         try allowances.takeRegistration(of: device, from: address)
-        let result = try await directory.opening {
-            try await channels.openChannel(
-                id, device: device, name: name, vapidKey: vapidKey, limit: Limits.channelsPerDevice, at: time.now())
+        func open() async throws -> OpenChannelResult {
+            try await directory.opening {
+                try await channels.openChannel(
+                    id, device: device, name: name, vapidKey: vapidKey, wake: wake, limit: Limits.channelsPerDevice,
+                    at: time.now())
+            }
+        }
+        var result = try await open()
+        if result == .ofFormerUser {
+            try await formerChannels.close(of: device)
+            result = try await open()
         }
         switch result {
+        case .ofFormerUser:
+            throw Refusal(.overloaded, "The channel of the user before is being closed.", retryAfterSeconds: 1)
         case .alreadyOpen(let channel) where channel.vapidKey != vapidKey:
             throw Refusal(.fieldInvalid, "The channel is open with another VAPID key, or with none; close it first.")
         case .opened(let channel), .alreadyOpen(let channel):

@@ -10,11 +10,13 @@ package struct PushChannel: Equatable, Sendable {
     /// The one VAPID key whose holder may send (RFC 8292 section 4), as an uncompressed point; nil lets anyone who
     /// has the token.
     package var vapidKey: [UInt8]?
+    /// How its messages wake a device that sleeps.
+    package var wake: WakeMode
     package var createdAt: Timestamp
 
     package init(
         serial: ChannelSerial, device: DeviceSerial, app: AppSerial, id: ChannelID, name: String?, vapidKey: [UInt8]?,
-        createdAt: Timestamp
+        wake: WakeMode = .background, createdAt: Timestamp
     ) {
         self.serial = serial
         self.device = device
@@ -22,6 +24,7 @@ package struct PushChannel: Equatable, Sendable {
         self.id = id
         self.name = name
         self.vapidKey = vapidKey
+        self.wake = wake
         self.createdAt = createdAt
     }
 

@@ -78,7 +78,7 @@ package struct DeliveryMachine: Sendable {
     }
 
     private let limits: Limits
-    private let knowsAll: Bool
+    private let version: Int
     private var position: Int64 = 0
     private var given = GivenEnvelopes()
     private var isLoading = false
@@ -93,11 +93,11 @@ package struct DeliveryMachine: Sendable {
 
     private static let rememberedWithdrawals = 256
 
-    /// - Parameter knowsAll: False: the peer is given only kinds that every client knows; any other envelope leaves its inbox
+    /// - Parameter version: Of Carillon's extension, that the peer speaks: it is given only kinds that it knows; any other envelope leaves its inbox
     ///   as unsupported.
-    package init(limits: Limits, knowsAll: Bool = true) {
+    package init(limits: Limits, version: Int = 1) {
         self.limits = limits
-        self.knowsAll = knowsAll
+        self.version = version
     }
 
     /// Whether there may be more in the store than was given.
@@ -218,7 +218,7 @@ package struct DeliveryMachine: Sendable {
 
     private mutating func give(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> Action {
         position = max(position, envelope.position)
-        guard knowsAll || envelope.behaviour.isKnownToAll else { return .settle(envelope.id, .unsupported) }
+        guard version >= envelope.behaviour.knownSince else { return .settle(envelope.id, .unsupported) }
         given.add(envelope, isVolatile: isVolatile, at: now)
         return .give(envelope)
     }

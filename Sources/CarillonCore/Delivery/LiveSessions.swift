@@ -57,13 +57,15 @@ package final class LiveSessions: Sendable {
     }
 
     /// Calls `work` with the device's session, if there is one, while nothing else is queued for this device: what
-    /// gets its position inside is given in the order of positions. Waiters hear of it after that.
+    /// gets its position inside is given in the order of positions. Waiters hear of it after that; `isAwaited` says whether
+    /// there are some.
     package func appending<Result>(
-        to device: DeviceSerial, _ work: (_ session: (any LiveSession)?) -> Result
+        to device: DeviceSerial, _ work: (_ session: (any LiveSession)?, _ isAwaited: Bool) -> Result
     ) -> Result {
         let (result, waiters) = shard(of: device).presences.withLock { presences in
             let presence = presences[device]
-            return (work(presence?.session), presence.map { Array($0.waiters.values) } ?? [])
+            let waiters = presence.map { Array($0.waiters.values) } ?? []
+            return (work(presence?.session, !waiters.isEmpty), waiters)
         }
         for waiter in waiters { waiter.storedMore() }
         return result

@@ -70,13 +70,15 @@ package final class Publisher: Sendable {
         }
         let ttl = min(request.ttl, Limits.ttlSeconds)
         let now = time.now()
-        let rules = rules(of: request, at: now)
+        var rules = rules(of: request, at: now)
+        let wake = request.urgency.wake(on: channel.wake)
+        if ttl > 0, wake != .none { rules.wake = WakeWish(wake, dueAt: now) }
         let mode: Inbox.Mode = ttl == 0 ? .now : rules.idempotency == nil ? .keptAndOffered : .kept
         inbox.deliver(to: channel.device, mode, rules: rules) { id in
             Envelope(
                 id: id, device: channel.device, app: channel.app, origin: channel.origin,
                 kind: .message(.init(body: request.body, coding: request.coding)), acceptedAt: now,
-                expiresAt: now.adding(seconds: ttl))
+                expiresAt: now.adding(seconds: ttl), urgency: request.urgency)
         } then: { [self] id, delivered in
             then(Result { try receipt(id, ttl: ttl, delivered) })
         }

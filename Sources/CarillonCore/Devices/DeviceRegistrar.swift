@@ -7,17 +7,21 @@ package struct DeviceRegistrar: Sendable {
     private let sessions: LiveSessions
     private let directory: ChannelDirectory
     private let allowances: Allowances
+    private let news: StatusNews
+    private let formerChannels: FormerChannels
     private let seen = SeenDevices()
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
-        devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, allowances: Allowances,
-        time: TimeSource, random: RandomSource
+        devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, news: StatusNews,
+        formerChannels: FormerChannels, allowances: Allowances, time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.sessions = sessions
         self.directory = directory
+        self.news = news
+        self.formerChannels = formerChannels
         self.allowances = allowances
         self.time = time
         self.random = random
@@ -30,23 +34,27 @@ package struct DeviceRegistrar: Sendable {
     /// app does instead of it.
     ///
     /// - Parameters:
+    ///   - user: Finds out what it says of its user, when its allowance was taken.
     ///   - key: The key that allowed it.
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
     package func register(
-        app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil, with key: KeyID? = nil,
-        from address: NetworkAddress? = nil
+        app: AppID, registration: String? = nil, saying profile: DeviceProfile? = nil,
+        of user: () async throws -> UserWord? = { nil }, with key: KeyID? = nil, from address: NetworkAddress? = nil
     ) async throws -> (device: Device, credential: DeviceCredential) {
         try allowances.takeDevice(from: address)
         let registration = try registration.map(Self.hash(ofRegistration:))
+        let user = try await user()
         var generator = random
         let proposed = DeviceID.random(using: &generator)
         let secret = random.bytes(DeviceCredential.secretByteCount)
-        let new = NewDevice(proposed, app: app, registration: registration, key: key, profile: profile)
+        let new = NewDevice(proposed, app: app, registration: registration, key: key, profile: profile, user: user)
         let inserted = try await devices.insertDevice(new, at: time.now()) {
             DeviceCredential(device: $0, secret: secret).hash
         }
         switch inserted {
-        case .stored(let device): return (device, DeviceCredential(device: device.id, secret: secret))
+        case .stored(let device):
+            if user != nil { try await formerChannels.close(of: device.serial) }
+            return (device, DeviceCredential(device: device.id, secret: secret))
         case .refused(let refusal): throw refusal
         case .notAllowed:
             guard key == nil else { throw Refusal(.credentialInvalid, "The key was revoked.") }
@@ -86,14 +94,17 @@ package struct DeviceRegistrar: Sendable {
     /// - Parameters:
     ///   - address: Where the device is, whose allowance it takes; nil takes none.
     ///   - confirms: Whether it says its address now, and not only what stands beside it.
+    ///   - user: Finds out what it says of its user, when its allowance was taken.
     ///   - change: Makes of what it said before what it says now.
     package func update(
         _ device: Device, from address: NetworkAddress?, confirms: Bool,
+        of user: () async throws -> UserWord? = { nil },
         _ change: @escaping @Sendable (DeviceProfile) throws(Refusal) -> DeviceProfile
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
+        let user = try await user()
         return try await changeRegistration(of: device) { current throws(Refusal) in
-            .says(try change(current.profile), confirms: confirms)
+            .says(try change(current.profile), confirms: confirms, user: user)
         }
     }
 
@@ -118,7 +129,16 @@ package struct DeviceRegistrar: Sendable {
         guard let result = try await devices.changeRegistration(of: device.serial, at: time.now(), change) else {
             throw Self.deviceGone
         }
-        return try result.get().registration
+        let decision = try result.get()
+        if decision.losesUser { try await formerChannels.close(of: device.serial) }
+        if decision.isStatusChanged || decision.displaced != nil { try await news.tell() }
+        return decision.registration
+    }
+
+    /// The next alert that is counted says 1.
+    package func resetBadge(of device: Device, from address: NetworkAddress?) async throws {
+        try allowances.takeRegistration(of: device.serial, from: address)
+        guard try await devices.resetBadge(of: device.serial) else { throw Self.deviceGone }
     }
 
     private static let deviceGone = Refusal(.deviceUnknown, "The device was deleted.")
@@ -128,7 +148,23 @@ package struct DeviceRegistrar: Sendable {
         let credential = try Self.credential(bearer)
         guard let device = try await devices.device(credential.device), device.credentialHash.matches(credential.hash)
         else { throw Self.credentialInvalid }
+        sawRegistered(device)
         return device
+    }
+
+    /// Gives a device another credential, of a secret that it chose: the one before is invalid from then on, and whoever is
+    /// connected with it is let go. So an install that finds itself on other hardware, as a backup was restored there, parts from
+    /// the one that goes on where it was.
+    ///
+    /// - Parameter secret: In base64url.
+    package func renewCredential(of device: Device, secret: String, from address: NetworkAddress?) async throws {
+        try allowances.takeRegistration(of: device.serial, from: address)
+        guard secret.utf8.count == 32, let bytes = Base64URL.decode(secret) else {
+            throw Refusal(.fieldInvalid, "\"secret\" must be 32 characters of base64url that nobody can guess.")
+        }
+        let credential = DeviceCredential(device: device.id, secret: bytes)
+        guard try await devices.renewCredential(of: device.serial, to: credential.hash) else { throw Self.deviceGone }
+        sessions.end([device.serial], because: .deviceGone)
     }
 
     package static func credential(_ text: String?) throws(Refusal) -> DeviceCredential {
@@ -157,8 +193,10 @@ package struct DeviceRegistrar: Sendable {
         return device
     }
 
-    package func list(app: AppID, after: DeviceID?, limit: Int) async throws -> [Device] {
-        try await devices.devices(app: app, after: after, limit: limit)
+    package func list(
+        app: AppID, _ filter: DeviceFilter = .all, after: DeviceID?, limit: Int
+    ) async throws -> [(device: Device, registration: DeviceRegistration)] {
+        try await devices.devices(app: app, filter, after: after, limit: limit)
     }
 
     /// An anonymous device connected.
@@ -169,11 +207,23 @@ package struct DeviceRegistrar: Sendable {
 
     private static let seenSeconds: Int64 = 3600
 
+    /// A registered device proved who it is; kept to the day.
+    package func sawRegistered(_ device: Device) {
+        guard device.seenAt.adding(seconds: Self.registeredSeenSeconds) <= time.now() else { return }
+        seen.saw(device.serial, isAnonymous: device.isAnonymous)
+    }
+
+    private static let registeredSeenSeconds: Int64 = 86_400
+
     package func writeSeen() async throws {
-        var rest = seen.take()[...]
-        while !rest.isEmpty {
-            try await devices.markSeen(Array(rest.prefix(Self.seenAtOnce)), at: time.now())
-            rest = rest.dropFirst(Self.seenAtOnce)
+        let (anonymous, registered) = seen.take()
+        for (devices, areAnonymous) in [(anonymous, true), (registered, false)] {
+            var rest = devices[...]
+            while !rest.isEmpty {
+                try await self.devices.markSeen(
+                    Array(rest.prefix(Self.seenAtOnce)), areAnonymous: areAnonymous, at: time.now())
+                rest = rest.dropFirst(Self.seenAtOnce)
+            }
         }
     }
 
@@ -190,16 +240,35 @@ package struct DeviceRegistrar: Sendable {
             seenBefore: now.adding(seconds: -Int64(idleSeconds)),
             orWithoutChannelBefore: now.adding(seconds: -Int64(unusedSeconds)), limit: limit)
         var collected = 0
-        for serial in idle {
-            if sessions.session(of: serial) != nil {
-                seen.saw(serial)
-            } else if let removed = try await devices.deleteDevice(serial, at: now) {
-                directory.forget(removed.channels)
-                sessions.end(removed.devices, because: .deviceGone)
-                collected += 1
-            }
-        }
+        for serial in idle where try await collect(serial, isAnonymous: true, at: now) { collected += 1 }
         return collected
+    }
+
+    /// The same of registered devices.
+    ///
+    /// - Parameters:
+    ///   - inactiveSeconds: How long a device need not have been seen.
+    ///   - suspendedSeconds: The same of one that has been suspended for as long.
+    package func collectInactive(inactiveSeconds: Int, suspendedSeconds: Int, limit: Int) async throws -> Int {
+        let now = time.now()
+        let idle = try await devices.idleRegisteredDevices(
+            seenBefore: now.adding(seconds: -Int64(inactiveSeconds)),
+            orSuspendedBefore: now.adding(seconds: -Int64(suspendedSeconds)), limit: limit)
+        var collected = 0
+        for serial in idle where try await collect(serial, isAnonymous: false, at: now) { collected += 1 }
+        return collected
+    }
+
+    /// Answers whether it was removed: one that is connected is not idle.
+    private func collect(_ serial: DeviceSerial, isAnonymous: Bool, at now: Timestamp) async throws -> Bool {
+        guard sessions.session(of: serial) == nil else {
+            seen.saw(serial, isAnonymous: isAnonymous)
+            return false
+        }
+        guard let removed = try await devices.deleteDevice(serial, at: now) else { return false }
+        directory.forget(removed.channels)
+        sessions.end(removed.devices, because: .deviceGone)
+        return true
     }
 
     /// Removes the device, its channels and its inbox, and ends its session.

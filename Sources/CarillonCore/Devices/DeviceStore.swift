@@ -12,15 +12,26 @@ package protocol DeviceStore: Sendable {
     func changeRegistration(
         of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
     ) async throws -> Result<RegistrationRules.Decision, Refusal>?
+    /// Devices whose status changed, and that were not told yet.
+    func untoldStatuses(limit: Int) async throws -> [UntoldStatus]
     func device(_ id: DeviceID) async throws -> Device?
     func device(withCredential hash: SecretHash) async throws -> Device?
-    /// A page of an app's devices in the order of their registration.
-    func devices(app: AppID, after: DeviceID?, limit: Int) async throws -> [Device]
-    /// Writes down that anonymous devices were seen.
-    func markSeen(_ devices: [DeviceSerial], at now: Timestamp) async throws
+    /// A page of an app's devices in the order of their registration, with what each said of itself.
+    func devices(
+        app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
+    ) async throws -> [(device: Device, registration: DeviceRegistration)]
+    /// Writes down that devices were seen. `areAnonymous`: they came with nothing but a user agent identifier.
+    func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws
     /// Anonymous devices that were not seen since a moment, or have no channel and were not seen since another.
     func idleDevices(seenBefore: Timestamp, orWithoutChannelBefore: Timestamp, limit: Int) async throws
         -> [DeviceSerial]
+    /// Registered devices that were not seen since a moment, or are suspended and were not seen since another.
+    func idleRegisteredDevices(seenBefore: Timestamp, orSuspendedBefore: Timestamp, limit: Int) async throws
+        -> [DeviceSerial]
+    /// The number on the app's icon is counted from the beginning. Answers false when there is no such device.
+    func resetBadge(of device: DeviceSerial) async throws -> Bool
+    /// Gives a device another credential. Answers false when there is no such device.
+    func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool
     /// Some of the devices that registered with a key.
     func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]
     /// Removes the device with its channels; nil when there is none. Waiting messages end as ``Outcome/gone``, those of a long
@@ -28,13 +39,35 @@ package protocol DeviceStore: Sendable {
     func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices?
 }
 
+/// Which devices are wanted.
+package struct DeviceFilter: Equatable, Sendable {
+    /// True: those that are suspended; false: the others.
+    package var isSuspended: Bool?
+    /// Those of a platform, or those without a push token.
+    package var platform: Platform?
+    package var user: UserID?
+
+    package enum Platform: Equatable, Sendable {
+        case of(PushPlatform)
+        case none
+    }
+
+    package static let all = DeviceFilter()
+
+    package init(isSuspended: Bool? = nil, platform: Platform? = nil, user: UserID? = nil) {
+        self.isSuspended = isSuspended
+        self.platform = platform
+        self.user = user
+    }
+}
+
 /// What a device becomes, of what it was.
 package typealias RegistrationChange = @Sendable (DeviceRegistration) throws(Refusal) -> RegistrationWish
 
 package enum RegistrationWish: Sendable {
     case nothing
-    /// It says this of itself. `confirms`: its address with the rest.
-    case says(DeviceProfile, confirms: Bool)
+    /// It says this of itself. `confirms`: its address with the rest. `user`: nil for no word of it.
+    case says(DeviceProfile, confirms: Bool, user: UserWord? = nil)
     /// It is suspended or resumed.
     case becomes(DeviceRegistration)
 }
@@ -62,10 +95,12 @@ package struct NewDevice: Sendable {
     package var isAnonymous: Bool
     /// What it says of itself; nil for nothing, which leaves what it said before.
     package var profile: DeviceProfile?
+    /// The same of its user.
+    package var user: UserWord?
 
     package init(
         _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false,
-        profile: DeviceProfile? = nil
+        profile: DeviceProfile? = nil, user: UserWord? = nil
     ) {
         self.proposed = proposed
         self.app = app
@@ -73,5 +108,6 @@ package struct NewDevice: Sendable {
         self.key = key
         self.isAnonymous = isAnonymous
         self.profile = profile
+        self.user = user
     }
 }

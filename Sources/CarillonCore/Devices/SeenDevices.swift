@@ -2,20 +2,21 @@ import Synchronization
 
 /// Which devices connected lately and are to be marked so in the store, gathered so that connecting waits for no write.
 final class SeenDevices: Sendable {
-    private let devices = Mutex<Set<DeviceSerial>>([])
+    private let devices = Mutex<[DeviceSerial: Bool]>([:])
     private static let capacity = 100_000
 
-    func saw(_ device: DeviceSerial) {
+    func saw(_ device: DeviceSerial, isAnonymous: Bool = true) {
         devices.withLock { devices in
             // One that finds no place is marked at its next connection.
-            if devices.count < Self.capacity { devices.insert(device) }
+            if devices[device] != nil || devices.count < Self.capacity { devices[device] = isAnonymous }
         }
     }
 
-    func take() -> [DeviceSerial] {
-        devices.withLock { devices in
-            defer { devices = [] }
-            return Array(devices)
+    func take() -> (anonymous: [DeviceSerial], registered: [DeviceSerial]) {
+        let all = devices.withLock { devices in
+            defer { devices = [:] }
+            return devices
         }
+        return (all.filter(\.value).map(\.key), all.filter { !$0.value }.map(\.key))
     }
 }

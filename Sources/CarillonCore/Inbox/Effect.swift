@@ -4,4 +4,6 @@ package enum Effect: Equatable, Sendable {
     case pinged(PingRecord)
     /// The back end spoke for itself: the channel believes again that it answers.
     case vouchedFor(ChannelSerial)
+    /// The device is told of the status that it has since a moment.
+    case statusTold(DeviceSerial, at: Timestamp)
 }

@@ -8,6 +8,8 @@ package struct Envelope: Equatable, Sendable {
         case channelError(code: Int)
         case pingFailed(PingFailure)
         case recovered
+        /// Since the envelope was accepted.
+        case deviceStatus(DeviceStatus)
     }
 
     package struct Content: Equatable, Sendable {
@@ -30,10 +32,11 @@ package struct Envelope: Equatable, Sendable {
     package var kind: Kind
     package var acceptedAt: Timestamp
     package var expiresAt: Timestamp
+    package var urgency: Urgency
 
     package init(
         id: MessageID, device: DeviceSerial, app: AppSerial, origin: Origin, kind: Kind, acceptedAt: Timestamp,
-        expiresAt: Timestamp
+        expiresAt: Timestamp, urgency: Urgency = .normal
     ) {
         self.id = id
         self.device = device
@@ -42,6 +45,7 @@ package struct Envelope: Equatable, Sendable {
         self.kind = kind
         self.acceptedAt = acceptedAt
         self.expiresAt = expiresAt
+        self.urgency = urgency
     }
 
     package var position: Int64 { id.position }
@@ -80,6 +84,7 @@ extension Envelope.Kind {
         case .channelError: .channelError
         case .pingFailed: .pingFailed
         case .recovered: .recovered
+        case .deviceStatus: .deviceStatus
         }
     }
 }

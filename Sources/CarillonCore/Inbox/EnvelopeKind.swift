@@ -5,6 +5,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
     case channelError = 2
     case pingFailed = 3
     case recovered = 4
+    case deviceStatus = 5
 
     package struct Behaviour: Equatable, Sendable {
         /// It is gone when its origin is.
@@ -19,8 +20,9 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         package var needsEffect: Bool
         /// A device that sleeps may be woken for it.
         package var mayWake: Bool
-        /// A client that speaks nothing but Mozilla's protocol knows it; for another it leaves the inbox as unsupported.
-        package var isKnownToAll: Bool
+        /// The first version of Carillon's extension whose clients know it; 0: those that speak nothing but Mozilla's protocol
+        /// do. For a client that does not it leaves the inbox as unsupported.
+        package var knownSince: Int
     }
 
     package var behaviour: Behaviour {
@@ -28,15 +30,19 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         case .message:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: true, needsRoom: true, needsEffect: false,
-                mayWake: true, isKnownToAll: true)
+                mayWake: true, knownSince: 0)
         case .channelClosed, .channelError:
             Behaviour(
                 endsWithOrigin: false, endsOrigin: true, keepsOutcome: false, needsRoom: false, needsEffect: false,
-                mayWake: false, isKnownToAll: false)
+                mayWake: false, knownSince: 1)
         case .pingFailed, .recovered:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
-                mayWake: false, isKnownToAll: false)
+                mayWake: false, knownSince: 1)
+        case .deviceStatus:
+            Behaviour(
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
+                mayWake: false, knownSince: 2)
         }
     }
 }

@@ -101,8 +101,13 @@ package final class Inbox: Sendable {
         _ device: DeviceSerial, isOffered: Bool, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
-        let refused: MessageID? = sessions.appending(to: device) { session in
+        let refused: MessageID? = sessions.appending(to: device) { session, isAwaited in
             let envelope = make(nextID(for: device))
+            var rules = rules
+            // Whoever is there has a while to acknowledge.
+            if session != nil || isAwaited, let wake = rules.wake {
+                rules.wake = WakeWish(wake.mode, dueAt: wake.dueAt.adding(seconds: WakeWish.presenceSeconds))
+            }
             let goesLive = isOffered && session != nil
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {
                 then(envelope.id, Delivered($0))
@@ -125,7 +130,7 @@ package final class Inbox: Sendable {
         _ device: DeviceSerial, _ claimed: MessageID?, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
-        sessions.appending(to: device) { session in
+        sessions.appending(to: device) { session, _ in
             let envelope = make(claimed ?? nextID(for: device))
             // Nothing waits for this write: the outcome follows it, or takes its place.
             if claimed == nil { _ = writer.enqueue(.append(envelope.trace, rules), urgency: .offered) }

@@ -44,11 +44,16 @@ package struct AppendRules: Equatable, Sendable {
     package var idempotency: IdempotencyClaim?
     /// What is written down with the envelope. When one of them does not count any more, nothing is appended.
     package var effects: [Effect]
+    /// That the device be pushed to, unless it acknowledges first.
+    package var wake: WakeWish?
 
-    package init(topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = []) {
+    package init(
+        topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = [], wake: WakeWish? = nil
+    ) {
         self.topic = topic
         self.idempotency = idempotency
         self.effects = effects
+        self.wake = wake
     }
 }
 

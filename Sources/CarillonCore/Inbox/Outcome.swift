@@ -16,6 +16,9 @@ package enum Outcome: String, CaseIterable, Sendable {
     case dropped
     /// Its channel, device or app is gone.
     case gone
+
+    /// Whether it is the device that said so.
+    package var isOfDevice: Bool { self == .acknowledged || self == .failed || self == .unsupported }
 }
 
 /// An envelope leaving the inbox.

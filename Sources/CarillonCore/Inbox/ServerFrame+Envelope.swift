@@ -16,6 +16,11 @@ extension ServerFrame {
         case .pingFailed(let failure):
             self = .channelEvent(
                 ChannelEventFrame(channelID: channelID, version: version, event: .pingFailed(code: failure.rawValue)))
+        case .deviceStatus(let status):
+            self = .deviceStatus(
+                DeviceStatusFrame(
+                    version: version, status: status.name, reason: status.reason?.rawValue,
+                    at: envelope.acceptedAt.milliseconds))
         case .recovered:
             self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .recovered))
         }

@@ -21,5 +21,6 @@ package protocol ContentStore: Sendable {
 }
 
 /// Everything that Carillon keeps.
-package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & InboxStore & KeyStore & LeasedWorkStore
-    & ServerStore & WatchStore
+package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & GatewayStore & InboxStore & KeyRingStore
+    & KeyStore & LeasedWorkStore
+    & PushStore & ServerStore & UserStore & WatchStore

@@ -33,6 +33,7 @@ extension EnvelopeKind {
         case .channelError: "channel_error"
         case .pingFailed: "ping_failed"
         case .recovered: "recovered"
+        case .deviceStatus: "device_status"
         }
     }
 }

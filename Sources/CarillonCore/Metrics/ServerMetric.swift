@@ -42,6 +42,11 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case callResultsDropped = "carillon_call_results_dropped_total"
     case watchesRefused = "carillon_watches_refused_total"
 
+    case pushes = "carillon_pushes_total"
+    case pushesUnderWay = "carillon_pushes_under_way"
+    case pushLanesPaused = "carillon_push_lanes_paused"
+    case pushResultsDropped = "carillon_push_results_dropped_total"
+
     case eventLoopDelay = "carillon_event_loop_delay_seconds"
     case cpuTime = "process_cpu_seconds_total"
     case residentMemory = "process_resident_memory_bytes"
@@ -61,6 +66,7 @@ extension ServerMetric {
     package var kind: Kind {
         switch self {
         case .buildInfo, .connections, .sockets, .sessions, .waiters, .inboxEnvelopes, .inboxBytes, .callsUnderWay,
+            .pushesUnderWay, .pushLanesPaused,
             .residentMemory, .openFiles, .openFilesLimit, .startTime:
             .gauge
         case .acknowledgementDelay:
@@ -101,7 +107,7 @@ extension ServerMetric {
         case .inboxBytes: "Bytes that wait in all inboxes."
         case .outcomesForgotten: "Outcomes forgotten because a device had too many."
         case .idempotencyKeysForgotten: "Idempotency keys forgotten because a device had too many."
-        case .devicesCollected: "Anonymous devices removed because nobody used them."
+        case .devicesCollected: "Devices removed because nobody used them."
         case .commitChanges: "Changes of inboxes in one commit."
         case .commitDuration: "Time of a commit, from its beginning until it is on disk."
         case .commitFailures: "Commits that failed as a whole."
@@ -115,6 +121,11 @@ extension ServerMetric {
         case .callsUnreadable: "Calls put off because their row could not be read."
         case .callResultsDropped: "Results of calls that could not be written down, and are known no more."
         case .watchesRefused: "Watches refused because a device or an app had as many as it may."
+        case .pushes: "Pushes through vendors' services, by what became of them."
+        case .pushesUnderWay: "Pushes with vendors' services that have no answer yet."
+        case .pushLanesPaused:
+            "Apps and environments whose pushes wait, as the service cannot be reached or refuses the credentials."
+        case .pushResultsDropped: "Answers of vendors' services that could not be written down; the pushes are sent again."
         case .eventLoopDelay: "How late an event loop is when it is called once a second."
         case .cpuTime: "CPU time of the process, in user and kernel mode."
         case .residentMemory: "Memory of the process that is in RAM."
@@ -130,7 +141,7 @@ extension ServerMetric {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals: ["of"]
-        case .messages, .pings, .disconnectCallbacks: ["result"]
+        case .messages, .pings, .disconnectCallbacks, .pushes: ["result"]
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]
         case .watchesRefused: ["full"]

@@ -77,7 +77,7 @@ package struct SessionMachine: Sendable {
     }
 
     private struct Identifying {
-        var isCarillon: Bool
+        var version: Int
         /// Waits for its first load.
         var delivery: DeliveryMachine
         var kept: [ClientFrame] = []
@@ -85,11 +85,14 @@ package struct SessionMachine: Sendable {
 
     private struct Open {
         var owner: Owner
-        var isCarillon: Bool
+        /// Of Carillon's extension; 0 of a client that speaks Mozilla's protocol alone.
+        var version: Int
         var delivery: DeliveryMachine
         var requests: [ClientFrame] = []
         var isPerforming = false
         var isOutputPaused = false
+
+        var isCarillon: Bool { version > 0 }
 
         var device: DeviceSerial? {
             if case .device(let device) = owner { device } else { nil }
@@ -125,10 +128,10 @@ package struct SessionMachine: Sendable {
             guard case .hello(let hello) = frame else {
                 return close(.protocolError, "hello_expected: the first frame must be a hello")
             }
-            let isCarillon = hello.carillon != nil
-            var delivery = DeliveryMachine(limits: settings.window, knowsAll: isCarillon)
+            let version = min(max(0, hello.carillon ?? 0), CarillonVersion.ofExtension)
+            var delivery = DeliveryMachine(limits: settings.window, version: version)
             let load = delivery.began()
-            state = .identifying(Identifying(isCarillon: isCarillon, delivery: delivery))
+            state = .identifying(Identifying(version: version, delivery: delivery))
             return [.identify(hello, load)]
         case .identifying(var identifying):
             guard identifying.kept.count < Self.keptFrames else {
@@ -215,19 +218,20 @@ package struct SessionMachine: Sendable {
     ) -> [Action] {
         guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
-            owner: identity.owner, isCarillon: identifying.isCarillon, delivery: identifying.delivery,
+            owner: identity.owner, version: identifying.version, delivery: identifying.delivery,
             isOutputPaused: isOutputPaused)
         let extensions =
             open.isCarillon
             ? ServerFrame.Hello.Carillon(
-                keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description) : nil
+                version: open.version, keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description)
+            : nil
         var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]
         if let device = open.device {
             if isOutputPaused { open.delivery.outputPaused() }
             actions += Self.deliver(open.delivery.loaded(page, at: now), to: device, isCarillon: open.isCarillon)
         } else {
             // It begins with the first channel.
-            open.delivery = DeliveryMachine(limits: settings.window, knowsAll: open.isCarillon)
+            open.delivery = DeliveryMachine(limits: settings.window, version: open.version)
         }
         state = .open(open)
         if case .close(let code, let reason)? = actions.last { return actions.dropLast() + close(code, reason) }

@@ -45,6 +45,12 @@ package enum DisconnectReason: String, CaseIterable, Sendable {
     case revoked
     case deviceDeleted = "device_deleted"
     case appDeleted = "app_deleted"
+    case userChanged = "user_changed"
+
+    /// Of a channel that an envelope ends.
+    init(_ content: Envelope.Kind) {
+        self = content == .channelError(code: ChannelErrorCode.userChanged) ? .userChanged : .revoked
+    }
 }
 
 /// The attempts of one callback: until it is answered, or a day has passed since the channel ended.

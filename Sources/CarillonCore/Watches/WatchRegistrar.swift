@@ -62,12 +62,12 @@ package struct WatchRegistrar: Sendable {
         let earlier = try await watches.watch(of: channel.serial)
         try await vouch(for: earlier) { ping == nil || $0 == .tokenLost }
         // One that cannot be read any more cannot be signed with: who registers again is given another.
-        let isLost = earlier.map { sealer.open($0.sealed.secret, for: channel.serial) == nil } ?? false
+        let isLost = earlier.map { sealer.open($0.sealed.secret, for: channel.serial.rawValue) == nil } ?? false
         let renewsSecret = isLost || wish.renewSecret == true
         let secret = SigningSecret(bytes: random.bytes(SigningSecret.byteCount))
         let sealed = Watch.Sealed(
-            secret: try sealer.seal(secret.bytes, for: channel.serial),
-            token: try sealer.seal(Array(token.utf8), for: channel.serial))
+            secret: try sealer.seal(secret.bytes, for: channel.serial.rawValue),
+            token: try sealer.seal(Array(token.utf8), for: channel.serial.rawValue))
         let result = try await watches.putWatch(
             WatchWish(
                 channel: channel.serial, ping: ping,

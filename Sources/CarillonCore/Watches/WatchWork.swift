@@ -37,7 +37,8 @@ package struct WatchWork: WorkUser {
         _ id: String, _ address: CallAddress, _ sealed: Watch.Sealed, _ channel: ChannelSerial,
         _ content: BackEndCall.Content
     ) -> BackEndCall? {
-        guard let secret = sealer.open(sealed.secret, for: channel), let token = sealer.open(sealed.token, for: channel)
+        guard let secret = sealer.open(sealed.secret, for: channel.rawValue),
+            let token = sealer.open(sealed.token, for: channel.rawValue)
         else { return nil }
         return BackEndCall(
             id: id, address: address, secret: SigningSecret(bytes: secret), token: String(decoding: token, as: UTF8.self),

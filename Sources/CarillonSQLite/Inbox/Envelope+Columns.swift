@@ -5,7 +5,7 @@ extension Envelope {
     /// What ``init(_:)`` wants of the table of envelopes.
     static let columns = """
         position, secret, device, app, origin_kind, origin, origin_id, kind, code, accepted_at, expires_at, coding, encryption,
-        crypto_key, content, body, (SELECT body FROM shared_content WHERE serial = content)
+        crypto_key, urgency, content, body, (SELECT body FROM shared_content WHERE serial = content)
         """
 
     static func expiry(_ columns: StatementColumns) -> Timestamp { columns.timestamp(10) }
@@ -22,12 +22,15 @@ extension Envelope {
         case .channelError: kind = .channelError(code: code ?? ChannelErrorCode.server.lowerBound)
         case .pingFailed: kind = .pingFailed(code.flatMap(PingFailure.init) ?? .invalidAnswer)
         case .recovered: kind = .recovered
+        case .deviceStatus:
+            kind = .deviceStatus(code.flatMap(SuspensionReason.init).map { .suspended($0) } ?? .registered)
         }
         self.init(
             id: MessageID(position: columns.integer(0), secret: try columns.bytes16(1)),
             device: DeviceSerial(columns.integer(2)), app: AppSerial(columns.integer(3)),
             origin: Origin(origin, serial: columns.integer(5), id: try columns.bytes16(6)), kind: kind,
-            acceptedAt: columns.timestamp(9), expiresAt: Self.expiry(columns))
+            acceptedAt: columns.timestamp(9), expiresAt: Self.expiry(columns),
+            urgency: Urgency(number: Int(columns.integer(14))) ?? .normal)
     }
 }
 
@@ -35,7 +38,7 @@ extension Envelope.Content {
     fileprivate init(_ columns: StatementColumns) {
         let name = columns.text(11).flatMap(ContentCoding.Name.init(rawValue:))
         let coding = name.map { ContentCoding($0, encryption: columns.text(12), cryptoKey: columns.text(13)) }
-        let shared = columns.integerIfAny(14).map(SharedContentID.init)
-        self.init(body: columns.bytes(shared == nil ? 15 : 16) ?? [], coding: coding, shared: shared)
+        let shared = columns.integerIfAny(15).map(SharedContentID.init)
+        self.init(body: columns.bytes(shared == nil ? 16 : 17) ?? [], coding: coding, shared: shared)
     }
 }

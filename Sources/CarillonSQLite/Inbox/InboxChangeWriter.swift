@@ -29,7 +29,7 @@ struct InboxChangeWriter {
 
     func write(_ changes: InboxChanges) throws {
         for effect in changes.effects { try apply(effect) }
-        for effect in changes.vainEffects { try WatchTransaction(db).giveUp(effect) }
+        for effect in changes.vainEffects { try Effects(db).giveUp(effect) }
         for row in changes.departures { try remove(row) }
         for row in changes.outcomes { try insert(outcome: row) }
         for end in changes.ends { try write(end) }
@@ -42,11 +42,14 @@ struct InboxChangeWriter {
         for (device, count) in changes.forgottenOutcomes { try forgetOutcomes(count, of: device) }
         for (device, count) in changes.forgottenKeys { try forgetKeys(count, of: device) }
         usage.apply(changes.usage)
+        for (device, at) in changes.answered { try wakes.answered(device, at: at) }
     }
 
+    private var wakes: WakeTable { WakeTable(db, memory: memory) }
+
     private func apply(_ effect: Effect) throws {
-        guard try WatchTransaction(db).apply(effect) else {
-            throw StoreFault(.unavailable, "two changes of one watch came at once")
+        guard try Effects(db).apply(effect) else {
+            throw StoreFault(.unavailable, "two changes of one thing came at once")
         }
     }
 
@@ -54,20 +57,22 @@ struct InboxChangeWriter {
 
     private func insert(_ arrival: InboxChanges.Arrival) throws {
         let envelope = arrival.envelope
+        let wake = try wakes.arrived(envelope, arrival.wake)
         var content: Envelope.Content?
         var code: Int?
         switch envelope.kind {
         case .message(let message): content = message
         case .channelError(let number): code = number
         case .pingFailed(let failure): code = failure.rawValue
+        case .deviceStatus(let status): code = status.reason?.number
         case .channelClosed, .recovered: break
         }
         var insert = try BoundStatement(
             db,
             """
             INSERT INTO envelope (position, secret, device, app, origin_kind, origin, origin_id, kind, code, size,
-                accepted_at, expires_at, topic, coding, encryption, crypto_key, content, body)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                accepted_at, expires_at, topic, coding, encryption, crypto_key, urgency, wake, content, body)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         insert.bind(envelope.position)
         insert.bind(envelope.id.secret)
@@ -85,6 +90,8 @@ struct InboxChangeWriter {
         insert.bind(content?.coding?.name.rawValue)
         insert.bind(content?.coding?.encryption)
         insert.bind(content?.coding?.cryptoKey)
+        insert.bind(envelope.urgency.number)
+        insert.bind(wake.number)
         insert.bind(content?.shared?.rawValue)
         insert.bind(content?.shared == nil ? content?.body : nil)
         try insert.run()

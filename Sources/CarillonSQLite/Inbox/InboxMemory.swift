@@ -6,6 +6,7 @@ final class InboxMemory: Sendable {
     let usage = UsageCache()
     let index: InboxIndex
     let due: DueTimes
+    let pushes = PushMemory()
 
     init(settings: StoreSettings, indexCapacity: Int) {
         index = InboxIndex(capacity: indexCapacity)
@@ -16,6 +17,7 @@ final class InboxMemory: Sendable {
     func rolledBack(in db: Database) {
         usage.forgetAll()
         due.forgetAll()
+        pushes.forgetAll()
         do { try InboxIndexWriter.read(into: index, from: db) } catch { index.lose() }
     }
 }

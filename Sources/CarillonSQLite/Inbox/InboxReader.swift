@@ -47,7 +47,7 @@ struct InboxReader {
             facts.usage[device, default: .init()].keys = usage.usage(of: device).keys
         }
         for (device, moment) in questions.overdue { facts.overdue[device] = try overdue(of: device, at: moment) }
-        for effect in questions.effects where try WatchTransaction(db).counts(effect) { facts.effects.append(effect) }
+        for effect in questions.effects where try Effects(db).counts(effect) { facts.effects.append(effect) }
     }
 
     // MARK: Rows

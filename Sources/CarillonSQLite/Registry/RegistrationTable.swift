@@ -6,8 +6,12 @@ import GRDB
 /// What devices say of themselves, inside a transaction.
 struct RegistrationTable {
     private let db: Database
+    private let memory: InboxMemory
 
-    init(_ db: Database) { self.db = db }
+    init(_ db: Database, memory: InboxMemory) {
+        self.db = db
+        self.memory = memory
+    }
 
     /// Nil of a device that said nothing yet.
     func registration(of device: DeviceSerial) throws -> DeviceRegistration? {
@@ -31,35 +35,54 @@ struct RegistrationTable {
     }
 
     func decide(
-        _ profile: DeviceProfile, confirms: Bool, over current: DeviceRegistration, app: AppSerial, at now: Timestamp
+        _ profile: DeviceProfile, confirms: Bool, of user: UserWord?, over current: DeviceRegistration, app: AppSerial,
+        at now: Timestamp
     ) throws -> Result<RegistrationRules.Decision, Refusal> {
         let isNew = profile.address != current.profile.address
         let rival = try isNew ? profile.address.flatMap { try holder(of: $0, in: app) } : nil
         do throws(Refusal) {
             return .success(
-                try RegistrationRules.register(profile, confirms: confirms, over: current, heldBy: rival, at: now))
+                try RegistrationRules.register(
+                    profile, confirms: confirms, over: current, heldBy: rival, user: user, at: now))
         } catch {
             return .failure(error)
         }
     }
 
     /// Stores what was decided: first who loses a token, then who has it.
-    func store(_ decision: RegistrationRules.Decision, app: AppSerial) throws {
-        if let displaced = decision.displaced { try store(displaced, app: app) }
-        if decision.isChanged { try store(decision.registration, app: app) }
+    ///
+    /// - Parameter isNew: Nothing waits for the device yet.
+    func store(_ decision: RegistrationRules.Decision, app: AppSerial, isNew: Bool = false, at now: Timestamp) throws {
+        if let displaced = decision.displaced { try store(displaced, app: app, at: now) }
+        guard decision.isChanged else { return }
+        try write(decision.registration, app: app)
+        if decision.losesUser {
+            try db.run(
+                "UPDATE channel SET of_user = 2 WHERE device = ? AND of_user = 1", [decision.registration.device.rawValue])
+        }
+        if !isNew {
+            try WakeTable(db, memory: memory).changed(
+                decision.registration, app: app, hasOtherAddress: decision.isAddressChanged, at: now)
+        }
     }
 
-    func store(_ registration: DeviceRegistration, app: AppSerial) throws {
+    func store(_ registration: DeviceRegistration, app: AppSerial, at now: Timestamp) throws {
+        try write(registration, app: app)
+        try WakeTable(db, memory: memory).changed(registration, app: app, at: now)
+    }
+
+    private func write(_ registration: DeviceRegistration, app: AppSerial) throws {
         var insert = try BoundStatement(
             db,
             """
-            INSERT INTO device_profile (\(Self.columns), app)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO device_profile (\(Self.columns), app, is_told)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (device) DO UPDATE SET platform = excluded.platform, token = excluded.token,
                 environment = excluded.environment, revision = excluded.revision, confirmed_at = excluded.confirmed_at,
                 takings = excluded.takings, taken_on = excluded.taken_on, reason = excluded.reason,
                 status_at = excluded.status_at, app_version = excluded.app_version, locale = excluded.locale,
-                time_zone = excluded.time_zone, parameters = excluded.parameters
+                time_zone = excluded.time_zone, parameters = excluded.parameters, user = excluded.user,
+                is_told = iif(reason IS excluded.reason, is_told, 0)
             """)
         let profile = registration.profile
         insert.bind(registration.device.rawValue)
@@ -76,13 +99,15 @@ struct RegistrationTable {
         insert.bind(profile.locale)
         insert.bind(profile.timeZone)
         insert.bind(profile.parameters == .none ? nil : profile.parameters.json)
+        insert.bind(registration.user?.text)
         insert.bind(app.rawValue)
+        insert.bind(registration.status == .registered ? 1 : 0)
         try insert.run()
     }
 
     private static let columns = """
         device, platform, token, environment, revision, confirmed_at, takings, taken_on, reason, status_at, app_version, locale,
-        time_zone, parameters
+        time_zone, parameters, user
         """
 }
 
@@ -112,5 +137,6 @@ extension DeviceRegistration {
             guard let value = JSONValue(parsing: parameters) else { throw unreadable }
             profile.parameters = try DeviceParameters(value)
         }
+        user = columns.text(14).flatMap(UserID.init)
     }
 }

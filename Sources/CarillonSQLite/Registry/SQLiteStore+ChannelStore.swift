@@ -10,21 +10,35 @@ import GRDB
 
 extension SQLiteStore: ChannelStore {
     package func openChannel(
-        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, limit: Int, at now: Timestamp
+        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode?, limit: Int,
+        at now: Timestamp
     ) async throws -> OpenChannelResult {
         try await group.run { db in
-            if let open = try Self.channel(id, device: device, in: db) { return .alreadyOpen(open) }
+            if var open = try Self.channel(id, device: device, in: db) {
+                if let wake, wake != open.wake, open.vapidKey == vapidKey {
+                    open.wake = wake
+                    try db.run("UPDATE channel SET wake = ? WHERE serial = ?", [wake.rawValue, open.serial.rawValue])
+                }
+                return .alreadyOpen(open)
+            }
+            let former = "SELECT 1 FROM channel WHERE device = ? AND id = ?"
+            guard try Int.first(db, former, [device.rawValue, id.value.data]) == nil else { return .ofFormerUser }
             let owner = try db.cachedStatement(sql: Self.selectOwner)
-            let read = { (row: Row) in (app: row[0] as Int64, channels: row[1] as Int) }
-            guard let (app, channels) = try Row.first(owner, [device.rawValue], read) else { return .deviceGone }
+            let read = { (row: Row) in (app: row[0] as Int64, channels: row[1] as Int, hasUser: row[2] as Bool) }
+            guard let (app, channels, hasUser) = try Row.first(owner, [device.rawValue], read) else { return .deviceGone }
             guard channels < limit else { return .tooMany }
             try db.run(
-                "INSERT INTO channel (device, id, name, vapid_key, created_at) VALUES (?, ?, ?, ?, ?)",
-                [device.rawValue, id.value.data, name, vapidKey.map { Data($0) }, now.milliseconds])
+                """
+                INSERT INTO channel (device, id, name, vapid_key, created_at, wake, of_user) VALUES (?, ?, ?, ?, ?, ?, ?)
+                """,
+                [
+                    device.rawValue, id.value.data, name, vapidKey.map { Data($0) }, now.milliseconds,
+                    (wake ?? .background).rawValue, hasUser ? 1 : 0,
+                ])
             return .opened(
                 PushChannel(
                     serial: ChannelSerial(db.lastInsertedRowID), device: device, app: AppSerial(app), id: id,
-                    name: name, vapidKey: vapidKey, createdAt: now))
+                    name: name, vapidKey: vapidKey, wake: wake ?? .background, createdAt: now))
         }
     }
 
@@ -60,35 +74,24 @@ extension SQLiteStore: ChannelStore {
         }
     }
 
-    package func tokenKeys(makeKey: @Sendable () -> [UInt8]) async throws -> [TokenKey] {
-        let fresh = makeKey()
-        return try await group.run { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO token_key (id, bytes, created_at)
-                    SELECT 1, ?, 0 WHERE NOT EXISTS (SELECT 1 FROM token_key)
-                    """,
-                arguments: [Data(fresh)])
-            return try Row.fetchAll(db, sql: "SELECT * FROM token_key ORDER BY created_at DESC, id DESC").map { row in
-                TokenKey(id: row["id"], bytes: row.bytes("bytes") ?? [])
-            }
-        }
-    }
-
     private static func channel(_ id: ChannelID, device: DeviceSerial, in db: Database) throws -> PushChannel? {
         let select = try db.cachedStatement(sql: selectChannels + " WHERE channel.device = ? AND channel.id = ?")
         return try Row.first(select, [device.rawValue, id.value.data], PushChannel.init)
     }
 
-    /// A device's app, and how many channels it has.
+    /// A device's app, how many channels it has, and whether it is somebody's.
     private static let selectOwner = """
-        SELECT device.app, (SELECT count(*) FROM channel WHERE channel.device = device.serial)
+        SELECT device.app, (SELECT count(*) FROM channel WHERE channel.device = device.serial),
+            EXISTS (SELECT 1 FROM device_profile WHERE device_profile.device = device.serial AND user IS NOT NULL)
             FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL WHERE device.serial = ?
         """
 
-    private static let selectChannels =
+    private static let selectChannels = selectAllChannels + " AND channel.of_user < 2"
+
+    static let selectAllChannels =
         """
-        SELECT channel.serial, channel.device, device.app, channel.id, channel.name, channel.vapid_key, channel.created_at
+        SELECT channel.serial, channel.device, device.app, channel.id, channel.name, channel.vapid_key, channel.created_at,
+            channel.wake
             FROM channel JOIN device ON device.serial = channel.device
             JOIN app ON app.serial = device.app AND app.ended_at IS NULL
         """
@@ -96,9 +99,10 @@ extension SQLiteStore: ChannelStore {
 
 extension PushChannel {
     /// - Parameter row: As `selectChannels` gives it.
-    fileprivate init(row: Row) throws {
+    init(row: Row) throws {
         self.init(
             serial: ChannelSerial(row[0]), device: DeviceSerial(row[1]), app: AppSerial(row[2]),
-            id: ChannelID(try row.bytes16(at: 3)), name: row[4], vapidKey: row.bytes(at: 5), createdAt: row.timestamp(at: 6))
+            id: ChannelID(try row.bytes16(at: 3)), name: row[4], vapidKey: row.bytes(at: 5),
+            wake: WakeMode(rawValue: row[7]) ?? .background, createdAt: row.timestamp(at: 6))
     }
 }

@@ -13,16 +13,19 @@ extension SQLiteStore: DeviceStore {
         _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> InsertedDevice {
         let key = new.key.map { Int64(bitPattern: $0.value) }
-        return try await group.run { db in
+        return try await group.run { [memory] db in
             guard let app = try Int64.first(db, Self.selectOpenApp, [new.app.text, key, key]) else { return .notAllowed }
             let known = try new.registration.flatMap { try Self.device(registeredAs: $0, app: app, in: db) }
-            let table = RegistrationTable(db)
+            let table = RegistrationTable(db, memory: memory)
             var decision: RegistrationRules.Decision?
-            if let profile = new.profile {
+            if new.profile != nil || new.user != nil {
                 let earlier = try known.flatMap { try table.registration(of: $0.serial) }
                 let current =
                     earlier ?? DeviceRegistration(device: known?.serial ?? DeviceSerial(0), at: known?.createdAt ?? now)
-                switch try table.decide(profile, confirms: true, over: current, app: AppSerial(app), at: now) {
+                let decided = try table.decide(
+                    new.profile ?? current.profile, confirms: new.profile != nil, of: new.user, over: current,
+                    app: AppSerial(app), at: now)
+                switch decided {
                 case .success(let decided): decision = decided
                 case .failure(let refusal): return .refused(refusal)
                 }
@@ -31,7 +34,7 @@ extension SQLiteStore: DeviceStore {
                 try known.map { try Self.renew($0, credential, in: db) } ?? Self.insert(new, app, now, credential, in: db)
             if var decision {
                 decision.registration.device = device.serial
-                try table.store(decision, app: device.app)
+                try table.store(decision, app: device.app, isNew: known == nil, at: now)
             }
             return .stored(device)
         }
@@ -73,15 +76,15 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func registration(of device: DeviceSerial) async throws -> DeviceRegistration? {
-        try await read { db in try Self.registration(of: device, in: db)?.registration }
+        try await read { [memory] db in try Self.registration(of: device, in: db, memory)?.registration }
     }
 
     package func changeRegistration(
         of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
     ) async throws -> Result<RegistrationRules.Decision, Refusal>? {
-        try await group.run { db in
-            guard let (current, app) = try Self.registration(of: device, in: db) else { return nil }
-            let table = RegistrationTable(db)
+        try await group.run { [memory] db in
+            guard let (current, app) = try Self.registration(of: device, in: db, memory) else { return nil }
+            let table = RegistrationTable(db, memory: memory)
             let wish: RegistrationWish
             do throws(Refusal) {
                 wish = try change(current)
@@ -92,17 +95,17 @@ extension SQLiteStore: DeviceStore {
             switch wish {
             case .nothing: return .success(.unchanged(current))
             case .becomes(let registration): decided = .success(.status(of: registration))
-            case .says(let profile, let confirms):
-                decided = try table.decide(profile, confirms: confirms, over: current, app: app, at: now)
+            case .says(let profile, let confirms, let user):
+                decided = try table.decide(profile, confirms: confirms, of: user, over: current, app: app, at: now)
             }
-            if case .success(let decision) = decided { try table.store(decision, app: app) }
+            if case .success(let decision) = decided { try table.store(decision, app: app, at: now) }
             return decided
         }
     }
 
     /// Of a device that said nothing, what it has from the beginning.
     private static func registration(
-        of device: DeviceSerial, in db: Database
+        of device: DeviceSerial, in db: Database, _ memory: InboxMemory
     ) throws -> (registration: DeviceRegistration, app: AppSerial)? {
         let select = try db.cachedStatement(
             sql: """
@@ -111,7 +114,7 @@ extension SQLiteStore: DeviceStore {
                 """)
         let read = { (row: Row) in (AppSerial(row[0]), row.timestamp(at: 1)) }
         guard let (app, createdAt) = try Row.first(select, [device.rawValue], read) else { return nil }
-        let registration = try RegistrationTable(db).registration(of: device)
+        let registration = try RegistrationTable(db, memory: memory).registration(of: device)
         return (registration ?? DeviceRegistration(device: device, at: createdAt), app)
     }
 
@@ -132,6 +135,10 @@ extension SQLiteStore: DeviceStore {
         return try Row.first(db.cachedStatement(sql: select), [app, Data(registration.bytes)], Device.init)
     }
 
+    package func untoldStatuses(limit: Int) async throws -> [UntoldStatus] {
+        try await read { db in try StatusNewsTable(db).untold(limit: limit) }
+    }
+
     package func device(_ id: DeviceID) async throws -> Device? {
         try await read { db in try Self.device(.id(id), in: db) }
     }
@@ -150,24 +157,93 @@ extension SQLiteStore: DeviceStore {
         return try Row.first(select, [value], Device.init)
     }
 
-    package func devices(app: AppID, after: DeviceID?, limit: Int) async throws -> [Device] {
-        try await read { db in
-            try Row.fetchAll(
+    package func devices(
+        app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
+    ) async throws -> [(device: Device, registration: DeviceRegistration)] {
+        try await read { [memory] db in
+            let table = RegistrationTable(db, memory: memory)
+            var arguments: StatementArguments = [
+                "app": app.text, "after": after?.value.data, "suspended": filter.isSuspended,
+                "platform": filter.platform.map(Self.column), "limit": limit,
+            ]
+            // One look at an index, and not one at each device of the app.
+            var ofUser = ""
+            if let user = filter.user {
+                ofUser = """
+                    AND device.serial IN (SELECT device FROM device_profile
+                        WHERE app = (SELECT serial FROM app WHERE id = :app) AND user = :user)
+                    """
+                arguments += ["user": user.text]
+            }
+            return try Row.fetchAll(
                 db,
                 sql: Self.selectDevices + """
-                     WHERE app.id = ? AND device.serial > coalesce((SELECT serial FROM device WHERE id = ?), 0)
-                    ORDER BY device.serial LIMIT ?
+                     LEFT JOIN device_profile AS profile ON profile.device = device.serial
+                    WHERE app.id = :app AND device.serial > coalesce((SELECT serial FROM device WHERE id = :after), 0)
+                        AND (:suspended IS NULL OR :suspended = (profile.reason IS NOT NULL))
+                        AND (:platform IS NULL OR :platform = coalesce(profile.platform, ''))
+                        \(ofUser)
+                    ORDER BY device.serial LIMIT :limit
                     """,
-                arguments: [app.text, after?.value.data, limit]
-            ).map(Device.init)
+                arguments: arguments
+            ).map { row in
+                let device = try Device(row: row)
+                let registration = try table.registration(of: device.serial)
+                return (device, registration ?? DeviceRegistration(device: device.serial, at: device.createdAt))
+            }
         }
     }
 
-    package func markSeen(_ devices: [DeviceSerial], at now: Timestamp) async throws {
+    private static func column(_ platform: DeviceFilter.Platform) -> String {
+        switch platform {
+        case .of(let platform): platform.rawValue
+        case .none: ""
+        }
+    }
+
+    package func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws {
         try await group.run { db in
             let update = try db.cachedStatement(
-                sql: "UPDATE device SET seen_at = ?, is_anonymous = TRUE WHERE serial = ?")
-            for device in devices { try update.execute(arguments: [now.milliseconds, device.rawValue]) }
+                sql: "UPDATE device SET seen_at = ?, is_anonymous = is_anonymous OR ? WHERE serial = ?")
+            for device in devices { try update.execute(arguments: [now.milliseconds, areAnonymous, device.rawValue]) }
+        }
+    }
+
+    package func idleRegisteredDevices(
+        seenBefore: Timestamp, orSuspendedBefore: Timestamp, limit: Int
+    ) async throws -> [DeviceSerial] {
+        try await read { db in
+            let idle = try Int64.fetchAll(
+                db,
+                sql: "SELECT serial FROM device WHERE NOT is_anonymous AND seen_at <= ? ORDER BY seen_at LIMIT ?",
+                arguments: [seenBefore.milliseconds, limit])
+            guard idle.count < limit else { return idle.map(DeviceSerial.init) }
+            let suspended = try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT profile.device FROM device_profile AS profile JOIN device ON device.serial = profile.device
+                    WHERE reason IS NOT NULL AND status_at <= :at AND seen_at <= :at AND seen_at > :idle
+                    ORDER BY status_at LIMIT :limit
+                    """,
+                arguments: [
+                    "at": orSuspendedBefore.milliseconds, "idle": seenBefore.milliseconds, "limit": limit - idle.count,
+                ])
+            return (idle + suspended).map(DeviceSerial.init)
+        }
+    }
+
+    package func resetBadge(of device: DeviceSerial) async throws -> Bool {
+        try await group.run { db in
+            try db.run("UPDATE device_profile SET badge = 0 WHERE device = ?", [device.rawValue])
+            return try Int.first(db, "SELECT 1 FROM device WHERE serial = ?", [device.rawValue]) != nil
+        }
+    }
+
+    package func renewCredential(of device: DeviceSerial, to hash: SecretHash) async throws -> Bool {
+        try await group.run { db in
+            try db.run(
+                "UPDATE device SET credential_hash = ? WHERE serial = ?", [Data(hash.bytes), device.rawValue])
+            return db.changesCount == 1
         }
     }
 

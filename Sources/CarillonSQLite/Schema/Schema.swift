@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 7
+    static let version = 9
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -30,6 +30,8 @@ enum Schema {
         { try $0.execute(sql: InboxIndexSchema.changes) },
         { try $0.execute(sql: LeasedWorkSchema.changes) },
         { try $0.execute(sql: RegistrationSchema.changes) },
+        { try $0.execute(sql: PushSchema.changes) },
+        { try $0.execute(sql: UserSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

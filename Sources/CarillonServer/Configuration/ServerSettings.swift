@@ -7,6 +7,8 @@ package struct ServerSettings: Sendable {
     /// What endpoints and message addresses begin with; no slash at the end. Nil: `http://host:port` of the listener.
     package var publicURL: String?
     package var dataDirectory: String
+    /// The file with the key that wraps the key ring; nil while nothing is sealed that a copy of the data must not open.
+    package var keyFile: String?
     /// The app under which devices come in that never registered; nil refuses them.
     package var anonymousApp: String?
 
@@ -39,8 +41,16 @@ package struct ServerSettings: Sendable {
     /// The same of one that has no channel.
     package var anonymousUnusedSeconds: Int
 
+    /// After so long without being seen a registered device is removed.
+    package var inactiveSeconds: Int
+    /// The same of one that was suspended for as long.
+    package var suspendedSeconds: Int
+
     /// Calls to the back ends that watch their tokens.
     package var outward: OutwardSettings
+
+    /// Vendors' push services.
+    package var gateways: GatewaySettings
 
     /// Where `/metrics` is answered; nil answers it nowhere.
     package var metrics: (host: String, port: Int)?
@@ -73,7 +83,10 @@ package struct ServerSettings: Sendable {
         clientAddress = ClientAddress()
         anonymousIdleSeconds = 30 * 86_400
         anonymousUnusedSeconds = 86_400
+        inactiveSeconds = 270 * 86_400
+        suspendedSeconds = 30 * 86_400
         outward = OutwardSettings()
+        gateways = GatewaySettings()
         stopSeconds = 20
     }
 }

@@ -55,13 +55,17 @@ final class InboxFeed: LiveSession {
     private let state: Mutex<State>
 
     /// The buffer needs no bound of its own: what waits in it pauses the machine.
-    init(_ kind: Kind, of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits) {
+    ///
+    /// - Parameter version: Of Carillon's extension, that the client speaks.
+    init(
+        _ kind: Kind, of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
+    ) {
         self.kind = kind
         self.device = device
         self.home = home
         self.time = time
         outputBytes = limits.outputBytes
-        state = Mutex(State(machine: DeliveryMachine(limits: limits)))
+        state = Mutex(State(machine: DeliveryMachine(limits: limits, version: version)))
         (batches, output) = AsyncStream.makeStream(of: Batch.self, bufferingPolicy: .unbounded)
     }
 

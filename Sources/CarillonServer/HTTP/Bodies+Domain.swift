@@ -20,21 +20,67 @@ extension KeyBody {
 }
 
 extension DeviceSummary {
-    init(_ device: Device) {
+    init(_ device: Device, _ registration: DeviceRegistration) {
+        let address = registration.profile.address
         self.init(
             id: device.id.description, app: device.appID.text,
-            createdAt: Timestamp3339.text(device.createdAt.milliseconds))
+            createdAt: Timestamp3339.text(device.createdAt.milliseconds), status: registration.status.name,
+            reason: registration.status.reason?.rawValue, platform: address?.platform.rawValue,
+            environment: address?.environment.rawValue, user: registration.user?.text)
     }
 }
 
 extension ChannelBody {
     init(_ channel: PushChannel) {
-        self.init(channelID: channel.id.description, name: channel.name, restricted: channel.vapidKey != nil)
+        self.init(
+            channelID: channel.id.description, name: channel.name, restricted: channel.vapidKey != nil,
+            wake: channel.wake.rawValue)
+    }
+}
+
+extension DeviceFilter {
+    /// - Parameters:
+    ///   - status: `registered` or `suspended`.
+    ///   - platform: Its name, or `none`.
+    ///   - user: Whose they are.
+    package init(status: String?, platform: String?, user: String? = nil) throws(Refusal) {
+        self.init()
+        if let user {
+            guard let known = UserID(user) else {
+                throw Refusal(.parameterInvalid, "user must have 1 to \(UserID.longestBytes) bytes.")
+            }
+            self.user = known
+        }
+        switch status {
+        case nil: break
+        case "registered": isSuspended = false
+        case "suspended": isSuspended = true
+        default: throw Refusal(.parameterInvalid, "status can be \"registered\" or \"suspended\".")
+        }
+        guard let platform else { return }
+        if platform == "none" {
+            self.platform = Platform.none
+        } else if let known = PushPlatform(rawValue: platform) {
+            self.platform = .of(known)
+        } else {
+            let known = PushPlatform.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Refusal(.parameterInvalid, "platform can be \(known), or none.")
+        }
     }
 }
 
 extension Domain {
-    func describe(_ device: Device) async throws -> DeviceBody {
+    package func listDevices(
+        of app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
+    ) async throws -> DeviceList {
+        guard try await apps.serial(of: app) != nil else { throw Refusal(.appUnknown, "There is no app \"\(app)\".") }
+        let page = try await devices.list(app: app, filter, after: after, limit: limit)
+        return DeviceList(
+            devices: page.map { DeviceSummary($0.device, $0.registration) },
+            next: page.count == limit ? page.last?.device.id.description : nil)
+    }
+
+    package func describe(_ device: Device) async throws -> DeviceBody {
         let registration = try await devices.registration(of: device)
         var body = DeviceBody(
             id: device.id.description, app: device.appID.text, status: registration.status.name,
@@ -45,14 +91,11 @@ extension Domain {
         let profile = registration.profile
         body.reason = registration.status.reason?.rawValue
         body.push = profile.address.map { .init(platform: $0.platform.rawValue, environment: $0.environment.rawValue) }
+        body.user = registration.user?.text
         body.appVersion = profile.appVersion
         body.locale = profile.locale
         body.timeZone = profile.timeZone
         body.parameters = profile.parameters == .none ? nil : JSONValue(parsing: profile.parameters.json)
         return body
     }
-}
-
-extension DeviceStatus {
-    var name: String { self == .registered ? "registered" : "suspended" }
 }

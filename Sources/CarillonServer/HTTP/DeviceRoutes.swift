@@ -17,6 +17,8 @@ struct DeviceRoutes: Sendable {
         routes.on(.patch, "/v1/device", change)
         routes.on(.delete, "/v1/device", delete)
         routes.on(.get, "/v1/device/channels", listChannels)
+        routes.on(.put, "/v1/device/credential", renewCredential)
+        routes.on(.post, "/v1/device/badge/reset", resetBadge)
         routes.on(.post, "/v1/device/channels", openChannel)
         routes.on(.delete, "/v1/device/channels/:channel", closeChannel)
     }
@@ -32,13 +34,14 @@ struct DeviceRoutes: Sendable {
         let key = try await domain.keys.authorize(bearer: request.bearer, as: [.client])
         guard let app = key.app else { throw Refusal(.roleForbidden, "The key belongs to no app.") }
         let body = try await request.object(
-            of: DeviceProfile.memberNames.union(["app", "registration"]), mayBeMissing: true)
+            of: DeviceProfile.memberNames.union(["app", "registration", UserRules.tokenMember]), mayBeMissing: true)
         if let wanted = try body.textMember("app"), wanted != app.text {
             throw Refusal(.roleForbidden, "The key is of app \(app); it cannot register a device of another.")
         }
         let (device, credential) = try await domain.devices.register(
             app: app, registration: try body.textMember("registration"),
-            saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body), with: key.id,
+            saying: body.names.isDisjoint(with: DeviceProfile.memberNames) ? nil : try DeviceProfile(body),
+            of: { try await userWord(in: body, of: app) }, with: key.id,
             from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
@@ -54,18 +57,24 @@ struct DeviceRoutes: Sendable {
     /// All that a device says of itself; what is absent is not so.
     @Sendable private func replace(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request)
-        let profile = try DeviceProfile(try await request.object(of: DeviceProfile.memberNames))
+        let body = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
+        let profile = try DeviceProfile(body)
         let address = clientAddress.of(context.connection, request.headers)
-        _ = try await domain.devices.update(device, from: address, confirms: true) { _ in profile }
+        _ = try await domain.devices.update(
+            device, from: address, confirms: true, of: { try await domain.users.word(in: body, of: device.app) }
+        ) { _ in profile }
         return Response(status: .ok, json: try await domain.describe(device))
     }
 
     @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request)
-        let patch = try await request.object(of: DeviceProfile.memberNames)
+        let patch = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let address = clientAddress.of(context.connection, request.headers)
         let confirms = patch["pushToken"] != nil
-        _ = try await domain.devices.update(device, from: address, confirms: confirms) { current throws(Refusal) in
+        _ = try await domain.devices.update(
+            device, from: address, confirms: confirms,
+            of: { try await domain.users.word(in: patch, of: device.app) }
+        ) { current throws(Refusal) in
             var profile = current
             try profile.merge(patch)
             return profile
@@ -75,6 +84,22 @@ struct DeviceRoutes: Sendable {
 
     @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await domain.devices.delete(try await device(request))
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func renewCredential(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        guard let secret = try await request.object(of: ["secret"]).textMember("secret") else {
+            throw Refusal(.fieldMissing, "The field \"secret\" is missing.")
+        }
+        try await domain.devices.renewCredential(
+            of: device, secret: secret, from: clientAddress.of(context.connection, request.headers))
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func resetBadge(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let address = clientAddress.of(context.connection, request.headers)
+        try await domain.devices.resetBadge(of: try await device(request), from: address)
         return Response(status: .noContent)
     }
 
@@ -88,7 +113,7 @@ struct DeviceRoutes: Sendable {
         let body = try await request.decode(RegisterChannel.self)
         let registration = try await domain.channels.register(
             try ChannelID.checked(body.channelID), device: device.serial, name: body.name,
-            vapidKey: try body.key.map(ChannelRegistrar.parseVapidKey),
+            vapidKey: try body.key.map(ChannelRegistrar.parseVapidKey), wake: try body.wake.map(WakeMode.checked),
             from: clientAddress.of(context.connection, request.headers))
         return Response(
             status: .created,
@@ -104,6 +129,11 @@ struct DeviceRoutes: Sendable {
             throw Refusal(.channelUnknown, "The device has no open channel \(id).")
         }
         return Response(status: .noContent)
+    }
+
+    private func userWord(in body: JSONValue, of app: AppID) async throws -> UserWord? {
+        guard body[UserRules.tokenMember] != nil, let serial = try await domain.apps.serial(of: app) else { return nil }
+        return try await domain.users.word(in: body, of: serial)
     }
 
     private func device(_ request: Request) async throws -> Device {

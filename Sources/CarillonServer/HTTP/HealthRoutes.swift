@@ -7,6 +7,7 @@ import Synchronization
 struct HealthRoutes: Sendable {
     let store: any ServerStore
     let readiness: Readiness
+    let gateways: Gateways
 
     func add(to routes: Routes) {
         routes.on(.get, "/health/live") { _, _ in Response(status: .ok, json: ["status": "live"]) }
@@ -21,9 +22,22 @@ struct HealthRoutes: Sendable {
                     fault.kind == .full ? .storageFull : .storageUnavailable,
                     "The store cannot be used: \(fault.message).", retryAfterSeconds: 5)
             }
-            return Response(status: .ok, json: ["status": "ready"])
+            let held = gateways.held.map { HealthBody.Held(app: $0.app, environment: $0.environment, reason: $0.reason) }
+            return Response(status: .ok, json: HealthBody(status: "ready", gateways: held.isEmpty ? nil : held))
         }
     }
+}
+
+private struct HealthBody: Codable {
+    /// An app whose pushes wait because of a fault.
+    struct Held: Codable {
+        var app: String
+        var environment: String
+        var reason: String
+    }
+
+    var status: String
+    var gateways: [Held]?
 }
 
 /// Turns once, when the server begins to stop.

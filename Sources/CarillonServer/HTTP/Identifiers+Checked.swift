@@ -49,3 +49,22 @@ extension ChannelID {
         return id
     }
 }
+
+extension PushEnvironment {
+    package static func checked(_ text: String) throws(Refusal) -> PushEnvironment {
+        guard let environment = PushEnvironment(rawValue: text) else {
+            throw Refusal(
+                .parameterInvalid, "An environment is one of \(allCases.map(\.rawValue).joined(separator: ", ")).")
+        }
+        return environment
+    }
+}
+
+extension WakeMode {
+    static func checked(_ text: String) throws(Refusal) -> WakeMode {
+        guard let mode = WakeMode(rawValue: text) else {
+            throw Refusal(.fieldInvalid, "The field \"wake\" can be: \(allCases.map(\.rawValue).joined(separator: ", ")).")
+        }
+        return mode
+    }
+}

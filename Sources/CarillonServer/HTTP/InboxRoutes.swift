@@ -17,19 +17,20 @@ struct InboxRoutes: Sendable {
 
     @Sendable private func read(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await domain.devices.authenticate(bearer: request.bearer)
-        if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device.serial) }
+        let version = try request.number("carillon", in: 1...CarillonVersion.ofExtension, default: 1)
+        if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device.serial, version) }
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
         let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
-        return try await poll(device.serial, waitSeconds: wait, max: max)
+        return try await poll(device.serial, waitSeconds: wait, max: max, version)
     }
 
     // MARK: Long poll
 
-    private func poll(_ device: DeviceSerial, waitSeconds: Int, max: Int) async throws -> Response {
+    private func poll(_ device: DeviceSerial, waitSeconds: Int, max: Int, _ version: Int) async throws -> Response {
         let limits = DeliveryMachine.Limits(
             envelopes: max, bytes: Self.pollBytes, outputBytes: Self.pollBytes, lookAhead: 1)
         let feed = InboxFeed(
-            .poll, of: device, home: domain.homes.home(of: device), time: domain.time, limits: limits)
+            .poll, of: device, home: domain.homes.home(of: device), time: domain.time, limits: limits, version: version)
         feed.begin()
         defer { feed.finish() }
         var isTimeUp = waitSeconds == 0 || !readiness.isReady
@@ -83,12 +84,12 @@ struct InboxRoutes: Sendable {
 
     // MARK: Server-sent events
 
-    private func stream(_ device: DeviceSerial) -> Response {
+    private func stream(_ device: DeviceSerial, _ version: Int) -> Response {
         let (home, time) = (domain.homes.home(of: device), domain.time)
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
-            let feed = InboxFeed(.stream, of: device, home: home, time: time, limits: window)
+            let feed = InboxFeed(.stream, of: device, home: home, time: time, limits: window, version: version)
             feed.begin()
             // One that began while the sessions were being ended was not told.
             if !readiness.isReady { feed.end(because: .serverStops) }

@@ -93,15 +93,12 @@ struct OperatorRoutes: Sendable {
         let limit = try request.number("limit", in: 1...1000, default: 100)
         let after = try request.uri.queryParameters["after"].map { try DeviceID.checked(String($0)) }
         let app = try AppID.checked(try context.parameters.require("app"))
-        guard try await domain.apps.serial(of: app) != nil else {
-            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
-        }
-        let devices = try await domain.devices.list(app: app, after: after, limit: limit)
+        let filter = try DeviceFilter(
+            status: request.uri.queryParameters["status"].map(String.init),
+            platform: request.uri.queryParameters["platform"].map(String.init),
+            user: request.uri.queryParameters["user"].map(String.init))
         return Response(
-            status: .ok,
-            json: DeviceList(
-                devices: devices.map(DeviceSummary.init),
-                next: devices.count == limit ? devices.last?.id.description : nil))
+            status: .ok, json: try await domain.listDevices(of: app, filter, after: after, limit: limit))
     }
 
     @Sendable private func showDevice(_ request: Request, _ context: RouteContext) async throws -> Response {

@@ -17,7 +17,9 @@ extension Routes {
         DeviceRoutes(domain: domain, addresses: addresses, clientAddress: settings.clientAddress).add(to: routes)
         InboxRoutes(domain: domain, settings: settings, readiness: readiness).add(to: routes)
         OperatorRoutes(domain: domain).add(to: routes)
-        HealthRoutes(store: store, readiness: readiness).add(to: routes)
+        GatewayRoutes(domain: domain).add(to: routes)
+        UserRoutes(domain: domain).add(to: routes)
+        HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways).add(to: routes)
         routes.on(.get, "/") { _, _ in
             guard sockets.admits() else {
                 throw Refusal(.overloaded, "The server holds as many sockets as it may.", retryAfterSeconds: 10)

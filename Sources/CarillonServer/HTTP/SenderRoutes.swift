@@ -31,7 +31,12 @@ struct SenderRoutes: Sendable {
         let key = try await domain.keys.authorize(bearer: request.bearer, as: [.sender, .admin])
         let (id, record) = try await message(context)
         if let app = key.app, try await domain.apps.serial(of: app) != record.app { throw Self.unknown }
-        return Response(status: .ok, json: MessageBody(id, record))
+        var body = MessageBody(id, record)
+        let pushes = try await domain.pushes.pushes(for: id, of: record.device, at: domain.time.now())
+        body.pushes = pushes.map { push in
+            PushBody(push, isConfigured: push.lane.map(domain.gateways.isConfigured) ?? true)
+        }
+        return Response(status: .ok, json: body)
     }
 
     @Sendable private func cancel(_ request: Request, _ context: RouteContext) async throws -> Response {

@@ -66,11 +66,14 @@ package struct CarillonServer: Service {
     private func serve(_ store: SQLiteStore) async throws {
         let group = MultiThreadedEventLoopGroup.singleton
         let addresses = Addresses(base: settings.publicURL ?? settings.listenURL)
+        let resolver = NameResolver(group: group, lookUp: settings.outward.lookUp)
+        defer { resolver.shutdown() }
+        let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings.outward)
         let domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
             watchSettings: settings.outward.watches, workLimits: settings.outward.pace,
-            allowances: settings.allowances)
-        let watchRunner = try WatchRunner(domain: domain, group: group, settings: settings.outward, logger: logger)
+            allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
+            wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) })
         let anonymousApp = try await anonymousApp(domain)
         let readiness = Readiness()
         var quiet = logger
@@ -113,7 +116,8 @@ package struct CarillonServer: Service {
         var configuration = ServiceGroupConfiguration(
             services: (metricsListener.map { [.init(service: $0)] } ?? []) + [
                 .init(service: Sweeper(store: store, domain: domain, settings: settings, logger: logger)),
-                .init(service: watchRunner),
+                .init(service: WatchRunner(domain: domain, caller: caller, logger: logger)),
+                .init(service: PushRunner(outbox: domain.outbox, gateways: domain.gateways, logger: logger)),
                 .init(service: listener),
                 // Stopped first, as services stop in the reverse of this order.
                 .init(service: StopNotice(readiness: readiness, homes: domain.homes)),

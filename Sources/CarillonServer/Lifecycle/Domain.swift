@@ -22,15 +22,22 @@ package struct Domain: Sendable {
     package let watches: WatchRegistrar
     package let work: LeasedWork<WatchWork>
     package let allowances: Allowances
+    package let statusNews: StatusNews
+    package let outbox: Outbox
+    package let gateways: Gateways
+    package let users: AppUsers
+    package let formerChannels: FormerChannels
+    /// What is known of pushes.
+    package let pushes: any PushStore
     /// Who this server is, wherever it can be found.
     package let server: ServerID
 
     package init(
         store: any Store, audience: String, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
-        allowances: Allowances.Settings = .init()
+        allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
+        userKeys: UserKeySource = .none, wrappedBy wrapping: WrappingKey? = nil, time: TimeSource = .system
     ) async throws {
-        let time = TimeSource.system
         let random = RandomSource.system
         server = try await store.serverID {
             var random = random
@@ -39,7 +46,7 @@ package struct Domain: Sendable {
         let sessions = LiveSessions()
         let directory = ChannelDirectory(store: store)
         let positions = PositionSource(epoch: try await store.claimEpoch())
-        let tokenKeys = try await store.tokenKeys { random.bytes(TokenKey.byteCount) }
+        let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
         let sealer = TokenSealer(keys: tokenKeys, random: random)
         let writer = InboxWriter(store: store, sessions: sessions, scheduler: scheduler, logger: logger)
         let inbox = Inbox(
@@ -47,21 +54,33 @@ package struct Domain: Sendable {
         let allowances = Allowances(settings: allowances, ticks: .system)
         self.allowances = allowances
         homes = Homes(only: Home(inbox: inbox, sessions: sessions))
+        statusNews = StatusNews(devices: store, homes: homes)
+        formerChannels = FormerChannels(users: store, homes: homes, directory: directory, time: time)
+        users = AppUsers(
+            store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
+            callRules: watchSettings.rules, time: time, random: random, logger: logger)
         self.time = time
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, random: random)
         devices = DeviceRegistrar(
-            devices: store, sessions: sessions, directory: directory, allowances: allowances, time: time, random: random)
+            devices: store, sessions: sessions, directory: directory, news: statusNews,
+            formerChannels: formerChannels, allowances: allowances, time: time, random: random)
         channels = ChannelRegistrar(
-            channels: store, directory: directory, inbox: inbox, sealer: sealer, allowances: allowances, time: time)
+            channels: store, directory: directory, inbox: inbox, formerChannels: formerChannels, sealer: sealer,
+            allowances: allowances, time: time)
         publisher = Publisher(
             sealer: sealer, directory: directory, inbox: inbox, allowances: allowances,
             audience: audience, time: time)
-        let secrets = SecretSealer(keys: tokenKeys, random: random)
+        let secrets = SecretSealer(keys: tokenKeys, for: .watch, random: random)
         let news = ChannelNews(inbox: inbox, time: time)
         watches = WatchRegistrar(
             watches: store, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)
+        pushes = store
+        outbox = Outbox(store: store, limits: .init(underWay: gatewaySettings.underWay), time: time)
+        gateways = Gateways(
+            store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, outbox: outbox, settings: gatewaySettings,
+            time: time, random: random, logger: logger)
         work = LeasedWork(
             store: store, user: WatchWork(watches: store, news: news, sealer: secrets, random: random), limits: workLimits,
             time: time)

@@ -31,6 +31,15 @@ struct Sweeper: Service {
                     while !Task.isCancelled { if try await domain.apps.continueDeletions() { break } }
                 }
                 await report("time") { try await sweep() }
+                await report("statuses") {
+                    while !Task.isCancelled, try await domain.statusNews.tell() == StatusNews.atOnce {}
+                }
+                await report("channels of former users") { try await domain.formerChannels.closeAll() }
+                await report("pushes") {
+                    while !Task.isCancelled {
+                        if try await domain.pushes.sweepPushes(at: domain.time.now(), limit: Self.rowsAtOnce) { break }
+                    }
+                }
                 try? await Task.sleep(for: .seconds(settings.sweepSeconds))
             }
         }
@@ -61,7 +70,14 @@ struct Sweeper: Service {
                 idleSeconds: settings.anonymousIdleSeconds, unusedSeconds: settings.anonymousUnusedSeconds,
                 limit: Self.devicesAtOnce)
             collected.increment(by: count)
-            if count < Self.devicesAtOnce { return }
+            if count < Self.devicesAtOnce { break }
+        }
+        while !Task.isCancelled {
+            let count = try await domain.devices.collectInactive(
+                inactiveSeconds: settings.inactiveSeconds, suspendedSeconds: settings.suspendedSeconds,
+                limit: Self.devicesAtOnce)
+            collected.increment(by: count)
+            if count < Self.devicesAtOnce { break }
         }
     }
 }

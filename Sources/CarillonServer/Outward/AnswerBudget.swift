@@ -7,13 +7,17 @@ final class AnswerBudget: ChannelInboundHandler {
 
     struct Exceeded: Error {}
 
+    /// Of an answer of which no body is wanted.
     static let bytes = 16_384
 
+    private let limit: Int
     private var received = 0
+
+    init(bytes: Int) { limit = bytes }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         received += Self.unwrapInboundIn(data).readableBytes
-        guard received <= Self.bytes else { return context.fireErrorCaught(Exceeded()) }
+        guard received <= limit else { return context.fireErrorCaught(Exceeded()) }
         context.fireChannelRead(data)
     }
 }

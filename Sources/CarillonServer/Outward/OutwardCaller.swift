@@ -5,16 +5,25 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// Posts to addresses that others gave us.
+/// Makes requests to addresses that others gave us.
 ///
 /// A name is resolved once, its addresses are looked at, and the connection goes to one of exactly those: what the name
 /// leads to a moment later plays no part. No redirect is followed, no proxy is asked, nothing is kept between calls,
 /// and what comes back is bounded in size and in time.
 struct OutwardCaller: Sendable {
-    struct Post: Sendable {
+    struct Request: Sendable {
+        var method = HTTPMethod.POST
         var address: CallAddress
-        var headers: [(name: String, value: String)]
-        var body: [UInt8]
+        var headers: [(name: String, value: String)] = []
+        var body: [UInt8] = []
+        /// How much of an answer's body is wanted; a longer one is none.
+        var answerBytes = 0
+    }
+
+    /// What became of a call, and the body of its answer as far as it was wanted.
+    struct Answer: Sendable {
+        var result: CallResult
+        var body: [UInt8] = []
     }
 
     private let group: any EventLoopGroup
@@ -42,38 +51,43 @@ struct OutwardCaller: Sendable {
         tls = try NIOSSLContext(configuration: configuration)
     }
 
-    func call(_ post: Post) async -> CallResult {
+    func call(_ request: Request) async -> CallResult { await ask(request).result }
+
+    func ask(_ request: Request) async -> Answer {
         let found: [NetworkAddress]
-        switch post.address.host {
+        switch request.address.host {
         case .literal(let literal):
             found = [literal]
         case .name(let name):
             switch await resolver.addresses(of: name) {
             case .addresses(let addresses): found = addresses
-            case .notFound(let why): return .failed(.nameNotResolved, detail: "the name was not resolved: \(why)")
-            case .notAsked(let reason): return .notMade(reason: reason)
+            case .notFound(let why):
+                return Answer(result: .failed(.nameNotResolved, detail: "the name was not resolved: \(why)"))
+            case .notAsked(let reason): return Answer(result: .notMade(reason: reason))
             }
         }
         let allowed = rules.allowed(found).prefix(Self.attempts)
         guard !allowed.isEmpty else {
-            return .failed(
-                .noConnection, detail: "the address lies in a private, local or reserved network, which is not allowed")
+            return Answer(
+                result: .failed(
+                    .noConnection,
+                    detail: "the address lies in a private, local or reserved network, which is not allowed"))
         }
-        return await connect(post, to: Array(allowed))
+        return await connect(request, to: Array(allowed))
     }
 
-    private func connect(_ post: Post, to addresses: [NetworkAddress]) async -> CallResult {
+    private func connect(_ request: Request, to addresses: [NetworkAddress]) async -> Answer {
         let end = NIODeadline.now() + .milliseconds(Self.connectMilliseconds)
         var reason = "none of its addresses could be connected to"
         for (index, address) in addresses.enumerated() {
             let time = (end - .now()).nanoseconds / Int64(addresses.count - index)
             guard time > 0 else { break }
-            guard !Task.isCancelled else { return .notMade(reason: "the server stops") }
+            guard !Task.isCancelled else { return Answer(result: .notMade(reason: "the server stops")) }
             do {
-                let exchange = try await begin(post, to: address, within: .nanoseconds(time))
+                let exchange = try await begin(request, to: address, within: .nanoseconds(time))
                 return await exchange.result(whenStopped: stopTime)
             } catch let error as IOError where Self.isOurs(error) {
-                return .notMade(reason: error.description)
+                return Answer(result: .notMade(reason: error.description))
             } catch let error as IOError {
                 reason = "connecting failed: errno \(error.errnoCode)"
             } catch is ChannelError {
@@ -82,23 +96,23 @@ struct OutwardCaller: Sendable {
                 reason = "connecting failed"
             }
         }
-        return .failed(.noConnection, detail: reason)
+        return Answer(result: .failed(.noConnection, detail: reason))
     }
 
     private func begin(
-        _ post: Post, to address: NetworkAddress, within time: TimeAmount
+        _ request: Request, to address: NetworkAddress, within time: TimeAmount
     ) async throws -> OutwardExchange {
         let loop = group.next()
-        let result = loop.makePromise(of: CallResult.self)
+        let result = loop.makePromise(of: Answer.self)
         do {
             let channel = try await ClientBootstrap(group: loop)
                 .connectTimeout(time)
                 .channelInitializer { [tls, answerTime] channel in
                     channel.eventLoop.makeCompletedFuture {
-                        try Self.setUp(channel, post, tls: tls, answerTime: answerTime, result: result)
+                        try Self.setUp(channel, request, tls: tls, answerTime: answerTime, result: result)
                     }
                 }
-                .connect(to: SocketAddress(packedIPAddress: ByteBuffer(bytes: address.bytes), port: post.address.port))
+                .connect(to: SocketAddress(packedIPAddress: ByteBuffer(bytes: address.bytes), port: request.address.port))
                 .get()
             return OutwardExchange(channel: channel, answer: result.futureResult)
         } catch {
@@ -108,20 +122,20 @@ struct OutwardCaller: Sendable {
     }
 
     private static func setUp(
-        _ channel: any Channel, _ post: Post, tls: NIOSSLContext, answerTime: TimeAmount,
-        result: EventLoopPromise<CallResult>
+        _ channel: any Channel, _ request: Request, tls: NIOSSLContext, answerTime: TimeAmount,
+        result: EventLoopPromise<Answer>
     ) throws {
         let pipeline = channel.pipeline.syncOperations
-        if post.address.isSecure {
+        if request.address.isSecure {
             // A certificate of a literal address is checked against the address that was connected to.
             var name: String?
-            if case .name(let host) = post.address.host { name = host }
+            if case .name(let host) = request.address.host { name = host }
             try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
         }
         try pipeline.addHandlers([
-            AnswerBudget(), HTTPRequestEncoder(),
+            AnswerBudget(bytes: AnswerBudget.bytes + request.answerBytes), HTTPRequestEncoder(),
             ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes)),
-            OutwardHandler(post, answerTime: answerTime, result: result),
+            OutwardHandler(request, answerTime: answerTime, result: result),
         ])
     }
 
@@ -134,15 +148,15 @@ struct OutwardCaller: Sendable {
 /// One call whose connection is there.
 struct OutwardExchange: Sendable {
     let channel: any Channel
-    let answer: EventLoopFuture<CallResult>
+    let answer: EventLoopFuture<OutwardCaller.Answer>
 
     /// Waits for the answer; a cancelled task gives it a moment, and then gives up.
-    func result(whenStopped time: TimeAmount) async -> CallResult {
+    func result(whenStopped time: TimeAmount) async -> OutwardCaller.Answer {
         await withTaskCancellationHandler {
             do {
                 return try await answer.get()
             } catch {
-                return .notMade(reason: "\(error)")
+                return OutwardCaller.Answer(result: .notMade(reason: "\(error)"))
             }
         } onCancel: {
             _ = channel.eventLoop.scheduleTask(in: time) {

@@ -10,18 +10,21 @@ final class OutwardHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
 
-    private let post: OutwardCaller.Post
+    private let request: OutwardCaller.Request
     private let answerTime: TimeAmount
-    private var result: EventLoopPromise<CallResult>?
+    private var result: EventLoopPromise<OutwardCaller.Answer>?
     private var deadline: Scheduled<Void>?
     private var isSecured: Bool
     private var status: Int?
+    private var body: [UInt8] = []
 
-    init(_ post: OutwardCaller.Post, answerTime: TimeAmount, result: EventLoopPromise<CallResult>) {
-        self.post = post
+    init(
+        _ request: OutwardCaller.Request, answerTime: TimeAmount, result: EventLoopPromise<OutwardCaller.Answer>
+    ) {
+        self.request = request
         self.answerTime = answerTime
         self.result = result
-        isSecured = !post.address.isSecure
+        isSecured = !request.address.isSecure
     }
 
     func channelActive(context: ChannelHandlerContext) {
@@ -29,13 +32,19 @@ final class OutwardHandler: ChannelInboundHandler {
             self.end(.failed(.noAnswerInTime, detail: "no whole answer came in time"), context)
         }
         var headers: HTTPHeaders = [
-            "Host": post.address.hostHeader, "User-Agent": "Carillon", "Content-Type": "application/json",
-            "Content-Length": String(post.body.count), "Connection": "close",
+            "Host": request.address.hostHeader, "User-Agent": "Carillon", "Connection": "close",
         ]
-        for (name, value) in post.headers { headers.add(name: name, value: value) }
-        let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: post.address.target, headers: headers)
+        if request.method == .POST {
+            headers.add(name: "Content-Type", value: "application/json")
+            headers.add(name: "Content-Length", value: String(request.body.count))
+        }
+        for (name, value) in request.headers { headers.add(name: name, value: value) }
+        let head = HTTPRequestHead(
+            version: .http1_1, method: request.method, uri: request.address.target, headers: headers)
         context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
-        context.write(Self.wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: post.body)))), promise: nil)
+        if !request.body.isEmpty {
+            context.write(Self.wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: request.body)))), promise: nil)
+        }
         context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: nil)
         context.fireChannelActive()
     }
@@ -47,8 +56,12 @@ final class OutwardHandler: ChannelInboundHandler {
             self.status = status
             // Of an answer that is refused for its status, nothing more is wanted.
             if !(200..<300).contains(status) { end(.answered(status: status), context) }
-        case .body:
-            break
+        case .body(let part):
+            guard request.answerBytes > 0 else { break }
+            guard body.count + part.readableBytes <= request.answerBytes else {
+                return endTooLarge(request.answerBytes, context)
+            }
+            body += part.readableBytesView
         case .end:
             if let status { end(.answered(status: status), context) }
         }
@@ -69,7 +82,7 @@ final class OutwardHandler: ChannelInboundHandler {
             // The end of the connection tells whether the answer was whole.
             break
         case is AnswerBudget.Exceeded:
-            end(.failed(.invalidAnswer, detail: "the answer is larger than \(AnswerBudget.bytes) bytes"), context)
+            endTooLarge(AnswerBudget.bytes + request.answerBytes, context)
         case is HTTPParserError:
             end(.failed(.invalidAnswer, detail: "the answer is not HTTP/1.1"), context)
         case let error where CertificateFault.isOne(error):
@@ -91,11 +104,15 @@ final class OutwardHandler: ChannelInboundHandler {
         end(.failed(.invalidAnswer, detail: "the connection ended before the answer was whole"), context)
     }
 
+    private func endTooLarge(_ bytes: Int, _ context: ChannelHandlerContext) {
+        end(.failed(.invalidAnswer, detail: "the answer is larger than \(bytes) bytes"), context)
+    }
+
     private func end(_ result: CallResult, _ context: ChannelHandlerContext) {
         guard let promise = self.result else { return }
         self.result = nil
         deadline?.cancel()
-        promise.succeed(result)
+        promise.succeed(.init(result: result, body: body))
         context.close(promise: nil)
     }
 }

@@ -48,8 +48,10 @@ struct SocketIdentifier: Sendable {
             throw Refusal(.credentialInvalid, "the credential is of another device")
         }
         let hash = credential.hash
-        let arrival = try await homes.arrival(of: .id(credential.device), as: session, load) {
-            $0.credentialHash.matches(hash)
+        let arrival = try await homes.arrival(of: .id(credential.device), as: session, load) { device in
+            guard device.credentialHash.matches(hash) else { return false }
+            devices.sawRegistered(device)
+            return true
         }
         guard let arrival else { throw DeviceRegistrar.credentialInvalid }
         return Identified(arrival, uaid: credential.device.description)

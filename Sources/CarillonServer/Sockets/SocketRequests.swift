@@ -24,9 +24,10 @@ struct SocketRequests: Sendable {
             // What will be refused must not leave a device behind.
             let vapidKey = try register.key.map(ChannelRegistrar.parseVapidKey)
             try ChannelRegistrar.check(name: register.name)
+            let wake = try register.wake.map(WakeMode.checked)
             let device = try await device(of: owner, from: address)
             let registration = try await channels.register(
-                id, device: device, name: register.name, vapidKey: vapidKey, from: address)
+                id, device: device, name: register.name, vapidKey: vapidKey, wake: wake, from: address)
             return .registered(
                 asWritten: register.channelID, endpoint: addresses.endpoint(token: registration.token), device: device)
         } catch let refusal as Refusal {

@@ -1,7 +1,6 @@
 import CarillonCore
 import CarillonWire
 import Logging
-import NIOCore
 import ServiceLifecycle
 
 #if canImport(FoundationEssentials)
@@ -14,26 +13,17 @@ import ServiceLifecycle
 final class WatchRunner: Service {
     private let work: LeasedWork<WatchWork>
     private let caller: OutwardCaller
-    private let resolver: NameResolver
     private let time: TimeSource
     private let logger: Logger
 
-    /// - Throws: when the file of certificates to be trusted cannot be read.
-    init(domain: Domain, group: any EventLoopGroup, settings: OutwardSettings, logger: Logger) throws {
+    init(domain: Domain, caller: OutwardCaller, logger: Logger) {
         work = domain.work
         time = domain.time
-        resolver = NameResolver(group: group, lookUp: settings.lookUp)
-        do {
-            caller = try OutwardCaller(group: group, resolver: resolver, settings: settings)
-        } catch {
-            resolver.shutdown()
-            throw error
-        }
+        self.caller = caller
         self.logger = logger
     }
 
     func run() async throws {
-        defer { resolver.shutdown() }
         await cancelWhenGracefulShutdown {
             await self.begin()
             await withDiscardingTaskGroup { group in
@@ -77,7 +67,7 @@ final class WatchRunner: Service {
     }
 
     private func make(_ call: LeasedWork<WatchWork>.Begun) async {
-        let result = await caller.call(post(call.job))
+        let result = await caller.call(request(call.job))
         do {
             try await work.ended(call, result)
         } catch {
@@ -89,10 +79,10 @@ final class WatchRunner: Service {
         }
     }
 
-    private func post(_ call: BackEndCall) -> OutwardCaller.Post {
+    private func request(_ call: BackEndCall) -> OutwardCaller.Request {
         let now = time.now()
         let body = Self.body(of: call, at: now)
-        return OutwardCaller.Post(
+        return OutwardCaller.Request(
             address: call.address,
             headers: [
                 (WebhookHeaders.id, call.id),

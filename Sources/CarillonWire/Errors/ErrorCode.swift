@@ -44,6 +44,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case credentialMissing = "credential_missing"
     case credentialInvalid = "credential_invalid"
     case roleForbidden = "role_forbidden"
+    case userTokenInvalid = "user_token_invalid"
 
     // What is asked for.
     case appExists = "app_exists"
@@ -56,8 +57,15 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case pushTokenContested = "push_token_contested"
     case parametersInvalid = "parameters_invalid"
     case watchesTooMany = "watches_too_many"
+    case credentialsInvalid = "credentials_invalid"
+    case credentialsUnknown = "credentials_unknown"
+    case keyFileMissing = "key_file_missing"
+    case userRulesInvalid = "user_rules_invalid"
+    case userRulesUnknown = "user_rules_unknown"
+    case usersNotConfigured = "users_not_configured"
 
     // What the server cannot do now.
+    case userKeysUnavailable = "user_keys_unavailable"
     case storageFull = "storage_full"
     case storageUnavailable = "storage_unavailable"
     case stopping = "stopping"
@@ -69,16 +77,18 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
-            .parametersInvalid:
+            .parametersInvalid, .credentialsInvalid, .userRulesInvalid:
             400
-        case .vapidMissing, .credentialMissing, .credentialInvalid: 401
+        case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden: 403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
-            .watchUnknown:
+            .watchUnknown, .credentialsUnknown, .userRulesUnknown:
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
-        case .appExists, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested: 409
+        case .appExists, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested, .keyFileMissing,
+            .usersNotConfigured:
+            409
         case .tokenGone: 410
         case .bodyTooLarge: 413
         case .idempotencyKeyReused: 422
@@ -86,7 +96,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .inboxFull, .rateLimited: 429
         case .headersTooLarge: 431
         case .internalError: 500
-        case .storageFull, .storageUnavailable, .stopping, .overloaded: 503
+        case .storageFull, .storageUnavailable, .stopping, .overloaded, .userKeysUnavailable: 503
         }
     }
 
@@ -140,6 +150,14 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .pushTokenContested: "The push token goes to and fro"
         case .parametersInvalid: "The device's parameters are not valid"
         case .watchesTooMany: "There are too many watches"
+        case .credentialsInvalid: "The push credentials cannot be used"
+        case .credentialsUnknown: "No such push credentials"
+        case .keyFileMissing: "The server has no key file"
+        case .userTokenInvalid: "The user token is not valid"
+        case .userRulesInvalid: "The rules for users cannot be used"
+        case .userRulesUnknown: "The app has no rules for users"
+        case .usersNotConfigured: "The app has no users"
+        case .userKeysUnavailable: "The keys of the app's users cannot be had now"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
         case .stopping: "The server is stopping"
@@ -152,7 +170,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
-            .overloaded, .pushTokenContested:
+            .overloaded, .pushTokenContested, .userKeysUnavailable:
             true
         default: false
         }

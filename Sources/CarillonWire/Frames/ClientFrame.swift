@@ -32,11 +32,14 @@ package enum ClientFrame: Equatable, Sendable {
         package var channelID: String
         package var key: String?
         package var name: String?
+        /// The name of a ``WakeMode``.
+        package var wake: String?
 
-        package init(channelID: String, key: String? = nil, name: String? = nil) {
+        package init(channelID: String, key: String? = nil, name: String? = nil, wake: String? = nil) {
             self.channelID = channelID
             self.key = key
             self.name = name
+            self.wake = wake
         }
     }
 
@@ -85,7 +88,7 @@ extension ClientFrame {
             self = .register(
                 Register(
                     channelID: try object.requiredText("channelID"), key: try object.text("key"),
-                    name: try object.text("name")))
+                    name: try object.text("name"), wake: try object.text("wake")))
         case .string("unregister"):
             self = .unregister(channelID: try object.requiredText("channelID"), code: try object.integer("code"))
         case .string("broadcast_subscribe"):

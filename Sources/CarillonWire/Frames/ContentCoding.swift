@@ -21,4 +21,7 @@ package struct ContentCoding: Hashable, Sendable {
         self.encryption = encryption
         self.cryptoKey = cryptoKey
     }
+
+    /// Whether nobody but the receiver can read the body, if the sender did as it says.
+    package var isEncrypted: Bool { name != .identity }
 }

@@ -28,4 +28,6 @@ package enum ChannelErrorCode {
     package static let deviceUnknown = 201
     /// What the client library says when the server refused to register the channel.
     package static let registrationRefused = 202
+    /// What the server says when the device belongs to another user than the channel was opened for, or to none.
+    package static let userChanged = 203
 }

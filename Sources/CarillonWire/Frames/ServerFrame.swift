@@ -16,6 +16,8 @@ package enum ServerFrame: Equatable, Sendable {
     case unknownBroadcasts([String])
     case pong
     case channelEvent(ChannelEventFrame)
+    /// To clients that said `"carillon": 2`: the device was suspended, or resumed.
+    case deviceStatus(DeviceStatusFrame)
     /// Everything that waited at the time of connecting has been sent.
     case caughtUp
     /// The server is about to close; come back after the delay.
@@ -36,8 +38,11 @@ package enum ServerFrame: Equatable, Sendable {
             package var keepAliveSeconds: Int
             /// Who the server is; nil from one that does not say so.
             package var server: String?
+            /// The version of the extension that both speak.
+            package var version: Int
 
-            package init(keepAliveSeconds: Int, server: String? = nil) {
+            package init(version: Int = 1, keepAliveSeconds: Int, server: String? = nil) {
+                self.version = version
                 self.keepAliveSeconds = keepAliveSeconds
                 self.server = server
             }
@@ -82,6 +87,7 @@ extension ServerFrame {
         case .unknownBroadcasts: "broadcast"
         case .pong: "pong"
         case .channelEvent: "channel"
+        case .deviceStatus: "device"
         case .caughtUp: "caughtUp"
         case .goodbye: "goodbye"
         }
@@ -98,7 +104,7 @@ extension ServerFrame {
                 json.member("use_webpush", true)
                 json.member("broadcasts") { _ in }
                 if let carillon = hello.carillon {
-                    json.member("carillon", 1)
+                    json.member("carillon", carillon.version)
                     json.member("keepAlive", carillon.keepAliveSeconds)
                     json.member("server", carillon.server)
                 }
@@ -124,6 +130,12 @@ extension ServerFrame {
                 break
             case .channelEvent(let event):
                 event.write(to: &json)
+            case .deviceStatus(let status):
+                json.member("messageType", "device")
+                json.member("version", status.version)
+                json.member("event", status.status)
+                json.member("reason", status.reason)
+                json.member("at", status.at)
             case .caughtUp:
                 json.member("messageType", "caughtUp")
             case .goodbye(let delaySeconds):
@@ -163,6 +175,8 @@ extension ServerFrame {
         var server: String?
         var channelID: String?
         var status: Int?
+        var reason: String?
+        var at: Int64?
         var pushEndpoint: String?
         var version: String?
         var data: String?
@@ -182,7 +196,9 @@ extension ServerFrame {
             case nil:
                 return .pong
             case "hello":
-                let extensions = carillon.map { _ in Hello.Carillon(keepAliveSeconds: keepAlive ?? 0, server: server) }
+                let extensions = carillon.map {
+                    Hello.Carillon(version: $0, keepAliveSeconds: keepAlive ?? 0, server: server)
+                }
                 return .hello(Hello(uaid: try required(uaid, "uaid"), carillon: extensions))
             case "register":
                 return .register(
@@ -216,6 +232,11 @@ extension ServerFrame {
                         channelID: try required(channelID, "channelID"),
                         version: try required(version, "version"),
                         event: event))
+            case "device":
+                return .deviceStatus(
+                    DeviceStatusFrame(
+                        version: try required(version, "version"), status: try required(event, "event"),
+                        reason: reason, at: try required(at, "at")))
             case "caughtUp":
                 return .caughtUp
             case "goodbye":

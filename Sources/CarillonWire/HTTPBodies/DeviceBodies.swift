@@ -67,6 +67,8 @@ package struct DeviceBody: Codable, Equatable, Sendable {
     package var waiting: Int
     package var channels: [ChannelBody]
     package var push: Push?
+    /// Whose it is.
+    package var user: String?
     package var appVersion: String?
     package var locale: String?
     package var timeZone: String?
@@ -88,10 +90,25 @@ package struct DeviceSummary: Codable, Equatable, Sendable {
     package var id: String
     package var app: String
     package var createdAt: String
-    package init(id: String, app: String, createdAt: String) {
+    /// `registered` or `suspended`.
+    package var status: String
+    /// Why it is suspended.
+    package var reason: String?
+    package var platform: String?
+    package var environment: String?
+    package var user: String?
+    package init(
+        id: String, app: String, createdAt: String, status: String, reason: String? = nil, platform: String? = nil,
+        environment: String? = nil, user: String? = nil
+    ) {
         self.id = id
         self.app = app
         self.createdAt = createdAt
+        self.status = status
+        self.reason = reason
+        self.platform = platform
+        self.environment = environment
+        self.user = user
     }
 }
 
@@ -110,23 +127,29 @@ package struct ChannelBody: Codable, Equatable, Sendable {
     package var name: String?
     /// Whether only the holder of one VAPID key may send.
     package var restricted: Bool
-    package init(channelID: String, name: String?, restricted: Bool) {
+    /// The name of a ``WakeMode``.
+    package var wake: String
+    package init(channelID: String, name: String?, restricted: Bool, wake: String) {
         self.channelID = channelID
         self.name = name
         self.restricted = restricted
+        self.wake = wake
     }
 }
 
 package struct RegisterChannel: Codable, StrictBody, Sendable {
-    package static let memberNames: Set = ["channelID", "name", "key"]
+    package static let memberNames: Set = ["channelID", "name", "key", "wake"]
     package var channelID: String
     package var name: String?
     /// The sender's VAPID public key; when given, only its holder may send.
     package var key: String?
-    package init(channelID: String, name: String? = nil, key: String? = nil) {
+    /// The name of a ``WakeMode``; without it an open channel keeps its own, and a new one wakes in the background.
+    package var wake: String?
+    package init(channelID: String, name: String? = nil, key: String? = nil, wake: String? = nil) {
         self.channelID = channelID
         self.name = name
         self.key = key
+        self.wake = wake
     }
 }
 

@@ -10,8 +10,11 @@ package struct MessageBody: Codable, Equatable, Sendable {
     package var acceptedAt: String
     package var expiresAt: String
     package var finalAt: String?
+    /// What was done to wake the device, the oldest first: facts beside the outcome, which is what the app said.
+    package var pushes: [PushBody]?
     package init(
-        id: String, state: String, outcome: String?, code: Int?, acceptedAt: String, expiresAt: String, finalAt: String?
+        id: String, state: String, outcome: String?, code: Int?, acceptedAt: String, expiresAt: String, finalAt: String?,
+        pushes: [PushBody]? = nil
     ) {
         self.id = id
         self.state = state
@@ -20,5 +23,6 @@ package struct MessageBody: Codable, Equatable, Sendable {
         self.acceptedAt = acceptedAt
         self.expiresAt = expiresAt
         self.finalAt = finalAt
+        self.pushes = pushes
     }
 }

@@ -73,3 +73,23 @@ package struct RevokeChannel: Codable, StrictBody, Sendable {
     package var code: Int?
     package init(code: Int?) { self.code = code }
 }
+
+/// How an app's users are told, without the secrets.
+package struct UserRulesBody: Codable, Equatable, Sendable {
+    /// Where the key set is fetched from.
+    package var jwksURL: String?
+    /// How many keys were given.
+    package var keys: Int?
+    /// How many secrets were given.
+    package var secrets: Int?
+    package var algorithms: [String]
+    package var audience: String
+    package var issuer: String?
+    package var setAt: String
+    package init(algorithms: [String], audience: String, issuer: String?, setAt: String) {
+        self.algorithms = algorithms
+        self.audience = audience
+        self.issuer = issuer
+        self.setAt = setAt
+    }
+}

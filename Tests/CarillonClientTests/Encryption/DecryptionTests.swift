@@ -1,4 +1,5 @@
 import CarillonBasics
+import CarillonMessages
 import CarillonWire
 import Foundation
 import TestSupport

@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 import Testing
 
@@ -104,7 +105,7 @@ struct ClientSessionTests {
         #expect(
             session.socketOpened(at: Self.start) == [
                 .tellAvailability(Self.reachable),
-                .send(.hello(.init(carillon: 1, device: "d", credential: "c"))),
+                .send(.hello(.init(carillon: 2, device: "d", credential: "c"))),
             ])
         #expect(Self.receive(.hello(Self.hello), &session) == [.tellAvailability(Self.up)])
         #expect(session.deadline == Self.start + .seconds(30))

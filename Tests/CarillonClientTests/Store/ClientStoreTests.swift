@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 import Foundation
 import GRDB
@@ -78,6 +79,7 @@ struct ClientStoreTests {
         }
         let queue = try DatabaseQueue(path: file())
         try await queue.writeWithoutTransaction { database in
+            try Self.undoVersion5(database)
             try Self.undoVersion3(database)
             for column in ["private_key", "auth_secret", "token_due"] {
                 try database.execute(sql: "ALTER TABLE channel DROP COLUMN \(column)")
@@ -91,12 +93,99 @@ struct ClientStoreTests {
         #expect(state.channels["a"]?.keys == nil)
     }
 
+    private static func undoVersion5(_ database: Database) throws {
+        try database.execute(
+            sql: """
+                DROP TABLE push_user; ALTER TABLE channel DROP COLUMN wake; ALTER TABLE owner DROP COLUMN renewal;
+                ALTER TABLE owner DROP COLUMN user; ALTER TABLE farewell DROP COLUMN next_credential;
+                PRAGMA user_version = 4;
+                """)
+    }
+
+    @Test func `what came without its marker is restored, and the secret of a renewal is kept until it is over`()
+        async throws
+    {
+        do {
+            let (store, state) = try open()
+            #expect(!state.isRestored, "it is nobody yet")
+            try await commit([.saveIdentity(Self.identity), .saveRenewal("s")], to: store)
+        }
+        do {
+            let (store, state) = try open()
+            #expect(state.isRestored && state.renewal == "s")
+            try store.marker.put(for: "another")
+        }
+        do {
+            let (store, state) = try open()
+            #expect(state.isRestored)
+            try store.marker.put(for: Self.identity.device)
+            try await commit([.saveIdentity(Self.identity), .saveTakenUser("ada")], to: store)
+        }
+        do {
+            let (store, state) = try open()
+            #expect(!state.isRestored && state.renewal == "s" && state.takenUser == "ada")
+            let farewell = Farewell(device: "d", credential: "c", nextCredential: "n", server: "s")
+            try await commit([.saveRenewal(nil), .saveTakenUser(nil), .saveFarewell(farewell)], to: store)
+        }
+        let (_, state) = try open()
+        #expect(state.renewal == nil && state.takenUser == nil && state.farewells.map(\.nextCredential) == ["n"])
+    }
+
+    @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
+        do { _ = try open() }
+        let queue = try DatabaseQueue(path: file())
+        try await queue.writeWithoutTransaction { try Self.undoVersion5($0) }
+        try queue.close()
+        let channel = ChannelMachine(
+            state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
+            wake: .alert)
+        for word in [nil, UserWord.signedIn("t"), .signedOut, nil] {
+            do {
+                let (store, _) = try open()
+                try await commit([.saveUser(word), .saveChannel(identifier: "a", channel)], to: store)
+            }
+            let (_, state) = try open()
+            #expect(state.user == word)
+            #expect(state.channels["a"]?.wake == .alert)
+        }
+    }
+
     private static func undoVersion3(_ database: Database) throws {
-        for table in ["message", "report", "farewell"] { try database.execute(sql: "DROP TABLE \(table)") }
+        for table in ["message", "report", "farewell", "push_device"] { try database.execute(sql: "DROP TABLE \(table)") }
         for column in ["server_id", "registration"] {
             try database.execute(sql: "ALTER TABLE owner DROP COLUMN \(column)")
         }
         try database.execute(sql: "PRAGMA user_version = 2")
+    }
+
+    @Test func `a storage of version 3 is taken over, and what the app says of its token is kept`() async throws {
+        do { _ = try open() }
+        let queue = try DatabaseQueue(path: file())
+        try await queue.writeWithoutTransaction { database in
+            try Self.undoVersion5(database)
+            try database.execute(sql: "DROP TABLE push_device; PRAGMA user_version = 3")
+        }
+        try queue.close()
+        var device = PushDeviceMachine(
+            token: "aa", takenToken: "bb",
+            details: PushDeviceDetails(
+                environment: .sandbox, appVersion: "1", locale: "de", timeZone: "Europe/Vienna",
+                parameters: [
+                    "a": .text("x"), "b": .integer(7), "c": .number(1.5), "d": .flag(true), "e": .texts(["x", "y"]),
+                ]),
+            status: .suspended(.tokenDead), statusAt: 7)
+        do {
+            let (store, state) = try open()
+            #expect(state.device == PushDeviceMachine())
+            try await commit([.saveDevice(device)], to: store)
+        }
+        do {
+            let (store, state) = try open()
+            #expect(state.device == device)
+            _ = device.deviceLost()
+            try await commit([.saveDevice(device)], to: store)
+        }
+        #expect(try open().1.device == device)
     }
 
     @Test func `a storage of version 2 is taken over, and holds messages then`() async throws {
@@ -105,7 +194,10 @@ struct ClientStoreTests {
             try await commit([.saveIdentity(Self.identity), .saveAnswer(MessageAnswer(id: "m", code: 100))], to: store)
         }
         let queue = try DatabaseQueue(path: file())
-        try await queue.writeWithoutTransaction(Self.undoVersion3)
+        try await queue.writeWithoutTransaction { database in
+            try Self.undoVersion5(database)
+            try Self.undoVersion3(database)
+        }
         try queue.close()
         let (store, state) = try open()
         #expect(state.identity == Self.identity)

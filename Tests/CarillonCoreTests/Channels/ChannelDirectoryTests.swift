@@ -106,12 +106,12 @@ private final class HeldChannels: ChannelStore {
     struct NotAsked: Error {}
 
     func openChannel(
-        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, limit: Int, at now: Timestamp
+        _ id: ChannelID, device: DeviceSerial, name: String?, vapidKey: [UInt8]?, wake: WakeMode?, limit: Int,
+        at now: Timestamp
     ) async throws -> OpenChannelResult { throw NotAsked() }
     func channels(device: DeviceSerial) async throws -> [PushChannel] { throw NotAsked() }
     func channel(_ id: ChannelID, device: DeviceSerial) async throws -> PushChannel? { throw NotAsked() }
     func closeChannel(_ id: ChannelID, device: DeviceSerial, at now: Timestamp) async throws -> ChannelSerial? {
         throw NotAsked()
     }
-    func tokenKeys(makeKey: @Sendable () -> [UInt8]) async throws -> [TokenKey] { throw NotAsked() }
 }

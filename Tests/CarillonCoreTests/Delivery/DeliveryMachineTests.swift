@@ -217,7 +217,7 @@ struct DeliveryMachineTests {
     }
 
     @Test func `a peer that does not know a kind is not given it, and it takes no room`() {
-        var machine = DeliveryMachine(limits: .init(envelopes: 1, bytes: 10_000), knowsAll: false)
+        var machine = DeliveryMachine(limits: .init(envelopes: 1, bytes: 10_000), version: 0)
         _ = machine.began()
         let event = Sample.envelope(1, kind: .channelClosed)
         let loaded = machine.loaded(page([event]), at: Sample.now)

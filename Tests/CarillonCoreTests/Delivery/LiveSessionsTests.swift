@@ -39,11 +39,11 @@ struct LiveSessionsTests {
     @Test func `waiters are called for each append, and not after they were removed`() {
         let waiter = RecordingSession()
         sessions.addWaiter(waiter, for: device)
-        sessions.appending(to: device) { #expect($0 == nil) }
-        sessions.appending(to: DeviceSerial(2)) { _ in }
+        sessions.appending(to: device) { session, _ in #expect(session == nil) }
+        sessions.appending(to: DeviceSerial(2)) { _, _ in }
         #expect(waiter.events == [.storedMore])
         sessions.removeWaiter(waiter, for: device)
-        sessions.appending(to: device) { _ in }
+        sessions.appending(to: device) { _, _ in }
         #expect(waiter.events == [.storedMore])
     }
 

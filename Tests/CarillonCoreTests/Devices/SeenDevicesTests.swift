@@ -6,9 +6,11 @@ struct SeenDevicesTests {
     @Test func `each is marked once, and what finds no place is left for its next connection`() {
         let seen = SeenDevices()
         for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.saw(DeviceSerial(serial)) } }
-        let taken = seen.take()
-        #expect(taken.count == 100_000)
+        seen.saw(DeviceSerial(1), isAnonymous: false)
+        let (taken, registered) = seen.take()
+        #expect(registered == [DeviceSerial(1)])
+        #expect(taken.count == 99_999)
         #expect(Set(taken).count == taken.count)
-        #expect(seen.take().isEmpty)
+        #expect(seen.take().anonymous.isEmpty && seen.take().registered.isEmpty)
     }
 }

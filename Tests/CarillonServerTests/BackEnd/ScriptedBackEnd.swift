@@ -178,7 +178,10 @@ private final class BackEndHandler: ChannelInboundHandler {
 
     private func flood(_ piece: ByteBuffer, _ context: ChannelHandlerContext) {
         guard context.channel.isActive else { return }
-        context.writeAndFlush(Self.wrapOutboundOut(piece)).assumeIsolated().whenSuccess { self.flood(piece, context) }
+        context.writeAndFlush(Self.wrapOutboundOut(piece)).assumeIsolated().whenSuccess {
+            // A write that is done at once would begin the next one inside itself.
+            context.eventLoop.assumeIsolated().execute { self.flood(piece, context) }
+        }
     }
 
     private func trickle(_ rest: Substring.UTF8View, _ context: ChannelHandlerContext) {

@@ -1,7 +1,9 @@
 import CarillonBasics
+import CarillonCore
 import CarillonWire
 import Foundation
 import HTTPTypes
+import TestSupport
 import Testing
 
 @testable import CarillonServer
@@ -126,11 +128,13 @@ struct DeviceProfileTests {
     }
 
     @Test func `a device that changes its mind without end is slowed down, and others are not`() async throws {
-        let routes = try await RouteFixture()
+        var allowances = Allowances.Settings()
+        allowances.deviceRegistrations = Rate(perSecond: 1, burst: 40)
+        let routes = try await RouteFixture(allowances)
         let (_, credential, key) = try await routes.device()
         let other = try await routes.request(.post, "/v1/devices", key: key)["credential"]
         var refused: RouteFixture.Answer?
-        for turn in 0..<2500 where refused == nil {
+        for turn in 0..<1000 where refused == nil {
             let body = #"{"parameters":{"turn":\#(turn)}}"#
             let answer = try await routes.request(.patch, "/v1/device", key: credential, body)
             if answer.status != 200 { refused = answer }
@@ -155,5 +159,70 @@ struct DeviceProfileTests {
         #expect(
             try await routes.request(.post, "/v1/devices/\(unknown)/suspend", key: routes.admin).code
                 == "device_unknown")
+    }
+
+    @Test func `a device hears of its suspension and of its end, when it says that it knows such news`() async throws {
+        let routes = try await RouteFixture()
+        let (id, credential, _) = try await routes.device()
+        #expect(try await routes.request(.post, "/v1/devices/\(id)/suspend", key: routes.admin).status == 200)
+        let known = try await routes.request(.get, "/v1/inbox?carillon=2", key: credential)
+        guard case .array(let envelopes)? = known.json?["envelopes"] else { throw NoInbox() }
+        try #require(envelopes.count == 1)
+        #expect(envelopes[0]["messageType"] == .string("device") && envelopes[0]["event"] == .string("suspended"))
+        #expect(envelopes[0]["reason"] == .string("operator"))
+        guard case .integer(let at)? = envelopes[0]["at"] else { throw NoInbox() }
+        #expect(abs(Int64(at) - routes.domain.time.now().milliseconds) < 60_000)
+        // The newest takes the place of what waits.
+        #expect(try await routes.request(.post, "/v1/devices/\(id)/resume", key: routes.admin).status == 200)
+        let next = try await routes.request(.get, "/v1/inbox?carillon=2", key: credential)
+        guard case .array(let later)? = next.json?["envelopes"] else { throw NoInbox() }
+        #expect(later.map { $0["event"] } == [.string("registered")])
+        // Who does not know it is not given it, and it waits for nobody any more.
+        let old = try await routes.request(.get, "/v1/inbox", key: credential)
+        #expect(old.json?["envelopes"] == .array([]))
+        try await eventually {
+            try await routes.request(.get, "/v1/inbox?carillon=2", key: credential).json?["envelopes"] == .array([])
+        }
+        #expect(try await routes.request(.get, "/v1/inbox?carillon=3", key: credential).status == 400)
+    }
+
+    private struct NoInbox: Error {}
+
+    @Test func `a credential is renewed with a secret of the device's own, and the one before is refused`() async throws {
+        let routes = try await RouteFixture()
+        let (id, credential, _) = try await routes.device()
+        let secret = String(repeating: "Ab-_", count: 8)
+        for body in [
+            #"{"secret":"short"}"#, #"{"secret":"\#(String(repeating: "!", count: 32))"}"#, "{}", #"{"other":"x"}"#,
+        ] {
+            #expect(try await routes.request(.put, "/v1/device/credential", key: credential, body).status == 400)
+        }
+        let body = #"{"secret":"\#(secret)"}"#
+        #expect(try await routes.request(.put, "/v1/device/credential", key: credential, body).status == 204)
+        #expect(try await routes.request(.get, "/v1/device", key: credential).status == 401)
+        #expect(try await routes.request(.put, "/v1/device/credential", key: credential, body).status == 401)
+        #expect(try await routes.request(.get, "/v1/device", key: "\(id).\(secret)")["id"] == id)
+    }
+
+    @Test func `an operator's list has filters, and refuses what it does not know`() async throws {
+        let routes = try await RouteFixture()
+        let (id, credential, key) = try await routes.device()
+        _ = try await routes.request(.post, "/v1/devices", key: key)
+        _ = try await put(routes, credential, Self.full)
+        #expect(try await routes.request(.post, "/v1/devices/\(id)/suspend", key: routes.admin).status == 200)
+        func ids(_ query: String) async throws -> [JSONValue?] {
+            let list = try await routes.request(.get, "/v1/apps/com.example.app/devices?\(query)", key: routes.admin)
+            guard case .array(let devices)? = list.json?["devices"] else { return [] }
+            return devices.map { $0["id"] }
+        }
+        #expect(try await ids("").count == 2)
+        #expect(try await ids("status=suspended") == [.string(id)])
+        #expect(try await ids("status=registered").count == 1)
+        #expect(try await ids("platform=apple") == [.string(id)])
+        #expect(try await ids("platform=none&status=suspended").isEmpty)
+        for query in ["status=dead", "platform=android"] {
+            let answer = try await routes.request(.get, "/v1/apps/com.example.app/devices?\(query)", key: routes.admin)
+            #expect(answer.status == 400 && answer.code == "parameter_invalid")
+        }
     }
 }

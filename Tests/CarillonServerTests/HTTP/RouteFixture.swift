@@ -35,12 +35,16 @@ struct RouteFixture {
     let admin: String
     private let responder: any HTTPResponder<RouteContext>
 
-    init() async throws {
+    init(
+        _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
+        time: TimeSource = .system
+    ) async throws {
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let store = try SQLiteStore(inMemory: .init())
         let addresses = Addresses(base: "https://push.example.com")
         domain = try await Domain(
-            store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger)
+            store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
+            allowances: allowances, userKeys: userKeys, wrappedBy: key, time: time)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         responder = Routes.all(
             domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),

@@ -18,11 +18,11 @@ private func channelIsOpenOnce(_ stores: any StoreMaker) async throws {
     let (store, device) = (fixture.store, fixture.device.serial)
     let id = ChannelID(Bytes16(high: 7, low: 3))
     let opened = try await store.openChannel(
-        id, device: device, name: "orders", vapidKey: [4, 5], limit: 3, at: start)
+        id, device: device, name: "orders", vapidKey: [4, 5], wake: nil, limit: 3, at: start)
     guard case .opened(let channel) = opened else { throw StoreFixture.Missing() }
     #expect(channel.name == "orders" && channel.vapidKey == [4, 5] && channel.device == device)
     #expect(
-        try await store.openChannel(id, device: device, name: nil, vapidKey: [6], limit: 3, at: start)
+        try await store.openChannel(id, device: device, name: nil, vapidKey: [6], wake: .alert, limit: 3, at: start)
             == .alreadyOpen(channel))
     #expect(try await store.channel(channel.serial) == channel)
     #expect(try await store.channel(id, device: device) == channel)
@@ -39,7 +39,8 @@ private func channelsAreLimited(_ stores: any StoreMaker) async throws {
     let (store, device) = (fixture.store, fixture.device.serial)
     func open(_ number: UInt64) async throws -> OpenChannelResult {
         try await store.openChannel(
-            ChannelID(Bytes16(high: 7, low: number)), device: device, name: nil, vapidKey: nil, limit: 3, at: start)
+            ChannelID(Bytes16(high: 7, low: number)), device: device, name: nil, vapidKey: nil, wake: nil, limit: 3,
+            at: start)
     }
     guard case .opened = try await open(3) else { throw StoreFixture.Missing() }
     #expect(try await open(4) == .tooMany)

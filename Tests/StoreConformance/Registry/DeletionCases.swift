@@ -93,7 +93,8 @@ private func appGoesInSteps(_ stores: any StoreMaker) async throws {
     #expect(try await store.waiting(device: device.serial, after: 0, limit: 9, bytes: 999, at: start) == nil)
     #expect(
         try await store.openChannel(
-            ChannelID(Bytes16(high: 9, low: 9)), device: device.serial, name: nil, vapidKey: nil, limit: 9, at: start
+            ChannelID(Bytes16(high: 9, low: 9)), device: device.serial, name: nil, vapidKey: nil, wake: nil, limit: 9,
+            at: start
         )
             == .deviceGone)
     #expect(try await fixture.outcome(1) == .gone)

@@ -32,6 +32,10 @@ extension StoreCase {
         StoreCase(
             "an anonymous device is idle when it was not seen, sooner when it has no channel",
             anonymousDeviceIsIdle),
+        StoreCase("a registered device is idle when it was not seen, sooner when it is suspended", registeredDeviceIsIdle),
+        StoreCase("a device's credential is renewed, and the one before is nobody's", credentialIsRenewed),
+        StoreCase("devices are listed by status and platform", devicesAreFiltered),
+        StoreCase("who was not told of a status is known until it was told", statusIsTold),
         StoreCase(
             "a device is found by the key that it registered with, and a revoked key registers none",
             deviceOfAKeyIsFound),
@@ -74,11 +78,11 @@ private func devicesAreListed(_ stores: any StoreMaker) async throws {
         let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: app)
         ids.append(try #require(try await fixture.insert(new, secret: [9, UInt8(number)])).id)
     }
-    #expect(try await fixture.store.devices(app: app, after: nil, limit: 3).map(\.id) == Array(ids[..<3]))
-    #expect(try await fixture.store.devices(app: app, after: ids[2], limit: 3).map(\.id) == [ids[3]])
+    #expect(try await fixture.store.devices(app: app, .all, after: nil, limit: 3).map(\.device.id) == Array(ids[..<3]))
+    #expect(try await fixture.store.devices(app: app, .all, after: ids[2], limit: 3).map(\.device.id) == [ids[3]])
     let other = try #require(AppID("com.example.other"))
     _ = try await fixture.store.createApp(other, at: start)
-    #expect(try await fixture.store.devices(app: other, after: nil, limit: 3).isEmpty)
+    #expect(try await fixture.store.devices(app: other, .all, after: nil, limit: 3).isEmpty)
     let homeless = NewDevice(DeviceID(Bytes16(high: 9, low: 99)), app: try #require(AppID("com.example.none")))
     #expect(try await fixture.insert(homeless, secret: [99]) == nil)
 }
@@ -99,7 +103,7 @@ private func anonymousDeviceIsIdle(_ stores: any StoreMaker) async throws {
     #expect(try await idle(0, 0) == [old.serial])
     #expect(try await idle(0, 50) == [old.serial, bare.serial])
     #expect(try await idle(50, 50) == [old.serial, bare.serial, used.serial])
-    try await store.markSeen([old.serial], at: start.adding(seconds: 100))
+    try await store.markSeen([old.serial], areAnonymous: true, at: start.adding(seconds: 100))
     #expect(try await idle(50, 50) == [bare.serial, used.serial])
     #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
 }
@@ -119,4 +123,93 @@ private func deviceOfAKeyIsFound(_ stores: any StoreMaker) async throws {
     #expect(try await register(5, one, fixture) == nil)
     #expect(try await register(6, KeyID(77), fixture) == nil)
     #expect(try await fixture.store.devices(registeredWith: one, limit: 9).count == 2)
+}
+
+private func registeredDeviceIsIdle(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let (store, device) = (fixture.store, fixture.device.serial)
+    func idle(_ seen: Int64, _ suspended: Int64) async throws -> [DeviceSerial] {
+        try await store.idleRegisteredDevices(
+            seenBefore: start.adding(seconds: seen), orSuspendedBefore: start.adding(seconds: suspended), limit: 10)
+    }
+    #expect(try await idle(-1, 1000).isEmpty)
+    #expect(try await idle(0, -1) == [device])
+    try await store.markSeen([device], areAnonymous: false, at: start.adding(seconds: 100))
+    #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
+    #expect(try await idle(99, 1000).isEmpty)
+    #expect(try await idle(100, -1) == [device])
+    _ = try await store.changeRegistration(of: device, at: start) { current in
+        RegistrationRules.suspend(current, because: .byOperator, at: start.adding(seconds: 50)).map { .becomes($0) }
+            ?? .nothing
+    }
+    #expect(try await idle(10, 99).isEmpty, "it was seen since")
+    #expect(try await idle(10, 100) == [device])
+    #expect(try await idle(100, 100) == [device], "once")
+    #expect(try await store.idleDevices(seenBefore: .never, orWithoutChannelBefore: .never, limit: 10).isEmpty)
+}
+
+private func credentialIsRenewed(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let (store, device) = (fixture.store, fixture.device)
+    #expect(try await store.renewCredential(of: device.serial, to: SecretHash(of: [7])))
+    #expect(try await store.device(device.id)?.credentialHash == SecretHash(of: [7]))
+    #expect(try await store.device(withCredential: SecretHash(of: [1])) == nil)
+    #expect(try await !store.renewCredential(of: DeviceSerial(device.serial.rawValue + 9), to: SecretHash(of: [8])))
+}
+
+private func devicesAreFiltered(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let app = try StoreFixture.appID
+    var profile = DeviceProfile()
+    profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa"), environment: .sandbox)
+    let new = NewDevice(DeviceID(Bytes16(high: 9, low: 1)), app: app, profile: profile)
+    let other = try #require(try await fixture.insert(new, secret: [9]))
+    _ = try await fixture.store.changeRegistration(of: other.serial, at: start) { current in
+        RegistrationRules.suspend(current, because: .byOperator, at: start).map { .becomes($0) } ?? .nothing
+    }
+    func ids(_ filter: DeviceFilter) async throws -> [DeviceID] {
+        try await fixture.store.devices(app: app, filter, after: nil, limit: 10).map(\.device.id)
+    }
+    #expect(try await ids(.all) == [fixture.device.id, other.id])
+    #expect(try await ids(DeviceFilter(isSuspended: true)) == [other.id])
+    #expect(try await ids(DeviceFilter(isSuspended: false)) == [fixture.device.id])
+    #expect(try await ids(DeviceFilter(platform: .of(.apple))) == [other.id])
+    #expect(try await ids(DeviceFilter(platform: DeviceFilter.Platform.none)) == [fixture.device.id])
+    #expect(try await ids(DeviceFilter(isSuspended: false, platform: .of(.apple))).isEmpty)
+    let page = try await fixture.store.devices(app: app, .all, after: fixture.device.id, limit: 10)
+    #expect(page.map(\.registration.profile) == [profile])
+}
+
+private func statusIsTold(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let (store, device) = (fixture.store, fixture.device.serial)
+    func change(at now: Timestamp, _ rule: @escaping @Sendable (DeviceRegistration) -> DeviceRegistration?) async throws {
+        _ = try await store.changeRegistration(of: device, at: now) { rule($0).map { .becomes($0) } ?? .nothing }
+    }
+    func news(_ position: Int64, _ at: Timestamp) -> InboxOperation {
+        let envelope = Envelope(
+            id: MessageID(position: position, secret: Bytes16(high: 1, low: 1)), device: device, app: fixture.device.app,
+            origin: .device(device), kind: .deviceStatus(.suspended(.byOperator)), acceptedAt: at, expiresAt: .never)
+        return .append(envelope, AppendRules(topic: "device:status", effects: [.statusTold(device, at: at)]))
+    }
+    #expect(try await store.untoldStatuses(limit: 10).isEmpty)
+    try await change(at: start) { RegistrationRules.suspend($0, because: .byOperator, at: start) }
+    let untold = UntoldStatus(device: device, app: fixture.device.app, status: .suspended(.byOperator), at: start)
+    #expect(try await store.untoldStatuses(limit: 10) == [untold])
+    #expect(try await store.untoldStatuses(limit: 0).isEmpty)
+    // What is old news is not told.
+    #expect(try await store.commit([news(1, start.adding(seconds: -1))]) == [.originGone])
+    #expect(try await store.commit([news(2, start)]) == [.stored(replaced: nil)])
+    #expect(try await store.untoldStatuses(limit: 10).isEmpty)
+    #expect(try await store.commit([news(3, start)]) == [.originGone], "once")
+    var said = DeviceProfile()
+    said.locale = "de"
+    let profile = said
+    _ = try await store.changeRegistration(of: device, at: start) { _ in .says(profile, confirms: true) }
+    #expect(try await store.untoldStatuses(limit: 10).isEmpty, "its status is what it was")
+    let later = start.adding(seconds: 9)
+    try await change(at: later) { RegistrationRules.resume($0, at: later) }
+    #expect(try await store.untoldStatuses(limit: 10).map(\.status) == [.registered])
+    let waiting = try await fixture.waiting()
+    #expect(waiting.map(\.kind) == [.deviceStatus(.suspended(.byOperator))] && waiting.map(\.acceptedAt) == [start])
 }

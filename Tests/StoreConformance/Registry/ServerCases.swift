@@ -10,6 +10,8 @@ extension StoreCase {
         StoreCase("a server's id is made once, and stays with its store", serversIdIsMadeOnce),
         StoreCase("each start has an epoch of its own, later than every place that is stored", eachStartHasAnEpochOfItsOwn),
         StoreCase("the keys of tokens are made once", keysOfTokensAreMadeOnce),
+        StoreCase("the key ring is wrapped by a key from elsewhere, and opens with that alone", keyRingIsWrapped),
+        StoreCase("the keys of the ring stay in order", keysStayInOrder),
         StoreCase("a store that is well says so", storeThatIsWellSaysSo),
     ]
 }
@@ -40,11 +42,40 @@ private func eachStartHasAnEpochOfItsOwn(_ stores: any StoreMaker) async throws 
 
 private func keysOfTokensAreMadeOnce(_ stores: any StoreMaker) async throws {
     let store = try await stores.open(StoreSettings())
-    let made = try await store.tokenKeys { Array(repeating: 7, count: 32) }
-    #expect(made.map(\.bytes) == [Array(repeating: 7, count: 32)])
-    #expect(try await store.tokenKeys { Array(repeating: 8, count: 32) } == made)
+    let made = try await KeyRing.open(store, wrappedBy: nil, random)
+    #expect(made.map(\.bytes.count) == [32])
+    #expect(try await KeyRing.open(store, wrappedBy: nil, random) == made)
     guard let again = try await stores.reopen(store, StoreSettings()) else { return }
-    #expect(try await again.tokenKeys { Array(repeating: 8, count: 32) } == made)
+    #expect(try await KeyRing.open(again, wrappedBy: nil, random) == made)
+}
+
+private let random = RandomSource { .random(in: .min ... .max) }
+
+private func keyRingIsWrapped(_ stores: any StoreMaker) async throws {
+    let store = try await stores.open(StoreSettings())
+    let plain = try await KeyRing.open(store, wrappedBy: nil, random)
+    let wrapping = WrappingKey(bytes: Array(repeating: 5, count: 32))
+    #expect(try await KeyRing.open(store, wrappedBy: wrapping, random) == plain)
+    let stored = try await store.keyRing()
+    #expect(stored.map(\.isWrapped) == [true])
+    #expect(!stored[0].bytes.contains(plain[0].bytes))
+    #expect(try await KeyRing.open(store, wrappedBy: wrapping, random) == plain)
+    #expect(try await store.keyRing() == stored)
+    await #expect(throws: KeyRingFault.keyFileMissing) { try await KeyRing.open(store, wrappedBy: nil, random) }
+    let other = WrappingKey(bytes: Array(repeating: 6, count: 32))
+    await #expect(throws: KeyRingFault.keyFileWrong) { try await KeyRing.open(store, wrappedBy: other, random) }
+    #expect(try await !store.replaceKeyRing([], with: []), "somebody else was first")
+    #expect(try await store.keyRing() == stored)
+}
+
+private func keysStayInOrder(_ stores: any StoreMaker) async throws {
+    let store = try await stores.open(StoreSettings())
+    let keys = [7, 3, 9].map { StoredTokenKey(id: $0, bytes: Array(repeating: $0, count: 32), isWrapped: false) }
+    #expect(try await store.replaceKeyRing([], with: keys))
+    #expect(try await store.keyRing() == keys)
+    let wrapping = WrappingKey(bytes: Array(repeating: 5, count: 32))
+    #expect(try await KeyRing.open(store, wrappedBy: wrapping, random).map(\.id) == [7, 3, 9])
+    #expect(try await KeyRing.open(store, wrappedBy: wrapping, random).map(\.id) == [7, 3, 9])
 }
 
 private func storeThatIsWellSaysSo(_ stores: any StoreMaker) async throws {

@@ -1,8 +1,9 @@
 /// The rows of the tables, by the names that `--only` knows.
 enum RowGroup: String, CaseIterable, Sendable {
-    case memory, registration, connects, latency, offline, crowd, live, cpu
+    case memory, registration, registry, connects, latency, offline, crowd, live, cpu
     case catchUp = "catch-up"
     case restart
+    case wakes
     case apns
 }
 

@@ -6,25 +6,20 @@ struct CarillonSetup: Sendable {
     let executable: String
     let scratch: ScratchDirectory
 
-    private static let app = "com.example.bench"
+    static let app = "com.example.bench"
 
     /// A new data directory, with so many devices that have a channel each.
-    func register(_ count: Int, data name: String) async throws -> [Device] {
-        try await registering(count, data: name).devices
+    func register(_ count: Int, data name: String, withPushTokens: Bool = false) async throws -> [Device] {
+        try await registering(count, data: name, withPushTokens: withPushTokens).devices
     }
 
     /// The same, and how many were registered in a second.
-    func registering(_ count: Int, data name: String) async throws -> (devices: [Device], perSecond: Double) {
-        let data = scratch.file(name)
-        let log = scratch.file("\(name)-command.log")
-        _ = try await ServerProcess.output(executable, ["apps", "create", Self.app, "--data", data, "--init"], log: log)
-        let printed = try await ServerProcess.output(
-            executable, ["keys", "create", "--role", "client", "--app", Self.app, "--data", data, "--json"], log: log)
-        guard let key = ByteBuffer(string: printed).text(after: "\"secret\":\"") else {
-            throw NotMeasured("carillon keys create printed no secret")
-        }
-        let server = try await start(data: name, devices: [])
-        let registrar = DeviceRegistrar(address: server.address, key: String(buffer: key), app: Self.app)
+    func registering(
+        _ count: Int, data name: String, withPushTokens: Bool = false
+    ) async throws -> (devices: [Device], perSecond: Double) {
+        let (server, key) = try await startEmpty(data: name)
+        let registrar = DeviceRegistrar(
+            address: server.address, key: key, app: Self.app, withPushTokens: withPushTokens)
         do {
             let start = nanoseconds()
             let devices = try await registrar.register(count)
@@ -37,6 +32,19 @@ struct CarillonSetup: Sendable {
         }
     }
 
+    /// Starts the server over a new data directory, with a key to register devices with.
+    func startEmpty(data name: String) async throws -> (server: CarillonUnderTest, clientKey: String) {
+        let data = scratch.file(name)
+        let log = scratch.file("\(name)-command.log")
+        _ = try await ServerProcess.output(executable, ["apps", "create", Self.app, "--data", data, "--init"], log: log)
+        let printed = try await ServerProcess.output(
+            executable, ["keys", "create", "--role", "client", "--app", Self.app, "--data", data, "--json"], log: log)
+        guard let key = ByteBuffer(string: printed).text(after: "\"secret\":\"") else {
+            throw NotMeasured("carillon keys create printed no secret")
+        }
+        return (try await start(data: name, devices: []), String(buffer: key))
+    }
+
     /// Starts the server, and waits until it says that it is ready.
     func start(
         data name: String, devices: [Device], isAnonymous: Bool = false, withMetrics: Bool = false
@@ -47,15 +55,19 @@ struct CarillonSetup: Sendable {
     }
 
     func launch(
-        data name: String, devices: [Device], isAnonymous: Bool = false, withMetrics: Bool = false
+        data name: String, devices: [Device], isAnonymous: Bool = false, withMetrics: Bool = false, metricsPort: Int? = nil,
+        more: [String] = [], settings: [String: String] = [:]
     ) throws -> CarillonUnderTest {
         let port = try freePort()
-        var arguments = [
-            "serve", "--data", scratch.file(name), "--listen", "127.0.0.1:\(port)", "--public-url",
-            "http://127.0.0.1:\(port)", "--log", "warning", "--config", try configuration(),
-        ]
+        var arguments =
+            [
+                "serve", "--data", scratch.file(name), "--listen", "127.0.0.1:\(port)", "--public-url",
+                "http://127.0.0.1:\(port)", "--log", "warning", "--config", try configuration(settings),
+            ] + more
         if isAnonymous { arguments.append("--anonymous-devices") }
-        if withMetrics { arguments += ["--metrics-listen", String(try freePort())] }
+        if let port = try metricsPort ?? (withMetrics ? freePort() : nil) {
+            arguments += ["--metrics-listen", String(port)]
+        }
         let process = try ServerProcess.start(executable, arguments, log: scratch.file("\(name)-serve.log"))
         return CarillonUnderTest(
             process: process, address: try SocketAddress(ipAddress: "127.0.0.1", port: port), devices: devices,
@@ -63,10 +75,11 @@ struct CarillonSetup: Sendable {
     }
 
     /// Rates are counted as always, and never reached: the load comes from one address, and part of it goes to one channel.
-    private func configuration() throws -> String {
+    private func configuration(_ settings: [String: String]) throws -> String {
         let file = scratch.file("carillon.json")
         let rates = ["channel", "device", "app", "registration", "address"].map { "\"\($0)-rate\": \"1000000:10000000\"" }
-        try Data("{\(rates.joined(separator: ", "))}".utf8).write(to: URL(fileURLWithPath: file))
+        let others = settings.sorted { $0.key < $1.key }.map { "\"\($0.key)\": \"\($0.value)\"" }
+        try Data("{\((rates + others).joined(separator: ", "))}".utf8).write(to: URL(fileURLWithPath: file))
         return file
     }
 

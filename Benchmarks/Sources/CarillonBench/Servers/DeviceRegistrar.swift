@@ -1,21 +1,27 @@
 import NIOCore
 
-/// Registers devices and opens their channels over the HTTP API.
+/// Registers devices over the HTTP API, and opens their channels.
 struct DeviceRegistrar: Sendable {
     let address: SocketAddress
     let key: String
     let app: String
+    var withPushTokens = false
+    var withChannels = true
 
-    func register(_ count: Int) async throws -> [Device] {
-        let address = address
-        let registration = HTTPRequest.bytes(
-            "POST", "/v1/devices", headers: ["Authorization: Bearer \(key)"],
-            body: ByteBuffer(string: #"{"app":"\#(app)"}"#))
+    /// - Parameter first: The number of the first, from which its push token is made.
+    func register(_ count: Int, from first: Int = 0) async throws -> [Device] {
+        let (address, channels) = (address, withChannels ? count : 0)
+        @Sendable func registration(_ index: Int) -> ByteBuffer {
+            let push = withPushTokens ? #","platform":"apple","pushToken":"\#(token(first + index))""# : ""
+            return HTTPRequest.bytes(
+                "POST", "/v1/devices", headers: ["Authorization: Bearer \(key)"],
+                body: ByteBuffer(string: #"{"app":"\#(app)"\#(push)}"#))
+        }
         let registered = Registered(count)
         try await LoadLoop.run {
             HTTPConnection.open(64, address).flatMap { connections in
-                RequestPump.run(count, over: connections) { _ in
-                    registration
+                RequestPump.run(count, over: connections) { index in
+                    registration(index)
                 } check: { index, answer in
                     guard answer.status == 201, let id = answer.body.text(after: "\"id\":\""),
                         let credential = answer.body.text(after: "\"credential\":\"")
@@ -24,7 +30,7 @@ struct DeviceRegistrar: Sendable {
                     registered.devices[index].credential = String(buffer: credential)
                     return true
                 }.flatMap {
-                    RequestPump.run(count, over: connections) { index in
+                    RequestPump.run(channels, over: connections) { index in
                         HTTPRequest.bytes(
                             "POST", "/v1/device/channels",
                             headers: ["Authorization: Bearer \(registered.devices[index].credential)"],
@@ -40,6 +46,31 @@ struct DeviceRegistrar: Sendable {
             }
         }
         return registered.devices
+    }
+
+    /// Has devices say their push tokens once more, those of a step apart.
+    ///
+    /// - Parameter devices: In the order of their numbers, from 0.
+    func repeatTokens(_ count: Int, of devices: [Device]) async throws {
+        let (address, step) = (address, max(1, devices.count / count))
+        try await LoadLoop.run {
+            HTTPConnection.open(64, address).flatMap { connections in
+                RequestPump.run(count, over: connections) { index in
+                    let device = index * step % devices.count
+                    return HTTPRequest.bytes(
+                        "PUT", "/v1/device", headers: ["Authorization: Bearer \(devices[device].credential)"],
+                        body: ByteBuffer(string: #"{"platform":"apple","pushToken":"\#(token(device))"}"#))
+                } check: { _, answer in
+                    answer.status == 200
+                }.always { _ in for connection in connections { connection.close() } }
+            }
+        }
+    }
+
+    /// As long as Apple's are.
+    private func token(_ index: Int) -> String {
+        let digits = String(index, radix: 16)
+        return String(repeating: "0", count: 64 - digits.count) + digits
     }
 
     /// `@unchecked Sendable`: it lives on ``LoadLoop`` until the pumps are done.

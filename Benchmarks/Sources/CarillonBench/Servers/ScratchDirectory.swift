@@ -13,5 +13,13 @@ struct ScratchDirectory: Sendable {
 
     func remove(_ name: String) { try? FileManager.default.removeItem(atPath: file(name)) }
 
+    /// Of all files in a directory of it.
+    func bytes(in name: String) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: file(name)).reduce(0) { sum, entry in
+            let attributes = try FileManager.default.attributesOfItem(atPath: "\(file(name))/\(entry)")
+            return sum + (attributes[.size] as? Int ?? 0)
+        }
+    }
+
     func removeAll() { try? FileManager.default.removeItem(atPath: path) }
 }

@@ -51,9 +51,7 @@ struct APNsCredentialOptions: ParsableArguments {
 
     /// The key's ID, as it was said or as the file is called.
     var identifier: String? {
-        if let keyId { return keyId }
-        guard let key else { return nil }
-        return URL(filePath: key).lastPathComponent.firstMatch(of: /^AuthKey_([A-Za-z0-9]{10})\.p8$/).map { String($0.1) }
+        keyId ?? key.flatMap(TokenKeyFile.identifier)
     }
 
     /// - Throws: ``CommandFault`` when a file cannot be read, or is no key or certificate.
@@ -97,8 +95,6 @@ struct APNsCredentialOptions: ParsableArguments {
     }
 
     private func passphrase() throws -> String? {
-        guard let passphraseFile else { return Environment["CARILLON_APNS_PASSPHRASE"] }
-        let text = try InputFile.text(passphraseFile)
-        return text.split(separator: /\r?\n/, maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? ""
+        try passphraseFile.map(PassphraseFile.read) ?? Environment["CARILLON_APNS_PASSPHRASE"]
     }
 }

@@ -49,6 +49,9 @@ package enum DeviceStatus: Equatable, Sendable {
     case registered
     case suspended(SuspensionReason)
 
+    /// On the wire.
+    package var name: String { self == .registered ? "registered" : "suspended" }
+
     /// Nil of one that is registered.
     package var reason: SuspensionReason? {
         guard case .suspended(let reason) = self else { return nil }
@@ -65,6 +68,20 @@ package enum SuspensionReason: String, CaseIterable, Sendable {
     /// An operator wanted it so.
     case byOperator = "operator"
 
+    /// As the store numbers it in an envelope.
+    package var number: Int {
+        switch self {
+        case .tokenTaken: 1
+        case .tokenDead: 2
+        case .byOperator: 3
+        }
+    }
+
+    package init?(number: Int) {
+        guard let reason = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = reason
+    }
+
     /// Whether the device ends it by registering again.
     package var endsWithRegistration: Bool { self != .byOperator }
 }
@@ -73,6 +90,8 @@ package enum SuspensionReason: String, CaseIterable, Sendable {
 package struct DeviceRegistration: Equatable, Sendable {
     package var device: DeviceSerial
     package var profile = DeviceProfile()
+    /// Whose it is, as the app's server signed it; nil of nobody's.
+    package var user: UserID?
     package var status = DeviceStatus.registered
     /// Since when.
     package var statusAt: Timestamp

@@ -13,6 +13,10 @@ package enum RegistrationRules {
         package var isChanged: Bool
         /// Whether apps and operators see another status than before.
         package var isStatusChanged: Bool
+        /// The device belonged to somebody, and does so no more: what was his is to be dropped.
+        package var losesUser = false
+        /// What the vendor said of the address before says nothing of this one.
+        package var isAddressChanged = false
 
         package static func unchanged(_ registration: DeviceRegistration) -> Decision {
             Decision(registration: registration, isChanged: false, isStatusChanged: false)
@@ -31,12 +35,14 @@ package enum RegistrationRules {
     ///   - confirms: Whether the device says the address now, and not only what stands beside it.
     ///   - current: What is stored of the device.
     ///   - holder: Another device that has the token of the profile, if there is one.
+    ///   - user: Whose the device is from now on; nil leaves it.
     package static func register(
         _ profile: DeviceProfile, confirms: Bool = true, over current: DeviceRegistration,
-        heldBy holder: DeviceRegistration?, at now: Timestamp
+        heldBy holder: DeviceRegistration?, user: UserWord? = nil, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
         registration.profile = profile
+        if let user { registration.user = user.user }
         var displaced: DeviceRegistration?
         if profile.address != current.profile.address {
             registration.addressRevision += 1
@@ -58,7 +64,9 @@ package enum RegistrationRules {
         }
         return Decision(
             registration: registration, displaced: displaced, isChanged: registration != current,
-            isStatusChanged: registration.status != current.status)
+            isStatusChanged: registration.status != current.status,
+            losesUser: current.user != nil && registration.user != current.user,
+            isAddressChanged: registration.addressRevision != current.addressRevision)
     }
 
     private static func take(

@@ -4,10 +4,12 @@ package struct InboxChanges: Equatable, Sendable {
     package struct Arrival: Equatable, Sendable {
         package var envelope: Envelope
         package var topic: String?
+        package var wake: WakeWish?
 
-        package init(envelope: Envelope, topic: String?) {
+        package init(envelope: Envelope, topic: String?, wake: WakeWish? = nil) {
             self.envelope = envelope
             self.topic = topic
+            self.wake = wake
         }
 
         package var row: InboxRow { InboxRow(envelope, topic: topic) }
@@ -44,6 +46,8 @@ package struct InboxChanges: Equatable, Sendable {
     package var forgottenOutcomes: [DeviceSerial: Int] = [:]
     /// The same of its idempotency keys.
     package var forgottenKeys: [DeviceSerial: Int] = [:]
+    /// Devices that answered for an envelope themselves, and when: they are awake.
+    package var answered: [DeviceSerial: Timestamp] = [:]
     package var tally = InboxTally()
 
     package init() {}

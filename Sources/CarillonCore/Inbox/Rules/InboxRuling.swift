@@ -11,7 +11,8 @@ struct InboxRuling {
     private var rows: [Int64: InboxRow?] = [:]
     /// What they were in the store, in the order in which they were touched first.
     private var touched: [(position: Int64, before: InboxRow?)] = []
-    private var arrivals: [Int64: Envelope] = [:]
+    private var arrivals: [Int64: (envelope: Envelope, wake: WakeWish?)] = [:]
+    private var answered: [DeviceSerial: Timestamp] = [:]
     private var topics: [TopicKey: Int64] = [:]
     private var claims: [ClaimKey: UsedClaim] = [:]
     private var usage: [DeviceSerial: InboxUsage.Change] = [:]
@@ -49,13 +50,15 @@ struct InboxRuling {
             return .originGone
         }
         if behaviour.needsRoom, !envelope.isVolatile, !hasRoom(for: envelope, insteadOf: rules.topic) { return .full }
-        if behaviour.endsOrigin { endWhatWaits(of: origin, because: .revoked, at: envelope.acceptedAt) }
+        if behaviour.endsOrigin {
+            endWhatWaits(of: origin, because: DisconnectReason(envelope.kind), at: envelope.acceptedAt)
+        }
         claim(rules.idempotency, for: envelope)
         effects += rules.effects
         let replaced = replace(rules.topic, by: envelope)
         let row = InboxRow(envelope, topic: envelope.isVolatile ? nil : rules.topic)
         put(row, insteadOf: nil)
-        arrivals[row.position] = envelope
+        arrivals[row.position] = (envelope, rules.wake)
         tally.accepted(row.kind)
         if let topic = row.topic { topics[TopicKey(origin, topic)] = row.position }
         usage[envelope.device, default: .init()].arrived(row)
@@ -70,6 +73,7 @@ struct InboxRuling {
         tally.accepted(envelope.kind.number)
         tally.ended(InboxRow(envelope, topic: nil), settlement)
         let replaced = replace(rules.topic, by: envelope)
+        noteAnswer(of: envelope.device, settlement)
         guard envelope.behaviour.keepsOutcome else { return .recorded(replaced: replaced) }
         var row = InboxRow(envelope, topic: nil)
         row.settlement = settlement
@@ -184,7 +188,13 @@ struct InboxRuling {
         }
         guard row.waitsUntil > settlement.at else { return .notWaiting }
         leave(row, settlement)
+        noteAnswer(of: device, settlement)
         return .settled
+    }
+
+    private mutating func noteAnswer(of device: DeviceSerial?, _ settlement: Settlement) {
+        guard let device, settlement.outcome.isOfDevice else { return }
+        answered[device] = settlement.at
     }
 
     /// A device may acknowledge a message and then say that its handler failed: the outcome stays, the code is added.
@@ -321,6 +331,7 @@ struct InboxRuling {
         changes.claims = claims
         changes.effects = effects
         changes.vainEffects = vainEffects
+        changes.answered = answered
         for (position, before) in touched { note(position, before, in: &changes) }
         changes.tally = tally
         for (device, change) in usage {
@@ -337,8 +348,8 @@ struct InboxRuling {
         if waited, let before, after == nil || after?.settlement != nil { changes.departures.append(before) }
         guard let after else { return }
         guard let settlement = after.settlement else {
-            guard let envelope = arrivals[position] else { return }
-            return changes.arrivals.append(.init(envelope: envelope, topic: after.topic))
+            guard let (envelope, wake) = arrivals[position] else { return }
+            return changes.arrivals.append(.init(envelope: envelope, topic: after.topic, wake: wake))
         }
         if before == nil || waited {
             changes.outcomes.append(after)

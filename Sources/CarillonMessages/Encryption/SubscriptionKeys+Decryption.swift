@@ -1,8 +1,8 @@
 import CarillonBasics
-import CarillonWire
+package import CarillonWire
 
 /// Why a message cannot be decrypted.
-enum DecryptionFault: String, Error, CaseIterable {
+package enum DecryptionFault: String, Error, CaseIterable {
     /// It came as plain bytes on a channel that was opened for encrypted ones.
     case notEncrypted
     /// The salt, the record size or the sender's key is missing or malformed.
@@ -17,7 +17,7 @@ enum DecryptionFault: String, Error, CaseIterable {
 
 extension SubscriptionKeys {
     /// What the sender wrote.
-    func decrypt(_ body: [UInt8], _ coding: ContentCoding) throws(DecryptionFault) -> [UInt8] {
+    package func decrypt(_ body: [UInt8], _ coding: ContentCoding) throws(DecryptionFault) -> [UInt8] {
         switch coding.name {
         case .identity: throw .notEncrypted
         case .aes128gcm: try decryptAES128GCM(body)

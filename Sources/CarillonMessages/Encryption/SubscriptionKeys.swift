@@ -1,4 +1,4 @@
-import CarillonWire
+package import CarillonWire
 import Crypto
 
 #if canImport(FoundationEssentials)
@@ -8,14 +8,14 @@ import Crypto
 #endif
 
 /// What a channel decrypts with: a key pair on P-256, and a secret that only its senders know (RFC 8291 section 2).
-struct SubscriptionKeys: Hashable, Sendable {
-    let privateKey: [UInt8]
-    let authSecret: [UInt8]
+package struct SubscriptionKeys: Hashable, Sendable {
+    package let privateKey: [UInt8]
+    package let authSecret: [UInt8]
     /// An uncompressed point, 65 bytes.
-    let publicKey: [UInt8]
+    package let publicKey: [UInt8]
 
     /// Fresh ones.
-    init() {
+    package init() {
         let key = P256.KeyAgreement.PrivateKey()
         privateKey = Array(key.rawRepresentation)
         publicKey = Array(key.publicKey.x963Representation)
@@ -23,7 +23,7 @@ struct SubscriptionKeys: Hashable, Sendable {
     }
 
     /// Restores them from the store; nil for what cannot be keys.
-    init?(privateKey: [UInt8], authSecret: [UInt8]) {
+    package init?(privateKey: [UInt8], authSecret: [UInt8]) {
         guard authSecret.count == ContentKey.authSecretBytes,
             let key = try? P256.KeyAgreement.PrivateKey(rawRepresentation: privateKey)
         else { return nil }
@@ -33,7 +33,7 @@ struct SubscriptionKeys: Hashable, Sendable {
     }
 
     /// The key of a message that was encrypted with the sender's key pair and salt.
-    func contentKey(_ name: ContentCoding.Name, sender: [UInt8], salt: [UInt8]) -> ContentKey? {
+    package func contentKey(_ name: ContentCoding.Name, sender: [UInt8], salt: [UInt8]) -> ContentKey? {
         guard let point = try? P256.KeyAgreement.PublicKey(x963Representation: sender),
             let key = try? P256.KeyAgreement.PrivateKey(rawRepresentation: privateKey),
             let secret = try? key.sharedSecretFromKeyAgreement(with: point)

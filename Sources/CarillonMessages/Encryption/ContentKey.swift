@@ -1,5 +1,5 @@
-import CarillonWire
-import Crypto
+package import CarillonWire
+package import Crypto
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -9,16 +9,16 @@ import Crypto
 
 /// The key of one message, and the nonces of its records: RFC 8291 section 3.4 for `aes128gcm`, and the draft that
 /// came before it (draft-ietf-webpush-encryption-04 section 4.2) for `aesgcm`.
-struct ContentKey {
-    static let saltBytes = 16
-    static let authSecretBytes = 16
-    static let tagBytes = 16
+package struct ContentKey {
+    package static let saltBytes = 16
+    package static let authSecretBytes = 16
+    package static let tagBytes = 16
 
     private let key: SymmetricKey
     private let baseNonce: [UInt8]
 
     /// - Parameter secret: What the two key pairs have in common. The points are uncompressed, 65 bytes each.
-    init(
+    package init(
         _ name: ContentCoding.Name, secret: SharedSecret, authSecret: [UInt8], receiver: [UInt8], sender: [UInt8],
         salt: [UInt8]
     ) {
@@ -43,13 +43,13 @@ struct ContentKey {
 
     private static func info(_ name: String) -> [UInt8] { Array("Content-Encoding: \(name)\0".utf8) }
 
-    func seal(_ record: [UInt8], number: UInt64) throws -> [UInt8] {
+    package func seal(_ record: [UInt8], number: UInt64) throws -> [UInt8] {
         let box = try AES.GCM.seal(record, using: key, nonce: nonce(number))
         return Array(box.ciphertext + box.tag)
     }
 
     /// The content of a record; nil when it is not as it was sealed, or was sealed for another key.
-    func open(_ record: ArraySlice<UInt8>, number: UInt64) -> [UInt8]? {
+    package func open(_ record: ArraySlice<UInt8>, number: UInt64) -> [UInt8]? {
         guard let nonce = try? nonce(number),
             let box = try? AES.GCM.SealedBox(
                 nonce: nonce, ciphertext: record.dropLast(Self.tagBytes), tag: record.suffix(Self.tagBytes)),

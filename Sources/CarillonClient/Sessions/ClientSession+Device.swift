@@ -1,0 +1,112 @@
+import CarillonWire
+
+/// What is said to the server of this install's push token, by HTTP beside the socket, and what the server says of it.
+///
+/// One report is under way at a time. One that failed is sent again after a while; one that was refused is not, until the app
+/// says something else.
+struct DeviceReporting: Sendable {
+    var isUnderWay = false
+    var retryAt: ContinuousClock.Instant?
+    var schedule: ClientReconnectSchedule
+}
+
+extension ClientSession {
+    // MARK: Facts from the app
+
+    mutating func pushTokenSet(_ token: String, at now: ContinuousClock.Instant) -> [SessionAction] {
+        let isOther = device.tokenSet(token)
+        reporting.retryAt = nil
+        return (isOther ? [.write(.saveDevice(device))] : []) + reportDevice(at: now)
+    }
+
+    mutating func pushDetailsSet(_ details: PushDeviceDetails, at now: ContinuousClock.Instant) -> [SessionAction] {
+        let isOther = device.detailsSet(details)
+        reporting.retryAt = nil
+        return (isOther ? [.write(.saveDevice(device))] : []) + reportDevice(at: now)
+    }
+
+    // MARK: Reports
+
+    /// Says what is to be said, unless it is under way or waits.
+    mutating func reportDevice(at now: ContinuousClock.Instant) -> [SessionAction] {
+        guard phase == .live, let identity, let report = device.report, !reporting.isUnderWay,
+            reporting.retryAt.map({ $0 <= now }) ?? true
+        else { return [] }
+        reporting.isUnderWay = true
+        reporting.retryAt = nil
+        return [.reportDevice(report, identity)]
+    }
+
+    /// - Parameter of: Whose report it was: the install may be another device since.
+    mutating func reportTaken(
+        _ report: PushDeviceMachine.Report, of identity: DeviceIdentity, _ status: PushDeviceStatus, since: Int64,
+        at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
+        reporting.isUnderWay = false
+        guard identity.device == self.identity?.device else { return reportDevice(at: now) }
+        reporting.schedule.succeeded()
+        let events = device.tokenTaken(report, status, at: since)
+        return [.write(.saveDevice(device)), .tellDevice(events)] + reportDevice(at: now)
+    }
+
+    mutating func reportRefused(
+        _ report: PushDeviceMachine.Report, of identity: DeviceIdentity, _ error: PushError,
+        at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
+        reporting.isUnderWay = false
+        guard identity.device == self.identity?.device else { return reportDevice(at: now) }
+        let events = device.tokenRefused(report, error)
+        return [.write(.saveDevice(device)), .tellDevice(events)] + reportDevice(at: now)
+    }
+
+    mutating func reportFailed(
+        retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
+    ) -> [SessionAction] {
+        reporting.isUnderWay = false
+        let wait = reporting.schedule.failed(random: random)
+        reporting.retryAt = now + (retryAfter.map { max(wait, $0) } ?? wait)
+        return []
+    }
+
+    // MARK: Facts from the server
+
+    mutating func deviceStatusReceived(_ frame: DeviceStatusFrame, answered: Int?) -> [SessionAction] {
+        let answer = MessageAnswer(id: frame.version, code: ResultCode.delivered)
+        if answered != nil { return [.send(answer.frame)] }
+        guard let status = PushDeviceStatus(frame.status, frame.reason) else {
+            // A status of a later version.
+            return [.write(.saveAnswer(answer)), .send(answer.frame)]
+        }
+        let events = device.statusTold(status, at: frame.at)
+        return [.write(.saveDevice(device)), .write(.saveAnswer(answer)), .send(answer.frame), .tellDevice(events)]
+    }
+
+    /// The device is another one from now on, or none.
+    mutating func pushDeviceLost() -> [SessionAction] {
+        let events = device.deviceLost()
+        return [.write(.saveDevice(device)), .tellDevice(events)]
+    }
+}
+
+extension PushDeviceStatus {
+    /// As the server writes it; nil for one that is not known.
+    init?(_ name: String, _ reason: String?) {
+        switch name {
+        case "registered": self = .registered
+        case "suspended": self = .suspended(PushDeviceSuspension(rawValue: reason ?? ""))
+        default: return nil
+        }
+    }
+
+    var name: String {
+        switch self {
+        case .unknown: "unknown"
+        case .registered: "registered"
+        case .suspended: "suspended"
+        }
+    }
+
+    var reason: String? {
+        if case .suspended(let reason) = self { reason.rawValue } else { nil }
+    }
+}

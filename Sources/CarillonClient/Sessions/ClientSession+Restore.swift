@@ -1,0 +1,59 @@
+import CarillonWire
+
+/// An install that a backup brought here gives itself another credential before it says anything else: whoever goes on with the one
+/// before, on the hardware that the backup is of, is another device from then on.
+extension ClientSession {
+    /// What follows when it is known where the server is.
+    var reaching: Phase { isRestored ? .renewing : .opening }
+
+    /// The secret is stored before the first attempt, and is the same for each: the server may take one whose answer is lost.
+    mutating func renewalBegan(secret: String) -> [SessionAction] {
+        guard phase == .renewing, renewal == nil else { return [] }
+        renewal = secret
+        return [.write(.saveRenewal(secret))]
+    }
+
+    mutating func credentialRenewed() -> [SessionAction] {
+        guard phase == .renewing, var identity, let renewal else { return [] }
+        identity.credential = identity.renewed(with: renewal)
+        self.identity = identity
+        self.renewal = nil
+        isRestored = false
+        phase = .opening
+        availability.network = true
+        return [
+            .write(.saveIdentity(identity)), .write(.saveRenewal(nil)), .markInstall(device: identity.device),
+            .tellAvailability(availability),
+        ]
+    }
+
+    /// The server is of a version that knows no renewal.
+    mutating func renewalUnsupported() -> [SessionAction] {
+        guard phase == .renewing else { return [] }
+        (isRestored, renewal) = (false, nil)
+        phase = .opening
+        return [.write(.saveRenewal(nil))]
+    }
+
+    /// The server knows neither credential: the device is gone, or another restored install has it.
+    mutating func renewalRefused() -> [SessionAction] {
+        guard phase == .renewing else { return [] }
+        phase = .resting
+        return parted(network: true)
+    }
+
+    mutating func renewalFailed(
+        isReached: Bool, retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
+    ) -> [SessionAction] {
+        guard phase == .renewing else { return [] }
+        availability.network = isReached
+        let wait = schedule.failed(random: random)
+        phase = .waiting(until: now + (retryAfter.map { max(wait, $0) } ?? wait))
+        return [.tellAvailability(availability)]
+    }
+}
+
+extension DeviceIdentity {
+    /// As the server reads it: the device, a point, and the secret.
+    func renewed(with secret: String) -> String { "\(device).\(secret)" }
+}

@@ -1,0 +1,76 @@
+import CarillonWire
+
+/// What the app said of its user.
+enum UserWord: Equatable, Sendable {
+    /// With a token that the app's own server signed: never logged.
+    case signedIn(String)
+    case signedOut
+
+    /// Nil of nobody.
+    var token: String? {
+        if case .signedIn(let token) = self { token } else { nil }
+    }
+}
+
+/// What is said to the server of the user, by HTTP beside the socket. It is kept until the server took or refused it, and no channel
+/// is opened before: whose the channel is, is whose the device is then.
+extension ClientSession {
+    mutating func userSet(_ word: UserWord, at now: ContinuousClock.Instant) -> [SessionAction] {
+        user = word
+        userReporting.retryAt = nil
+        return [.write(.saveUser(word))] + reportUser(at: now)
+    }
+
+    /// Says what is to be said, unless it is under way or waits.
+    mutating func reportUser(at now: ContinuousClock.Instant) -> [SessionAction] {
+        guard phase == .live, let identity, let user, !userReporting.isUnderWay,
+            userReporting.retryAt.map({ $0 <= now }) ?? true
+        else { return [] }
+        userReporting.isUnderWay = true
+        userReporting.retryAt = nil
+        return [.reportUser(user, identity)]
+    }
+
+    /// The server took a word.
+    ///
+    /// - Parameters:
+    ///   - of: Whose word it was: the install may be another device since.
+    ///   - name: Whose the device is.
+    mutating func userTaken(
+        _ word: UserWord, of identity: DeviceIdentity, as name: String?, at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
+        userReporting.isUnderWay = false
+        guard identity.device == self.identity?.device else { return reportUser(at: now) }
+        let isOther = takenUser != nil && takenUser != name
+        takenUser = name
+        var actions: [SessionAction] = [.write(.saveTakenUser(name))]
+        if isOther { actions += dropMessagesOfEnded() }
+        // Another word is said after this one.
+        guard user == word else { return actions + reportUser(at: now) }
+        userReporting.schedule.succeeded()
+        user = nil
+        actions += [.write(.saveUser(nil)), .tellDevice([.userTaken])]
+        return actions + (phase == .live ? registrations() : [])
+    }
+
+    /// The server will not take a word. Channels that were to be opened for that user are opened for nobody else.
+    mutating func userRefused(
+        _ word: UserWord, of identity: DeviceIdentity, _ error: PushError, at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
+        userReporting.isUnderWay = false
+        guard identity.device == self.identity?.device, user == word else { return reportUser(at: now) }
+        userReporting.schedule.succeeded()
+        user = nil
+        return [.write(.saveUser(nil)), .tellDevice([.userRefused(error)])]
+            + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
+    }
+
+    mutating func userReportFailed(
+        retryAfter: Duration?, at now: ContinuousClock.Instant, random: Double
+    ) -> [SessionAction] {
+        userReporting.isUnderWay = false
+        let wait = userReporting.schedule.failed(random: random)
+        userReporting.retryAt = now + (retryAfter.map { max(wait, $0) } ?? wait)
+        return []
+    }
+}

@@ -1,0 +1,16 @@
+import Foundation
+
+enum TokenKeyFile {
+    /// The key's ten characters in a name as Apple's portal gives it.
+    static func identifier(_ path: String) -> String? {
+        URL(filePath: path).lastPathComponent.firstMatch(of: /^AuthKey_([A-Za-z0-9]{10})\.p8$/).map { String($0.1) }
+    }
+}
+
+enum PassphraseFile {
+    /// Its first line.
+    static func read(_ path: String) throws -> String {
+        let text = try InputFile.text(path)
+        return text.split(separator: /\r?\n/, maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? ""
+    }
+}

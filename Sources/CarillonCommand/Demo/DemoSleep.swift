@@ -1,0 +1,87 @@
+import CarillonAPNsSimulator
+import CarillonBasics
+import CarillonClient
+import CarillonServer
+import CarillonWire
+import Foundation
+import NIOHTTP1
+
+/// The story of a phone that sleeps: the app has no connection, the server wakes it through Apple's push service, which is
+/// simulated here, and the app fetches what waits.
+struct DemoSleep {
+    let client: PushClient
+    let channel: PushChannel
+    let simulator: APNsSimulator
+    let domain: Domain
+    let app: AppID
+    let say: @Sendable (String) -> Void
+
+    private static let token = "00ff00ff00ff00ff00ff00ff00ff00ff"
+
+    func tell() async throws {
+        try await prepare()
+        await client.stop()
+        say("The phone sleeps: the app has no connection, and is not run.")
+        guard let endpoint = channel.endpoint else { return }
+        let sent = ContinuousClock.now
+        let api = APIClient(server: "", key: nil)
+        let answer = try api.accepted(
+            try await api.send(
+                .POST, endpoint, headers: [("ttl", "60"), ("content-encoding", "identity")],
+                body: Array("Good morning".utf8)))
+        let moments = Moments(since: sent, say: say)
+        moments.show("sent          the backend posts a message to the same endpoint")
+        let push = try await nextPush()
+        moments.show("woken         Apple's push service was given: \(String(decoding: push.payload, as: UTF8.self))")
+        let result = await client.handleWake(within: .seconds(20))
+        guard result == .newData else {
+            return say("  the app was woken, and fetched nothing: \(client.lastFailure as Any)")
+        }
+        moments.show("fetched       the app connected for a moment, and has what waited")
+        for try await event in channel.events {
+            guard case .message(let message) = event else { continue }
+            moments.show("acknowledged  the app has handled it: \"\(message.text ?? "")\"")
+            try await message.acknowledge()
+            break
+        }
+        if let id = answer.headers.first(name: "location")?.split(separator: "/").last {
+            say("With a sender's key the backend can see what became of it and of its push: GET /v1/messages/\(id)")
+        }
+    }
+
+    /// The operator gives the server what the app pushes with, and the system gives the app its push token.
+    private func prepare() async throws {
+        let key = simulator.signingKey
+        let members = [("p8", key.privateKey ?? ""), ("keyID", key.id), ("teamID", key.teamID)]
+        let body = JSONValue.object(members.map { .init(name: $0, value: .string($1)) })
+        _ = try await domain.gateways.set(body, of: app, for: .production)
+        try simulator.add(.init(token: Self.token, topic: app.text, environment: .production))
+        var events = client.device.events.makeAsyncIterator()
+        try await client.device.setToken(Self.token)
+        while let event = await events.next() {
+            if case .registered = event { break }
+            if case .registrationFailed(let error) = event { throw error }
+        }
+        say("The app told the server its push token, and the operator gave the server the app's key for Apple.")
+    }
+
+    private func nextPush() async throws -> APNsSimulator.DeliveredNotification {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while ContinuousClock.now < deadline {
+            if let push = simulator.device(Self.token, in: .production)?.shown.first { return push }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let reason = domain.gateways.held.first?.reason ?? "nothing was sent within 30 seconds"
+        throw CommandFault(ExitStatus.unreachable, "the simulated push service was not reached: \(reason)")
+    }
+
+    private struct Moments {
+        let since: ContinuousClock.Instant
+        let say: @Sendable (String) -> Void
+
+        func show(_ text: String) {
+            let milliseconds = (ContinuousClock.now - since) / .milliseconds(1)
+            say("  \(String(format: "%7.1f", milliseconds)) ms  \(text)")
+        }
+    }
+}

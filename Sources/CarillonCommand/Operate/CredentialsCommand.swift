@@ -1,0 +1,154 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonServer
+import CarillonWire
+import Foundation
+import NIOHTTP1
+
+/// `carillon apps credentials`: what an app pushes with through Apple.
+struct CredentialsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "credentials", abstract: "Set, list and remove what an app pushes with through Apple.",
+        discussion: """
+            The server keeps them sealed under its keys, which a key file wraps (serve --key-file). They are checked when they \
+            are set, and a running server uses them from then on.
+            """,
+        subcommands: [Set.self, List.self, Remove.self])
+
+    struct Set: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Set the credentials of an app for one of Apple's environments, in place of those before.")
+        @Argument(help: "The app.") var app: String
+        @Option(help: "production or sandbox.") var environment = "production"
+        @OptionGroup var files: CredentialFiles
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                let (credential, summary) = try await domain.gateways.set(
+                    try files.body(), of: try AppID.checked(app), for: try PushEnvironment.checked(environment))
+                options.show(CredentialBody(credential, summary, nil), event: "set")
+            } onServer: { client in
+                let path = "/v1/apps/\(app)/credentials/\(environment)"
+                options.show(
+                    try await client.call(.PUT, path, try files.body(), as: CredentialBody.self), event: "set")
+            }
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the credentials of an app, without their secrets.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                for (credential, summary, fault) in try await domain.gateways.credentials(of: try AppID.checked(app)) {
+                    options.show(CredentialBody(credential, summary, fault), event: nil)
+                }
+            } onServer: { client in
+                let list = try await client.call(.GET, "/v1/apps/\(app)/credentials", as: CredentialList.self)
+                for credential in list.credentials { options.show(credential, event: nil) }
+            }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Remove the credentials of an app for an environment.")
+        @Argument(help: "The app.") var app: String
+        @Option(help: "production or sandbox.") var environment = "production"
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                try await domain.gateways.remove(
+                    of: try AppID.checked(app), for: try PushEnvironment.checked(environment))
+            } onServer: { client in
+                _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(app)/credentials/\(environment)"))
+            }
+            options.printer.print(
+                ["event": "removed", "app": .text(app), "environment": .text(environment)],
+                otherwise: "removed the credentials of \(app) for \(environment)")
+        }
+    }
+}
+
+/// The files of a token key or a certificate, as the server takes them.
+struct CredentialFiles: ParsableArguments {
+    @Option(help: ArgumentHelp("The token key: the .p8 file of Apple's developer portal.", valueName: "file"))
+    var p8: String?
+    @Option(
+        help: ArgumentHelp(
+            "The key's ten characters; left out, they are read from a file name like AuthKey_ABC1234567.p8.",
+            valueName: "id"))
+    var keyId: String?
+    @Option(help: ArgumentHelp("The team's ten characters.", valueName: "id")) var teamId: String?
+    @Option(help: ArgumentHelp("Instead of a key, a certificate: a .p12 file.", valueName: "file")) var p12: String?
+    @Option(help: ArgumentHelp("Or PEM with the certificate and its chain.", valueName: "file")) var cert: String?
+    @Option(help: ArgumentHelp("The PEM's private key, when it is not in the same file.", valueName: "file"))
+    var certKey: String?
+    @Option(
+        help: ArgumentHelp(
+            "A file whose first line is the passphrase; CARILLON_APNS_PASSPHRASE in the environment does as well.",
+            valueName: "file"))
+    var passphraseFile: String?
+    @Option(help: ArgumentHelp("The topic of the app's pushes; left out, the app's name.", valueName: "id"))
+    var bundleId: String?
+
+    func validate() throws {
+        guard [p8, p12, cert].compactMap(\.self).count == 1 else {
+            throw ValidationError("Say one of --p8 FILE, --p12 FILE and --cert FILE.")
+        }
+        if p8 == nil, keyId != nil || teamId != nil {
+            throw ValidationError("--key-id and --team-id belong to --p8 FILE.")
+        }
+        if p8 != nil {
+            guard identifier != nil else {
+                throw ValidationError("--p8 needs --key-id ID, unless the file is called AuthKey_ID.p8.")
+            }
+            guard teamId != nil else { throw ValidationError("--p8 needs --team-id ID.") }
+        }
+    }
+
+    private var identifier: String? { keyId ?? p8.flatMap(TokenKeyFile.identifier) }
+
+    func body() throws -> JSONValue {
+        var members: [(String, String?)] = [("bundleID", bundleId)]
+        if let p8 {
+            members += [("p8", try InputFile.text(p8)), ("keyID", identifier), ("teamID", teamId)]
+        } else if let p12 {
+            members += [("p12", try InputFile.bytes(p12).base64EncodedString()), ("passphrase", try passphrase())]
+        } else if let cert {
+            let text = try InputFile.text(cert)
+            members += [
+                ("certificate", text), ("privateKey", try certKey.map(InputFile.text) ?? text),
+                ("passphrase", try passphrase()),
+            ]
+        }
+        return .object(members.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
+    }
+
+    private func passphrase() throws -> String? {
+        try passphraseFile.map(PassphraseFile.read) ?? Environment["CARILLON_APNS_PASSPHRASE"]
+    }
+}
+
+extension OperatorOptions {
+    fileprivate func show(_ credential: CredentialBody, event: String?) {
+        var values: [String: OutputValue] = [
+            "app": .text(credential.app), "environment": .text(credential.environment), "kind": .text(credential.kind),
+            "bundleID": .text(credential.bundleID), "setAt": .text(credential.setAt),
+        ]
+        values["event"] = event.map(OutputValue.text)
+        values["keyID"] = credential.keyID.map(OutputValue.text)
+        values["teamID"] = credential.teamID.map(OutputValue.text)
+        values["expiresAt"] = credential.expiresAt.map(OutputValue.text)
+        values["fault"] = credential.fault.map(OutputValue.text)
+        let words = [
+            event, credential.app, credential.environment, credential.kind, credential.bundleID,
+            credential.keyID.map { "key \($0)" }, credential.teamID.map { "team \($0)" },
+            credential.expiresAt.map { "until \($0)" }, credential.fault.map { "held back: \($0)" },
+        ]
+        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+    }
+}

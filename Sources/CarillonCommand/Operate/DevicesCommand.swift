@@ -1,0 +1,150 @@
+import ArgumentParser
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import NIOHTTP1
+
+struct DevicesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "devices", abstract: "List, look at, suspend, resume and delete devices.",
+        subcommands: [List.self, Show.self, Suspend.self, Resume.self, Delete.self])
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the devices of an app, in the order of their registration.",
+            discussion: "A page ends with the id that the next begins after: give it as --after.")
+        @Argument(help: "The app.") var app: String
+        @Option(help: "Only those that are registered, or suspended.") var status: String?
+        @Option(help: "Only those of a platform: apple, or none for those without a push token.") var platform: String?
+        @Option(help: "Only those of a user.") var user: String?
+        @Option(help: "Only those behind this one.") var after: String?
+        @Option(help: "How many, 1 to 1000.") var limit = 100
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                show(
+                    try await domain.listDevices(
+                        of: try AppID.checked(app),
+                        try DeviceFilter(status: status, platform: platform, user: user),
+                        after: try after.map(DeviceID.checked), limit: min(max(1, limit), 1000)))
+            } onServer: { client in
+                var path = "/v1/apps/\(app)/devices?limit=\(limit)"
+                for (name, value) in [("status", status), ("platform", platform), ("user", user), ("after", after)] {
+                    if let value { path += "&\(name)=\(APIClient.inQuery(value))" }
+                }
+                show(try await client.call(.GET, path, as: DeviceList.self))
+            }
+        }
+
+        private func show(_ list: DeviceList) {
+            for device in list.devices {
+                var values: [String: OutputValue] = [
+                    "id": .text(device.id), "app": .text(device.app), "createdAt": .text(device.createdAt),
+                    "status": .text(device.status),
+                ]
+                values["reason"] = device.reason.map(OutputValue.text)
+                values["platform"] = device.platform.map(OutputValue.text)
+                values["environment"] = device.environment.map(OutputValue.text)
+                values["user"] = device.user.map(OutputValue.text)
+                let words = [
+                    device.id, device.status, device.reason, device.platform, device.environment, device.user,
+                    "since \(device.createdAt)",
+                ]
+                options.printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+            }
+            guard let next = list.next else { return }
+            options.printer.print(["event": "more", "after": .text(next)], otherwise: "more: --after \(next)")
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show a device.")
+        @Argument(help: "The device's id.") var id: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                options.show(try await domain.describe(try await domain.devices.find(try DeviceID.checked(id))), event: nil)
+            } onServer: { client in
+                options.show(try await client.call(.GET, "/v1/devices/\(id)", as: DeviceBody.self), event: nil)
+            }
+        }
+    }
+
+    struct Suspend: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Push nothing to a device through its vendor, until it is resumed.",
+            discussion: "Live connections and polls go on; what waits stays.")
+        @Argument(help: "The device's id.") var id: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                let device = try await domain.devices.find(try DeviceID.checked(id))
+                _ = try await domain.devices.suspend(device)
+                options.show(try await domain.describe(device), event: "suspended")
+            } onServer: { client in
+                let path = "/v1/devices/\(id)/suspend"
+                options.show(try await client.call(.POST, path, as: DeviceBody.self), event: "suspended")
+            }
+        }
+    }
+
+    struct Resume: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Push to a device again, whyever it was suspended.")
+        @Argument(help: "The device's id.") var id: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                let device = try await domain.devices.find(try DeviceID.checked(id))
+                _ = try await domain.devices.resume(device)
+                options.show(try await domain.describe(device), event: "resumed")
+            } onServer: { client in
+                let path = "/v1/devices/\(id)/resume"
+                options.show(try await client.call(.POST, path, as: DeviceBody.self), event: "resumed")
+            }
+        }
+    }
+
+    struct Delete: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Delete a device with its channels and waiting messages.")
+        @Argument(help: "The device's id.") var id: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                try await domain.devices.delete(try await domain.devices.find(try DeviceID.checked(id)))
+            } onServer: { client in
+                _ = try client.accepted(try await client.send(.DELETE, "/v1/devices/\(id)"))
+            }
+            options.printer.print(["event": "deleted", "id": .text(id)], otherwise: "deleted device \(id)")
+        }
+    }
+}
+
+extension OperatorOptions {
+    fileprivate func show(_ device: DeviceBody, event: String?) {
+        var values: [String: OutputValue] = [
+            "id": .text(device.id), "app": .text(device.app), "status": .text(device.status),
+            "statusAt": .text(device.statusAt), "createdAt": .text(device.createdAt),
+            "waiting": .number(Int64(device.waiting)), "channels": .number(Int64(device.channels.count)),
+        ]
+        values["event"] = event.map(OutputValue.text)
+        values["reason"] = device.reason.map(OutputValue.text)
+        values["platform"] = (device.push?.platform).map(OutputValue.text)
+        values["environment"] = (device.push?.environment).map(OutputValue.text)
+        values["user"] = device.user.map(OutputValue.text)
+        values["appVersion"] = device.appVersion.map(OutputValue.text)
+        values["locale"] = device.locale.map(OutputValue.text)
+        values["timeZone"] = device.timeZone.map(OutputValue.text)
+        let words = [
+            event, device.id, device.app, device.status, device.reason, "since \(device.statusAt)",
+            device.push.map { "\($0.platform) \($0.environment)" }, device.user, "\(device.waiting) waiting",
+            "\(device.channels.count) channels", device.appVersion.map { "version \($0)" }, device.locale, device.timeZone,
+        ]
+        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+    }
+}

@@ -1,0 +1,125 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonServer
+import CarillonWire
+import NIOHTTP1
+
+/// `carillon apps users`: how an app's users are told.
+struct UsersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "users", abstract: "Set, show and remove how the users of an app are told.",
+        discussion: """
+            A device belongs to a user when it registers with a token (a JWT) that the app's own server signed. Without these \
+            rules no word about users is believed.
+            """,
+        subcommands: [Set.self, Show.self, Remove.self])
+
+    struct Set: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Set the keys that sign users' tokens, and what the tokens must say, in place of what was set before.")
+        @Argument(help: "The app.") var app: String
+        @Option(
+            help: ArgumentHelp(
+                "The https address of the key set (JWKS); it is fetched when it is needed, at most every five minutes.",
+                valueName: "url"))
+        var jwksUrl: String?
+        @Option(help: ArgumentHelp("Instead, a file with the key set, which is sent to the server.", valueName: "file"))
+        var jwksFile: String?
+        @Option(
+            help: ArgumentHelp(
+                "Or a file with secrets of HS256 that are shared with the app's server, one a line.", valueName: "file"))
+        var secretsFile: String?
+        @Option(help: "ES256, RS256 or EdDSA, when not all of them are to count; may be repeated.")
+        var algorithm: [String] = []
+        @Option(help: "What a token's aud must name; left out, the app's name.") var audience: String?
+        @Option(help: "What a token's iss must be; left out, anything.") var issuer: String?
+        @OptionGroup var options: OperatorOptions
+
+        func validate() throws {
+            guard [jwksUrl, jwksFile, secretsFile].compactMap(\.self).count == 1 else {
+                throw ValidationError("Say one of --jwks-url URL, --jwks-file FILE and --secrets-file FILE.")
+            }
+        }
+
+        private func body() throws -> JSONValue {
+            var members: [(String, JSONValue?)] = [
+                ("jwksURL", jwksUrl.map { .string($0) }), ("audience", audience.map { .string($0) }),
+                ("issuer", issuer.map { .string($0) }),
+                ("algorithms", algorithm.isEmpty ? nil : .array(algorithm.map { .string($0) })),
+            ]
+            if let jwksFile {
+                guard let keys = JSONValue(parsing: Array(try InputFile.bytes(jwksFile))) else {
+                    throw ValidationError("\(jwksFile) is no JSON.")
+                }
+                members.append(("jwks", keys))
+            }
+            if let secretsFile {
+                let lines = try InputFile.text(secretsFile).split(whereSeparator: \.isNewline)
+                members.append(("secrets", .array(lines.map { .string(String($0)) })))
+            }
+            return .object(members.compactMap { name, value in value.map { .init(name: name, value: $0) } })
+        }
+
+        func run() async throws {
+            try await options.perform { domain in
+                let (rules, setAt) = try await domain.users.set(try body(), of: try AppID.checked(app))
+                options.show(UserRulesBody(rules, setAt: setAt), of: app, event: "set")
+            } onServer: { client in
+                let rules = try await client.call(.PUT, "/v1/apps/\(app)/users", try body(), as: UserRulesBody.self)
+                options.show(rules, of: app, event: "set")
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show the rules, without their secrets.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                let (rules, setAt) = try await domain.users.rules(of: try AppID.checked(app))
+                options.show(UserRulesBody(rules, setAt: setAt), of: app, event: nil)
+            } onServer: { client in
+                let rules = try await client.call(.GET, "/v1/apps/\(app)/users", as: UserRulesBody.self)
+                options.show(rules, of: app, event: nil)
+            }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove the rules. Devices keep the users that they have.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                try await domain.users.remove(of: try AppID.checked(app))
+            } onServer: { client in
+                _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(app)/users"))
+            }
+            options.printer.print(["event": "removed", "app": .text(app)], otherwise: "removed the user rules of \(app)")
+        }
+    }
+}
+
+extension OperatorOptions {
+    fileprivate func show(_ rules: UserRulesBody, of app: String, event: String?) {
+        var values: [String: OutputValue] = [
+            "app": .text(app), "algorithms": .text(rules.algorithms.joined(separator: " ")),
+            "audience": .text(rules.audience), "setAt": .text(rules.setAt),
+        ]
+        values["event"] = event.map(OutputValue.text)
+        values["jwksURL"] = rules.jwksURL.map(OutputValue.text)
+        values["keys"] = rules.keys.map { .number(Int64($0)) }
+        values["secrets"] = rules.secrets.map { .number(Int64($0)) }
+        values["issuer"] = rules.issuer.map(OutputValue.text)
+        let words: [String?] = [
+            event, app, rules.jwksURL, rules.keys.map { "\($0) keys" }, rules.secrets.map { "\($0) secrets" },
+            rules.algorithms.joined(separator: " "), "for \(rules.audience)", rules.issuer.map { "from \($0)" },
+            "since \(rules.setAt)",
+        ]
+        printer.print(values, otherwise: words.compactMap(\.self).joined(separator: "  "))
+    }
+}

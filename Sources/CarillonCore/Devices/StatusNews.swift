@@ -1,0 +1,48 @@
+/// A status that its device was not told of.
+package struct UntoldStatus: Equatable, Sendable {
+    package var device: DeviceSerial
+    package var app: AppSerial
+    package var status: DeviceStatus
+    package var at: Timestamp
+
+    package init(device: DeviceSerial, app: AppSerial, status: DeviceStatus, at: Timestamp) {
+        self.device = device
+        self.app = app
+        self.status = status
+        self.at = at
+    }
+}
+
+/// Tells devices that they were suspended or resumed: by an envelope of the device's own, that takes the place of one that waits.
+///
+/// The store knows who was not told, so that nobody is forgotten; what is told and that it was is written in one.
+package struct StatusNews: Sendable {
+    private let devices: any DeviceStore
+    private let homes: Homes
+
+    package init(devices: any DeviceStore, homes: Homes) {
+        self.devices = devices
+        self.homes = homes
+    }
+
+    /// Tells all who were not told yet, some at a time. Answers how many it was.
+    @discardableResult
+    package func tell() async throws -> Int {
+        let untold = try await devices.untoldStatuses(limit: Self.atOnce)
+        for news in untold {
+            let rules = AppendRules(topic: Self.topic, effects: [.statusTold(news.device, at: news.at)])
+            let delivered = await homes.home(of: news.device).inbox.deliver(to: news.device, .kept, rules: rules) { id in
+                Envelope(
+                    id: id, device: news.device, app: news.app, origin: .device(news.device),
+                    kind: .deviceStatus(news.status), acceptedAt: news.at, expiresAt: .never)
+            }
+            // What was refused is told by somebody else, or is not so any more.
+            if case .failed(let fault) = delivered { throw fault }
+        }
+        return untold.count
+    }
+
+    package static let atOnce = 100
+    /// No sender can write this topic.
+    private static let topic = "device:status"
+}

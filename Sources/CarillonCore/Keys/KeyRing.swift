@@ -1,0 +1,101 @@
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The keys that seal tokens and secrets, as the store keeps them: wrapped by a key that is kept elsewhere, or plain.
+package struct StoredTokenKey: Equatable, Sendable {
+    package var id: UInt8
+    package var bytes: [UInt8]
+    package var isWrapped: Bool
+
+    package init(id: UInt8, bytes: [UInt8], isWrapped: Bool) {
+        self.id = id
+        self.bytes = bytes
+        self.isWrapped = isWrapped
+    }
+}
+
+package protocol KeyRingStore: Sendable {
+    /// The keys that seal, the one in use first.
+    func keyRing() async throws -> [StoredTokenKey]
+    /// Replaces those that there are by these, if they are still what they were.
+    ///
+    /// - Returns: Whether they were.
+    func replaceKeyRing(_ before: [StoredTokenKey], with after: [StoredTokenKey]) async throws -> Bool
+}
+
+/// The key in an operator's file, which wraps the key ring: a copy of the database alone opens nothing that is sealed.
+package struct WrappingKey: Sendable {
+    package static let byteCount = 32
+    private let key: SymmetricKey
+
+    /// - Parameter bytes: ``byteCount`` of them.
+    package init(bytes: [UInt8]) {
+        precondition(bytes.count == Self.byteCount, "a wrapping key has 32 bytes")
+        key = HKDF<SHA256>.deriveKey(
+            inputKeyMaterial: SymmetricKey(data: bytes), info: Array("carillon key ring".utf8), outputByteCount: 32)
+    }
+
+    fileprivate func wrap(_ token: TokenKey, _ random: RandomSource) throws -> [UInt8] {
+        let box = try AES.GCM.seal(
+            token.bytes, using: key, nonce: AES.GCM.Nonce(data: random.bytes(12)), authenticating: [token.id])
+        return Array(box.nonce) + Array(box.ciphertext) + Array(box.tag)
+    }
+
+    fileprivate func unwrap(_ stored: StoredTokenKey) -> [UInt8]? {
+        guard let box = try? AES.GCM.SealedBox(combined: stored.bytes) else { return nil }
+        return (try? AES.GCM.open(box, using: key, authenticating: [stored.id])).map(Array.init)
+    }
+}
+
+/// Why the key ring cannot be opened.
+package enum KeyRingFault: Error, Equatable, Sendable {
+    /// It is wrapped, and no key file was named.
+    case keyFileMissing
+    /// It was wrapped by the key of another file.
+    case keyFileWrong
+
+    /// For the operator.
+    package var sentence: String {
+        switch self {
+        case .keyFileMissing:
+            "the keys of this data directory are wrapped by a key file: name it with --key-file (or CARILLON_KEY_FILE)"
+        case .keyFileWrong: "the keys of this data directory were wrapped by another key file than this one"
+        }
+    }
+}
+
+package enum KeyRing {
+    /// The keys that seal, the one in use first; makes one when there is none. With a wrapping key, keys that were plain are
+    /// wrapped from now on.
+    ///
+    /// - Throws: ``KeyRingFault``.
+    package static func open(
+        _ store: any KeyRingStore, wrappedBy wrapping: WrappingKey?, _ random: RandomSource
+    ) async throws -> [TokenKey] {
+        while true {
+            let stored = try await store.keyRing()
+            let keys =
+                stored.isEmpty ? [TokenKey(id: 1, bytes: random.bytes(TokenKey.byteCount))] : try open(stored, wrapping)
+            if !stored.isEmpty, wrapping == nil || stored.allSatisfy(\.isWrapped) { return keys }
+            let after = try keys.map { key in
+                guard let wrapping else { return StoredTokenKey(id: key.id, bytes: key.bytes, isWrapped: false) }
+                return StoredTokenKey(id: key.id, bytes: try wrapping.wrap(key, random), isWrapped: true)
+            }
+            if try await store.replaceKeyRing(stored, with: after) { return keys }
+        }
+    }
+
+    private static func open(_ stored: [StoredTokenKey], _ wrapping: WrappingKey?) throws -> [TokenKey] {
+        try stored.map { key in
+            guard key.isWrapped else { return TokenKey(id: key.id, bytes: key.bytes) }
+            guard let wrapping else { throw KeyRingFault.keyFileMissing }
+            guard let bytes = wrapping.unwrap(key) else { throw KeyRingFault.keyFileWrong }
+            return TokenKey(id: key.id, bytes: bytes)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+/// Whether pushes of a lane may be sent, and how many at once.
+///
+/// - *open*: as many as its window are under way. Silence halves the window, down to one; an answer widens it.
+/// - *paused*: the service cannot be reached, or refuses the credentials. When the pause is over, one push is sent to see, and
+///   opens the lane when it is answered. What was tried in vain has cost no attempt.
+///
+/// New credentials open it. The pause after a service that cannot be reached grows from a second to a minute; that after
+/// credentials that are refused is a minute.
+package struct LaneMachine: Equatable, Sendable {
+    package struct Fault: Equatable, Sendable {
+        package var reason: String
+        package var areCredentialsRefused: Bool
+        package var since: Timestamp
+    }
+
+    package static let widest = 1000
+    package static let probeSeconds: Int64 = 60
+
+    package private(set) var underWay = 0
+    package private(set) var window = LaneMachine.widest
+    /// Nil of a lane that is open.
+    package private(set) var fault: Fault?
+    private var pausedUntil = Timestamp(milliseconds: 0)
+    private var failures = 0
+
+    package init() {}
+
+    /// How many pushes may begin now.
+    package func room(at now: Timestamp) -> Int {
+        guard fault != nil else { return max(0, window - underWay) }
+        // A clock that was set back holds nothing up for longer than a pause.
+        let isOver = now >= pausedUntil || now.adding(seconds: Self.probeSeconds) < pausedUntil
+        return isOver && underWay == 0 ? 1 : 0
+    }
+
+    package mutating func began(_ count: Int) { underWay += count }
+
+    /// Answers whether the lane was opened or paused by it.
+    @discardableResult
+    package mutating func ended(_ signal: LaneSignal, at now: Timestamp) -> Bool {
+        underWay -= 1
+        switch signal {
+        case .nothing:
+            return false
+        case .well:
+            window = min(Self.widest, window + max(1, window / 8))
+            failures = 0
+            defer { fault = nil }
+            return fault != nil
+        case .silent:
+            window = max(1, window / 2)
+            return false
+        case .unreachable(let reason):
+            return pause(reason, areCredentialsRefused: false, for: 1 << Int64(min(failures, 6)), at: now)
+        case .credentialsRefused(let reason):
+            return pause(reason, areCredentialsRefused: true, for: Self.probeSeconds, at: now)
+        }
+    }
+
+    /// Its credentials were set anew.
+    package mutating func renewed() {
+        fault = nil
+        failures = 0
+        window = Self.widest
+    }
+
+    private mutating func pause(
+        _ reason: String, areCredentialsRefused: Bool, for seconds: Int64, at now: Timestamp
+    ) -> Bool {
+        // What was under way when the lane was paused says it once more.
+        if fault != nil, now < pausedUntil { return false }
+        failures += 1
+        pausedUntil = now.adding(seconds: min(seconds, Self.probeSeconds))
+        let wasOpen = fault == nil
+        fault = Fault(reason: reason, areCredentialsRefused: areCredentialsRefused, since: fault?.since ?? now)
+        return wasOpen
+    }
+}

@@ -1,0 +1,202 @@
+import Metrics
+import Synchronization
+
+/// Brings pushes that are due out of the store, in the lanes that are open, and what became of them back into it.
+///
+/// What is due, and who may send it, is in the store; here is what is gone with the work under way: the state of the lanes, and
+/// results on their way to the disk. Results are written many in one transaction: those that come while one is written make
+/// the next.
+package final class Outbox: Sendable {
+    package struct Limits: Equatable, Sendable {
+        /// Pushes under way in all lanes together. A lane may take half of what is free.
+        package var underWay: Int
+        /// Leased in one transaction.
+        package var atOnce: Int
+
+        package init(underWay: Int = 4000, atOnce: Int = 256) {
+            self.underWay = underWay
+            self.atOnce = atOnce
+        }
+    }
+
+    private struct State {
+        var lanes: [PushLane: LaneMachine] = [:]
+        var underWay = 0
+        /// Results that are not on disk.
+        var ends: [PushEnd] = []
+        var isWriting = false
+        /// The latest moment of a round.
+        var latest: Timestamp?
+        /// With which lane the next round begins.
+        var turn = 0
+    }
+
+    private let store: any PushStore
+    private let limits: Limits
+    private let time: TimeSource
+    private let state = Mutex(State())
+
+    package init(store: any PushStore, limits: Limits = .init(), time: TimeSource) {
+        self.store = store
+        self.limits = limits
+        self.time = time
+    }
+
+    package var underWay: Int { state.withLock { $0.underWay } }
+
+    /// The lanes that are paused, and why.
+    package var faults: [PushLane: LaneMachine.Fault] { state.withLock { $0.lanes.compactMapValues(\.fault) } }
+
+    /// To be said once, before the first round.
+    package func begin() async throws { try await store.bringBackPushes(at: time.now()) }
+
+    /// The credentials of a lane were set or taken away.
+    package func renewed(_ lane: PushLane) { state.withLock { $0.lanes[lane]?.renewed() } }
+
+    // MARK: Beginning
+
+    /// What is to be sent now. ``ended(_:_:hasOther:)`` is to be said of each.
+    ///
+    /// - Parameter isConfigured: Whether there is a gateway for a lane.
+    package func due(_ isConfigured: (PushLane) -> Bool) async throws -> LeasedPushes {
+        let now = time.now()
+        try await followClock(now)
+        var all = LeasedPushes()
+        for lane in turned(try await store.dueLanes(at: now).filter(isConfigured)) {
+            let room = state.withLock { state in
+                let free = limits.underWay - state.underWay
+                let share = free > 0 ? max(1, free / 2) : 0
+                return min(state.lanes[lane, default: LaneMachine()].room(at: now), share, limits.atOnce)
+            }
+            guard room > 0 else { continue }
+            do {
+                let leased = try await store.leasePushes(
+                    of: lane, limit: room, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
+                state.withLock { state in
+                    state.underWay += leased.pushes.count
+                    state.lanes[lane, default: LaneMachine()].began(leased.pushes.count)
+                }
+                all.pushes += leased.pushes
+                all.areMoreDue = all.areMoreDue || leased.areMoreDue
+            } catch {
+                // What was leased before is to be sent all the same.
+                guard !all.pushes.isEmpty else { throw error }
+                break
+            }
+        }
+        return all
+    }
+
+    private func turned(_ lanes: [PushLane]) -> [PushLane] {
+        guard lanes.count > 1 else { return lanes }
+        let turn = state.withLock { state in
+            state.turn = (state.turn + 1) % lanes.count
+            return state.turn
+        }
+        return Array(lanes[turn...] + lanes[..<turn])
+    }
+
+    // MARK: Ending
+
+    /// What the lane says when it opened or paused by it; nil otherwise.
+    package enum Turn: Equatable, Sendable {
+        case opened
+        case paused(LaneMachine.Fault)
+    }
+
+    /// A push that was given out has its answer.
+    ///
+    /// - Parameter hasOther: Whether there is a gateway for the other environment.
+    package func ended(_ push: LeasedPush, _ answer: PushAnswer, hasOther: Bool) async -> Turn? {
+        let now = time.now()
+        let verdict = PushRules.verdict(
+            on: answer, attempt: push.attempt, isElsewhere: push.isElsewhere, hasOther: hasOther, at: now)
+        let (turn, isFirst) = state.withLock { state -> (Turn?, Bool) in
+            state.underWay -= 1
+            var lane = state.lanes[push.lane, default: LaneMachine()]
+            let hasTurned = lane.ended(LaneSignal(answer), at: now)
+            let turn: Turn? = hasTurned ? lane.fault.map { .paused($0) } ?? .opened : nil
+            // One that is open and has nothing to do is as a new one.
+            state.lanes[push.lane] = lane == LaneMachine() ? nil : lane
+            state.ends.append(PushEnd(push, verdict, at: now))
+            defer { state.isWriting = true }
+            return (turn, !state.isWriting)
+        }
+        if isFirst { await write() }
+        return turn
+    }
+
+    private func write() async {
+        while true {
+            let ends = state.withLock { state -> [PushEnd] in
+                let ends = Array(state.ends.prefix(OutboxBounds.writtenAtOnce))
+                state.ends.removeFirst(ends.count)
+                if ends.isEmpty { state.isWriting = false }
+                return ends
+            }
+            guard !ends.isEmpty else { return }
+            do {
+                for (label, facts) in Dictionary(grouping: try await store.endPushes(ends), by: \.label) {
+                    ServerMetric.pushes.counter(label).increment(by: facts.count)
+                }
+            } catch {
+                keep(ends)
+                return
+            }
+        }
+    }
+
+    /// The store could not take them: they are tried again with the next round, until their leases end and they are sent again.
+    private func keep(_ ends: [PushEnd]) {
+        let now = time.now()
+        let dropped = state.withLock { state in
+            state.isWriting = false
+            let all = ends + state.ends
+            let kept = all.filter { $0.at.adding(seconds: LeasedPush.leaseSeconds) > now }.suffix(OutboxBounds.unwritten)
+            state.ends = Array(kept)
+            return all.count - kept.count
+        }
+        OutboxBounds.resultsDropped.increment(by: dropped)
+    }
+
+    private func writeUnwritten() async {
+        let isFirst = state.withLock { state in
+            guard !state.isWriting, !state.ends.isEmpty else { return false }
+            state.isWriting = true
+            return true
+        }
+        if isFirst { await write() }
+    }
+
+    // MARK: The clock
+
+    private func followClock(_ now: Timestamp) async throws {
+        await writeUnwritten()
+        let latest = state.withLock { $0.latest }
+        if let latest, now.adding(seconds: OutboxBounds.clockToleranceSeconds) < latest {
+            try await store.bringBackPushes(at: now)
+            state.withLock { $0.latest = now }
+        } else {
+            state.withLock { $0.latest = max(now, latest ?? now) }
+        }
+    }
+}
+
+private enum OutboxBounds {
+    static let writtenAtOnce = 512
+    static let unwritten = 8192
+    /// A clock that goes back by less puts nothing off for longer.
+    static let clockToleranceSeconds: Int64 = 10
+    static let resultsDropped = ServerMetric.pushResultsDropped.counter()
+}
+
+extension PushFact {
+    fileprivate var label: String {
+        switch self {
+        case .handed: "handed"
+        case .rejected: "rejected"
+        case .parked: "parked"
+        case .retried: "retried"
+        }
+    }
+}

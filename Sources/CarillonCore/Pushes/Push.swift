@@ -1,0 +1,148 @@
+package import CarillonWire
+
+/// Pushes of one app through one of its vendor's services: they share credentials, and wait together when those fail.
+package struct PushLane: Hashable, Sendable {
+    package var app: AppSerial
+    package var environment: PushEnvironment
+
+    package init(app: AppSerial, environment: PushEnvironment) {
+        self.app = app
+        self.environment = environment
+    }
+
+    /// As the store writes it.
+    package var number: Int64 { app.rawValue << 2 | environment.number }
+
+    /// Nil for a number that no lane has.
+    package init?(number: Int64) {
+        guard let environment = PushEnvironment.allCases.first(where: { $0.number == number & 3 }) else { return nil }
+        self.init(app: AppSerial(number >> 2), environment: environment)
+    }
+
+    /// The one in which a token may be when it is not in this one.
+    package var other: PushLane? {
+        switch environment {
+        case .production: PushLane(app: app, environment: .sandbox)
+        case .sandbox: PushLane(app: app, environment: .production)
+        case .test: nil
+        }
+    }
+}
+
+extension PushEnvironment {
+    fileprivate var number: Int64 {
+        switch self {
+        case .production: 0
+        case .sandbox: 1
+        case .test: 2
+        }
+    }
+}
+
+/// What a push is for, as the store numbers it.
+package enum PushKind: Int, CaseIterable, Sendable {
+    /// Wakes the app, for all that waits.
+    case wake = 0
+    /// Shows an alert, for one message.
+    case alert = 1
+}
+
+/// Where a push stands, as the store numbers it.
+package enum PushState: Int, CaseIterable, Sendable {
+    /// Decided, and not sent yet; also while it is tried again.
+    case scheduled = 0
+    /// With the vendor's service, or on its way there.
+    case leased = 1
+    /// The vendor's service took it. What becomes of it then it tells nobody.
+    case handed = 2
+    /// The vendor's service refused it, and it is not tried again.
+    case rejected = 3
+    /// What it was for does not wait any more.
+    case cancelled = 4
+    /// Its time was over before it could be sent.
+    case expired = 5
+    /// The service says that it is wrong, which is the server's fault or the operator's: it waits until somebody looks.
+    case parked = 6
+
+    /// Whether it is over. What is over is kept for a while, for those who ask.
+    package var isFinal: Bool { self != .scheduled && self != .leased && self != .parked }
+}
+
+/// A push that is to be sent now, and may be by nobody else until its lease ends.
+package struct LeasedPush: Equatable, Sendable {
+    package enum Content: Equatable, Sendable {
+        case wake
+        /// `badge`: how many alerts the device was sent since it reset the number, this one included.
+        case alert(Envelope, topic: String?, badge: Int)
+    }
+
+    package var lease: WorkLease
+    /// The same at each attempt, so that the vendor's service may see that it is one push.
+    package var id: Bytes16
+    package var device: DeviceSerial
+    package var lane: PushLane
+    package var token: PushToken
+    /// Of the device's address, when it was leased.
+    package var addressRevision: Int64
+    /// This one included.
+    package var attempt: Int
+    /// Whether the token was refused in the other environment already.
+    package var isElsewhere: Bool
+    package var expiresAt: Timestamp
+    package var content: Content
+
+    package init(
+        lease: WorkLease, id: Bytes16, device: DeviceSerial, lane: PushLane, token: PushToken, addressRevision: Int64,
+        attempt: Int, isElsewhere: Bool, expiresAt: Timestamp, content: Content
+    ) {
+        self.lease = lease
+        self.id = id
+        self.device = device
+        self.lane = lane
+        self.token = token
+        self.addressRevision = addressRevision
+        self.attempt = attempt
+        self.isElsewhere = isElsewhere
+        self.expiresAt = expiresAt
+        self.content = content
+    }
+
+    /// Longer than the vendor's service may take.
+    package static let leaseSeconds: Int64 = 60
+}
+
+/// What is known of a push, for those who ask about a message or look at a device.
+package struct PushRecord: Equatable, Sendable {
+    package enum Standing: Equatable, Sendable {
+        case state(PushState)
+        /// The device is suspended: it is pushed to when it registers again, or an operator resumes it.
+        case suspended
+    }
+
+    package var serial: Int64?
+    package var kind: PushKind
+    /// Nil while the device has no token.
+    package var lane: PushLane?
+    package var standing: Standing
+    /// Since when.
+    package var at: Timestamp
+    /// When it is tried next.
+    package var dueAt: Timestamp?
+    /// Known once it was decided.
+    package var id: Bytes16?
+    package var reason: String?
+
+    package init(
+        serial: Int64? = nil, kind: PushKind, lane: PushLane?, standing: Standing, at: Timestamp, dueAt: Timestamp? = nil,
+        id: Bytes16? = nil, reason: String? = nil
+    ) {
+        self.serial = serial
+        self.kind = kind
+        self.lane = lane
+        self.standing = standing
+        self.at = at
+        self.dueAt = dueAt
+        self.id = id
+        self.reason = reason
+    }
+}

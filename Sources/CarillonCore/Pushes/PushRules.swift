@@ -1,0 +1,81 @@
+/// What became of a push that was sent, in the words of no vendor.
+package enum PushAnswer: Equatable, Sendable {
+    case taken
+    /// The token leads nowhere, as far as the service knows since a moment.
+    case tokenDead(reason: String, since: Timestamp?)
+    /// The token is not one of this environment, or leads nowhere.
+    case tokenUnknownHere(reason: String)
+    /// The same push would be refused again.
+    case wrong(reason: String)
+    /// It is the credentials' fault: all pushes of the lane would be refused.
+    case credentialsRefused(reason: String)
+    /// The service wants it later.
+    case later(reason: String, seconds: Int64)
+    /// The service cannot be reached; it has not had the push.
+    case unreachable(reason: String)
+    /// There is no answer, and the service may have had the push.
+    case unanswered(reason: String)
+    /// It was not sent, as the server stops.
+    case notSent
+}
+
+/// What follows for the push.
+package enum PushVerdict: Equatable, Sendable {
+    case handed
+    /// It is tried again. `isSpent`: the attempt counts.
+    case again(at: Timestamp, isSpent: Bool, reason: String)
+    /// It is tried in the other environment, once.
+    case elsewhere
+    /// The device is suspended, unless it has another token since, or said later that it is its own.
+    case tokenDead(reason: String, since: Timestamp?)
+    case parked(reason: String)
+}
+
+/// Decides what follows from an answer.
+package enum PushRules {
+    /// - Parameter hasOther: Whether the app has credentials for the other environment.
+    package static func verdict(
+        on answer: PushAnswer, attempt: Int, isElsewhere: Bool, hasOther: Bool, at now: Timestamp
+    ) -> PushVerdict {
+        switch answer {
+        case .taken: return .handed
+        case .tokenDead(let reason, let since): return .tokenDead(reason: reason, since: since)
+        case .tokenUnknownHere(let reason):
+            return hasOther && !isElsewhere ? .elsewhere : .tokenDead(reason: reason, since: nil)
+        case .wrong(let reason): return .parked(reason: reason)
+        case .credentialsRefused(let reason), .unreachable(let reason):
+            return .again(at: now, isSpent: false, reason: reason)
+        case .later(let reason, let seconds):
+            return .again(at: now.adding(seconds: max(1, seconds)), isSpent: true, reason: reason)
+        case .unanswered(let reason):
+            let seconds = unansweredSeconds << Int64(min(max(0, attempt - 1), 5))
+            return .again(at: now.adding(seconds: seconds), isSpent: true, reason: reason)
+        case .notSent: return .again(at: now, isSpent: false, reason: "not sent")
+        }
+    }
+
+    private static let unansweredSeconds: Int64 = 30
+    /// When a token is said to be dead since before the device confirmed it: the vendor may learn better.
+    package static let staleSeconds: Int64 = 900
+}
+
+/// What a push that is over says of its lane.
+package enum LaneSignal: Equatable, Sendable {
+    case well
+    /// Says nothing of it.
+    case nothing
+    /// No answer came.
+    case silent
+    case unreachable(reason: String)
+    case credentialsRefused(reason: String)
+
+    package init(_ answer: PushAnswer) {
+        switch answer {
+        case .taken, .tokenDead, .tokenUnknownHere, .wrong, .later: self = .well
+        case .notSent: self = .nothing
+        case .unanswered: self = .silent
+        case .unreachable(let reason): self = .unreachable(reason: reason)
+        case .credentialsRefused(let reason): self = .credentialsRefused(reason: reason)
+        }
+    }
+}

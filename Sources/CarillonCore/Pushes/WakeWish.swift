@@ -1,0 +1,27 @@
+package import CarillonWire
+
+/// That a device be pushed to, when an envelope waits once it is written.
+package struct WakeWish: Equatable, Sendable {
+    package var mode: WakeMode
+    /// Not before then.
+    package var dueAt: Timestamp
+
+    package init(_ mode: WakeMode, dueAt: Timestamp) {
+        self.mode = mode
+        self.dueAt = dueAt
+    }
+
+    /// So long a device that is connected, or polls, may take to acknowledge.
+    package static let presenceSeconds: Int64 = 10
+}
+
+extension Urgency {
+    /// How a message wakes, on a channel of this mode (RFC 8030 section 5.3: the device is not disturbed for low urgency).
+    package func wake(on channel: WakeMode) -> WakeMode {
+        switch (self, channel) {
+        case (.veryLow, _), (.low, _), (_, .none): .none
+        case (.high, _), (.normal, .alert): .alert
+        case (.normal, .background): .background
+        }
+    }
+}

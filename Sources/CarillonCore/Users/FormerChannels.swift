@@ -1,0 +1,69 @@
+import CarillonWire
+
+/// Closes the channels that were opened for a user, when their device belongs to another or to nobody: what waits in them ends,
+/// who watches them is told `user_changed`, and the app hears an error with ``ChannelErrorCode/userChanged``.
+///
+/// From the moment of the change on nobody can send to them. The store knows which are still to be closed, so that none is
+/// forgotten.
+package struct FormerChannels: Sendable {
+    private let users: any UserStore
+    private let homes: Homes
+    private let directory: ChannelDirectory
+    private let time: TimeSource
+
+    package init(users: any UserStore, homes: Homes, directory: ChannelDirectory, time: TimeSource) {
+        self.users = users
+        self.homes = homes
+        self.directory = directory
+        self.time = time
+    }
+
+    /// Closes those of a device.
+    package func close(of device: DeviceSerial) async throws {
+        // A device has no more channels than that.
+        let channels = try await users.channelsOfFormerUsers(of: device, limit: Limits.channelsPerDevice)
+        directory.forget(channels.map(\.serial))
+        for channel in channels { _ = try await close(channel) }
+    }
+
+    /// Closes what was left of all devices, as by a server that was killed meanwhile.
+    ///
+    /// - Throws: The first fault, when the others were tried.
+    package func closeAll() async throws {
+        var fault: (any Error)?
+        while !Task.isCancelled {
+            let channels = try await users.channelsOfFormerUsers(of: nil, limit: Self.atOnce)
+            directory.forget(channels.map(\.serial))
+            var closed = 0
+            for channel in channels {
+                do {
+                    if try await close(channel) { closed += 1 }
+                } catch {
+                    fault = fault ?? error
+                }
+            }
+            if channels.count < Self.atOnce || closed == 0 { break }
+        }
+        if let fault { throw fault }
+    }
+
+    /// Answers false when somebody else has closed it.
+    private func close(_ channel: PushChannel) async throws -> Bool {
+        let inbox = homes.home(of: channel.device).inbox
+        let now = time.now()
+        let delivered = await inbox.deliver(to: channel.device, .kept) { id in
+            Envelope(
+                id: id, device: channel.device, app: channel.app, origin: channel.origin,
+                kind: .channelError(code: ChannelErrorCode.userChanged), acceptedAt: now, expiresAt: .never)
+        }
+        switch delivered {
+        case .stored, .settled, .given: break
+        case .refused, .dropped: return false
+        case .failed(let fault): throw fault
+        }
+        await inbox.withdraw(.all(of: channel.origin.key), from: channel.device)
+        return true
+    }
+
+    private static let atOnce = 100
+}

@@ -1,0 +1,41 @@
+import CarillonBasics
+package import CarillonWire
+
+/// The keys of one app, in the order in which they were given.
+package struct UserKeySet: Sendable {
+    package let keys: [UserKey]
+
+    package static let mostKeys = 100
+    package static let longestBytes = 65_536
+    /// How many are tried for a token that names none.
+    static let mostTried = 10
+
+    package init(_ keys: [UserKey]) { self.keys = keys }
+
+    /// Reads a JWK set (RFC 7517 section 5). Keys that are of no use here are left out, as the set may serve others.
+    ///
+    /// - Throws: What is wrong with the set, such as that no key is left.
+    package init(jwks text: [UInt8]) throws(Refusal) {
+        guard text.count <= Self.longestBytes else {
+            throw Self.invalid("The key set has more than \(Self.longestBytes) bytes.")
+        }
+        guard let value = JSONValue(parsing: text), case .array(let all)? = value["keys"] else {
+            throw Self.invalid("The key set is no JSON object with an array \"keys\" (RFC 7517 section 5).")
+        }
+        guard all.count <= Self.mostKeys else { throw Self.invalid("The key set has more than \(Self.mostKeys) keys.") }
+        keys = all.compactMap(UserKey.init(jwk:))
+        guard !keys.isEmpty else {
+            throw Self.invalid("The key set has no public key for ES256, RS256 of 2048 bits or more, or EdDSA (Ed25519).")
+        }
+    }
+
+    /// Those that a token may have been signed with: those that it names, or, of those that have no name, the first.
+    func candidates(for algorithm: UserAlgorithm, id: String?) -> [UserKey] {
+        let fitting = keys.lazy.filter { $0.algorithm == algorithm }
+        guard let id else { return Array(fitting.prefix(Self.mostTried)) }
+        let named = fitting.filter { $0.id == id }
+        return Array((named.isEmpty ? fitting.filter { $0.id == nil } : named).prefix(Self.mostTried))
+    }
+
+    private static func invalid(_ what: String) -> Refusal { Refusal(.userRulesInvalid, what) }
+}

@@ -1,0 +1,39 @@
+package import CarillonCore
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension SQLiteStore: KeyRingStore {
+    package func keyRing() async throws -> [StoredTokenKey] { try await read(Self.keyRing) }
+
+    package func replaceKeyRing(_ before: [StoredTokenKey], with after: [StoredTokenKey]) async throws -> Bool {
+        let isDone = try await group.run { db in
+            guard try Self.keyRing(in: db) == before else { return false }
+            // What was there before is not to be found in the file any more.
+            try db.execute(sql: "PRAGMA secure_delete = ON")
+            try db.run("DELETE FROM token_key")
+            // The first of them is the youngest.
+            for (age, key) in after.enumerated() {
+                try db.run(
+                    "INSERT INTO token_key (id, bytes, is_wrapped, created_at) VALUES (?, ?, ?, ?)",
+                    [key.id, Data(key.bytes), key.isWrapped, after.count - age])
+            }
+            try db.execute(sql: "PRAGMA secure_delete = OFF")
+            return true
+        }
+        if isDone, directory != nil {
+            try await database.barrierWriteWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+        }
+        return isDone
+    }
+
+    private static func keyRing(in db: Database) throws -> [StoredTokenKey] {
+        try Row.fetchAll(db, sql: "SELECT * FROM token_key ORDER BY created_at DESC, id DESC").map { row in
+            StoredTokenKey(id: row["id"], bytes: row.bytes("bytes") ?? [], isWrapped: row["is_wrapped"])
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import CarillonCore
+import GRDB
+
+/// What is written with an append: whose it is to look at and to do, inside a transaction.
+struct Effects {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    /// Whether it counts still.
+    func counts(_ effect: Effect) throws -> Bool {
+        switch effect {
+        case .pinged, .vouchedFor: try WatchTransaction(db).counts(effect)
+        case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
+        }
+    }
+
+    /// It did not count.
+    func giveUp(_ effect: Effect) throws { try WatchTransaction(db).giveUp(effect) }
+
+    /// Answers whether it counted.
+    func apply(_ effect: Effect) throws -> Bool {
+        switch effect {
+        case .pinged, .vouchedFor: try WatchTransaction(db).apply(effect)
+        case .statusTold(let device, let at): try StatusNewsTable(db).told(device, at)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import CarillonCore
+import Synchronization
+
+/// What is remembered of how devices can be pushed to: read from the store when it is first wanted of a device, and kept right
+/// by everything that is written.
+///
+/// Only the store's one writing connection uses it, so that it moves with the transactions.
+final class PushMemory: Sendable {
+    struct Wake: Equatable {
+        /// Nil when nothing is to be done.
+        var dueAt: Timestamp?
+        var isUnderWay = false
+        var pace = WakePace()
+    }
+
+    struct Reach: Equatable {
+        /// Nil of a device that has no token, or is suspended; then nothing else is known of it.
+        var lane: PushLane?
+        var wake: Wake?
+        /// Alerts in the outbox.
+        var alerts = 0
+        /// When the last of them is due.
+        var lastAlertAt: Timestamp?
+        /// Pushes that are kept, over or not.
+        var kept = 0
+    }
+
+    private struct State {
+        var devices: RecentValues<DeviceSerial, Reach>
+        /// Whether an app has a text to be shown.
+        var alertTexts: RecentValues<AppSerial, Bool>
+    }
+
+    private let state: Mutex<State>
+
+    init(capacity: Int = 50_000) {
+        state = Mutex(State(devices: RecentValues(capacity: capacity), alertTexts: RecentValues(capacity: 1000)))
+    }
+
+    subscript(device: DeviceSerial) -> Reach? {
+        get { state.withLock { $0.devices[device] } }
+        set { state.withLock { $0.devices[device] = newValue } }
+    }
+
+    func hasAlertText(_ app: AppSerial) -> Bool? { state.withLock { $0.alertTexts[app] } }
+
+    func noteAlertText(of app: AppSerial, _ isThere: Bool?) { state.withLock { $0.alertTexts[app] = isThere } }
+
+    func forgetAll() {
+        state.withLock { state in
+            state.devices.removeAll()
+            state.alertTexts.removeAll()
+        }
+    }
+}

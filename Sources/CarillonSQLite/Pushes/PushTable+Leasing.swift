@@ -1,0 +1,198 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// Pushes that are due are given out, after another look at whether they are still to be sent.
+extension PushTable {
+    func dueLanes(at now: Timestamp) throws -> [PushLane] {
+        var lanes = Set<Int64>()
+        for table in ["push", "wake"] {
+            // One look at the index for each lane that there is.
+            var select = try BoundStatement(
+                db,
+                """
+                WITH RECURSIVE lanes (lane) AS (
+                    SELECT min(lane) FROM \(table) WHERE due_at NOT NULL
+                    UNION ALL
+                    SELECT (SELECT min(lane) FROM \(table) WHERE lane > lanes.lane AND due_at NOT NULL)
+                    FROM lanes WHERE lane NOT NULL
+                )
+                SELECT lane FROM lanes WHERE lane NOT NULL
+                    AND (SELECT min(due_at) FROM \(table) WHERE \(table).lane = lanes.lane AND due_at NOT NULL) <= ?
+                """)
+            select.bind(now.milliseconds)
+            try select.forEachRow { columns in
+                lanes.insert(columns.integer(0))
+                return true
+            }
+        }
+        return lanes.sorted().compactMap(PushLane.init(number:))
+    }
+
+    func lease(_ lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) throws -> LeasedPushes {
+        var leased = LeasedPushes()
+        let due = try dueRows(of: lane, limit: limit, at: now)
+        var alerts: [DeviceSerial: Int64] = [:]
+        for row in due {
+            if row.kind == .alert {
+                // What gathered while the lane was closed does not come all at once.
+                let earlier = alerts[row.device, default: 0]
+                alerts[row.device] = earlier + 1
+                if earlier > 0 {
+                    try setDue(row.serial, now.adding(seconds: earlier * PushLimits.secondsBetweenAlerts), at: now)
+                    continue
+                }
+            }
+            if let push = try lease(row, lane, at: now, until: end) { leased.pushes.append(push) }
+        }
+        let wakes = try dueWakes(of: lane, limit: limit - due.count, at: now)
+        for device in wakes {
+            if let push = try lease(wakeOf: device, lane, at: now, until: end) { leased.pushes.append(push) }
+        }
+        leased.areMoreDue = due.count + wakes.count == limit
+        return leased
+    }
+
+    private struct DueRow {
+        var serial: Int64
+        var id: Bytes16
+        var device: DeviceSerial
+        var kind: PushKind
+        var position: Int64
+        var attempts: Int
+        var fence: Int64
+        var isElsewhere: Bool
+        var expiresAt: Timestamp
+        var badge: Int
+    }
+
+    private func dueRows(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueRow] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT serial, id, device, kind, last, attempts, fence, is_elsewhere, expires_at, badge FROM push
+            WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?
+            """)
+        select.bind(lane.number)
+        select.bind(now.milliseconds)
+        select.bind(limit)
+        var rows: [DueRow] = []
+        try select.forEachRow { columns in
+            rows.append(
+                DueRow(
+                    serial: columns.integer(0), id: try columns.bytes16(1), device: DeviceSerial(columns.integer(2)),
+                    kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, position: columns.integer(4),
+                    attempts: Int(columns.integer(5)), fence: columns.integer(6), isElsewhere: columns.integer(7) != 0,
+                    expiresAt: columns.timestamp(8), badge: Int(columns.integer(9))))
+            return true
+        }
+        return rows
+    }
+
+    private func dueWakes(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DeviceSerial] {
+        guard limit > 0 else { return [] }
+        var select = try BoundStatement(
+            db, "SELECT device FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
+        select.bind(lane.number)
+        select.bind(now.milliseconds)
+        select.bind(limit)
+        var devices: [DeviceSerial] = []
+        try select.forEachRow { columns in
+            devices.append(DeviceSerial(columns.integer(0)))
+            return true
+        }
+        return devices
+    }
+
+    /// Looks at it again: much may have happened since it was decided.
+    private func lease(_ row: DueRow, _ lane: PushLane, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
+        guard row.expiresAt > now else {
+            try finish(row.serial, row.device, row.kind, .expired, nil, at: now)
+            return nil
+        }
+        guard let address = try address(of: row.device) else {
+            // Until the device can be reached, or its time is over.
+            try db.run(
+                "UPDATE push SET due_at = NULL, state = \(PushState.scheduled.rawValue) WHERE serial = ?", [row.serial])
+            return nil
+        }
+        var content = LeasedPush.Content.wake
+        switch row.kind {
+        case .alert:
+            guard let envelope = try envelope(at: row.position) else {
+                try finish(row.serial, row.device, .alert, .cancelled, nil, at: now)
+                return nil
+            }
+            content = .alert(envelope, topic: try topic(at: row.position), badge: row.badge)
+        case .wake:
+            guard try WaitingWakes(db, index: memory.index).span(of: row.device, at: now) != nil else {
+                try finish(row.serial, row.device, .wake, .cancelled, nil, at: now)
+                return nil
+            }
+        }
+        let lease = WorkLease(work: row.serial, fence: row.fence + 1)
+        try db.run(
+            """
+            UPDATE push SET state = \(PushState.leased.rawValue), due_at = ?, fence = ?, attempts = attempts + 1
+            WHERE serial = ?
+            """, [end.milliseconds, lease.fence, row.serial])
+        return LeasedPush(
+            lease: lease, id: row.id, device: row.device, lane: lane, token: address.token,
+            addressRevision: address.revision, attempt: row.attempts + 1, isElsewhere: row.isElsewhere,
+            expiresAt: row.expiresAt, content: content)
+    }
+
+    private func lease(
+        wakeOf device: DeviceSerial, _ lane: PushLane, at now: Timestamp, until end: Timestamp
+    ) throws -> LeasedPush? {
+        var reach = try WakeTable(db, memory: memory).reach(of: device)
+        defer { memory.pushes[device] = reach }
+        guard let address = try address(of: device), reach.lane == lane,
+            let span = try WaitingWakes(db, index: memory.index).span(of: device, at: now)
+        else {
+            try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
+            reach.wake?.dueAt = nil
+            return nil
+        }
+        let (serial, id) = try insert(.wake, of: device, in: lane, for: span, .leased, dueAt: end, at: now, &reach)
+        var update = try BoundStatement(db, "UPDATE wake SET due_at = NULL, push = ? WHERE device = ?")
+        update.bind(serial)
+        update.bind(device.rawValue)
+        try update.run()
+        reach.wake?.dueAt = nil
+        reach.wake?.isUnderWay = true
+        return LeasedPush(
+            lease: WorkLease(work: serial, fence: 1), id: id, device: device, lane: lane, token: address.token,
+            addressRevision: address.revision, attempt: 1, isElsewhere: false, expiresAt: span.expiresAt, content: .wake)
+    }
+
+    private func address(of device: DeviceSerial) throws -> (token: PushToken, revision: Int64)? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT token, revision FROM device_profile JOIN app ON app.serial = app AND app.ended_at IS NULL
+            WHERE device = ? AND token NOT NULL AND reason IS NULL
+            """)
+        select.bind(device.rawValue)
+        return try select.first { columns in
+            columns.bytes(0).flatMap(PushToken.init(stored:)).map { ($0, columns.integer(1)) }
+        } ?? nil
+    }
+
+    private func envelope(at position: Int64) throws -> Envelope? {
+        var select = try BoundStatement(db, "SELECT \(Envelope.columns) FROM envelope WHERE position = ?")
+        select.bind(position)
+        return try select.first(Envelope.init)
+    }
+
+    private func topic(at position: Int64) throws -> String? {
+        var select = try BoundStatement(db, "SELECT topic FROM envelope WHERE position = ?")
+        select.bind(position)
+        return try select.first { $0.text(0) } ?? nil
+    }
+
+    private func setDue(_ serial: Int64, _ dueAt: Timestamp, at now: Timestamp) throws {
+        try db.run(
+            "UPDATE push SET due_at = ?, set_at = ? WHERE serial = ?", [dueAt.milliseconds, now.milliseconds, serial])
+    }
+}

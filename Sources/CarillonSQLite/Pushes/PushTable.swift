@@ -1,0 +1,244 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// The outbox inside a transaction: pushes enter, and end. How they are leased is in `PushTable+Leasing.swift`.
+struct PushTable {
+    let db: Database
+    let memory: InboxMemory
+    private let retentionSeconds: Int64
+
+    init(_ db: Database, memory: InboxMemory, settings: StoreSettings = StoreSettings()) {
+        self.db = db
+        self.memory = memory
+        retentionSeconds = settings.inbox.outcomeRetentionSeconds
+    }
+
+    // MARK: Entering
+
+    /// Answers its number and its name.
+    func insert(
+        _ kind: PushKind, of device: DeviceSerial, in lane: PushLane, for span: WaitingWakes.Span, _ state: PushState,
+        dueAt: Timestamp, at now: Timestamp, _ reach: inout PushMemory.Reach
+    ) throws -> (serial: Int64, id: Bytes16) {
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO push (id, device, lane, kind, first, last, state, state_at, due_at, set_at, expires_at, ends_at,
+                attempts, fence)
+            VALUES (randomblob(16), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial, id
+            """)
+        insert.bind(device.rawValue)
+        insert.bind(lane.number)
+        insert.bind(kind.rawValue)
+        insert.bind(span.first)
+        insert.bind(span.last)
+        insert.bind(state.rawValue)
+        insert.bind(now.milliseconds)
+        insert.bind(dueAt.milliseconds)
+        insert.bind(now.milliseconds)
+        insert.bind(span.expiresAt.milliseconds)
+        insert.bind(span.expiresAt.milliseconds)
+        insert.bind(state == .leased ? 1 : 0)
+        insert.bind(state == .leased ? 1 : 0)
+        var inserted: (serial: Int64, id: Bytes16)?
+        // To the end, as only then it is done.
+        try insert.forEachRow { columns in
+            inserted = (columns.integer(0), try columns.bytes16(1))
+            return true
+        }
+        guard let inserted else { throw StoreFault(.unavailable, "a push was not inserted") }
+        reach.kept += 1
+        if reach.kept > PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4 { try forgetOldest(of: device, &reach) }
+        return inserted
+    }
+
+    private func forgetOldest(of device: DeviceSerial, _ reach: inout PushMemory.Reach) throws {
+        try db.run(
+            """
+            DELETE FROM push WHERE serial IN (SELECT serial FROM push
+                WHERE device = ? AND state BETWEEN \(PushState.handed.rawValue) AND \(PushState.expired.rawValue)
+                ORDER BY serial LIMIT ?)
+            """, [device.rawValue, reach.kept - PushLimits.keptPerDevice])
+        reach.kept -= db.changesCount
+    }
+
+    // MARK: Ending
+
+    /// Nil when the lease is not in force.
+    func end(_ end: PushEnd) throws -> PushFact? {
+        var select = try BoundStatement(
+            db, "SELECT kind FROM push WHERE serial = ? AND fence = ? AND state = \(PushState.leased.rawValue)")
+        select.bind(end.lease.work)
+        select.bind(end.lease.fence)
+        guard let kind = try select.first({ PushKind(rawValue: Int($0.integer(0))) }) ?? nil else { return nil }
+        switch end.verdict {
+        case .handed:
+            try finish(end.lease.work, end.device, kind, .handed, nil, at: end.at)
+            if end.isElsewhere { try keepEnvironment(end) }
+            return .handed(kind)
+        case .again(let dueAt, let isSpent, let reason):
+            try retry(end, dueAt, isSpent: isSpent, reason: reason)
+            return .retried(kind)
+        case .elsewhere:
+            guard let other = end.lane.other else { return nil }
+            try db.run(
+                """
+                UPDATE push SET state = \(PushState.scheduled.rawValue), lane = ?, due_at = ?, set_at = ?, is_elsewhere = 1
+                WHERE serial = ?
+                """, [other.number, end.at.milliseconds, end.at.milliseconds, end.lease.work])
+            return .retried(kind)
+        case .parked(let reason):
+            try finish(end.lease.work, end.device, kind, .parked, reason, at: end.at)
+            return .parked(kind)
+        case .tokenDead(let reason, let since):
+            return try tokenDied(end, kind, reason, since)
+        }
+    }
+
+    private func retry(_ end: PushEnd, _ dueAt: Timestamp, isSpent: Bool, reason: String) throws {
+        try db.run(
+            """
+            UPDATE push SET state = \(PushState.scheduled.rawValue), due_at = ?, set_at = ?, reason = ?,
+                attempts = attempts - ? WHERE serial = ?
+            """, [dueAt.milliseconds, end.at.milliseconds, reason, isSpent ? 0 : 1, end.lease.work])
+    }
+
+    /// The device is suspended, unless it has another token since, or confirmed it since; then the push is tried again.
+    private func tokenDied(
+        _ end: PushEnd, _ kind: PushKind, _ reason: String, _ since: Timestamp?
+    ) throws -> PushFact? {
+        let registrations = RegistrationTable(db, memory: memory)
+        guard let current = try registrations.registration(of: end.device) else {
+            try finish(end.lease.work, end.device, kind, .rejected, reason, at: end.at)
+            return .rejected(kind, deviceIsSuspended: false)
+        }
+        let suspended = RegistrationRules.suspend(
+            current, because: .tokenDead, ofRevision: end.addressRevision, knownSince: since, at: end.at)
+        if suspended == nil, current.status == .registered, current.profile.address != nil {
+            let isStale = current.addressRevision == end.addressRevision
+            let dueAt = isStale ? end.at.adding(seconds: PushRules.staleSeconds) : end.at
+            try retry(end, dueAt, isSpent: true, reason: reason)
+            return .retried(kind)
+        }
+        try finish(end.lease.work, end.device, kind, .rejected, reason, at: end.at)
+        if let suspended { try registrations.store(suspended, app: end.lane.app, at: end.at) }
+        return .rejected(kind, deviceIsSuspended: suspended != nil)
+    }
+
+    /// A token that the other environment took belongs there.
+    private func keepEnvironment(_ end: PushEnd) throws {
+        try db.run(
+            """
+            UPDATE device_profile SET environment = ?
+            WHERE device = ? AND revision = ? AND token NOT NULL AND environment <> ?
+            """,
+            [
+                end.lane.environment.rawValue, end.device.rawValue, end.addressRevision, end.lane.environment.rawValue,
+            ])
+        guard db.changesCount > 0 else { return }
+        try WakeTable(db, memory: memory).moved(end.device, to: end.lane)
+    }
+
+    /// What it was for is done, or never will be.
+    func finish(
+        _ serial: Int64, _ device: DeviceSerial, _ kind: PushKind, _ state: PushState, _ reason: String?, at now: Timestamp
+    ) throws {
+        var update = try BoundStatement(
+            db, "UPDATE push SET state = ?, state_at = ?, due_at = NULL, ends_at = ?, reason = ? WHERE serial = ?")
+        update.bind(state.rawValue)
+        update.bind(now.milliseconds)
+        update.bind(now.adding(seconds: retentionSeconds).milliseconds)
+        update.bind(reason)
+        update.bind(serial)
+        try update.run()
+        if kind == .alert, state == .rejected {
+            // Its message waits still: when the device can be reached, a wake tells of it.
+            try db.run(
+                "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?)",
+                [WakeMode.background.number, serial])
+        }
+        try WakeTable(db, memory: memory).pushEnded(kind, of: device, state, at: now)
+    }
+
+    /// Answers how many there were.
+    func requeueParked(of lane: PushLane, at now: Timestamp) throws -> Int {
+        // The newest first: one wake of a device is enough.
+        var select = try BoundStatement(
+            db,
+            "SELECT serial, device, kind FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue) ORDER BY serial DESC"
+        )
+        select.bind(lane.number)
+        var parked: [(serial: Int64, device: DeviceSerial, kind: PushKind?)] = []
+        try select.forEachRow { columns in
+            parked.append(
+                (columns.integer(0), DeviceSerial(columns.integer(1)), PushKind(rawValue: Int(columns.integer(2)))))
+            return true
+        }
+        for push in parked {
+            if try push.kind == .alert || WakeTable(db, memory: memory).takesUp(push.serial, of: push.device) {
+                try db.run(
+                    """
+                    UPDATE push SET state = \(PushState.scheduled.rawValue), state_at = :now, due_at = :now, set_at = :now,
+                        ends_at = expires_at, reason = NULL
+                    WHERE serial = :serial
+                    """, ["now": now.milliseconds, "serial": push.serial])
+            } else {
+                try db.run(
+                    "UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?, ends_at = ? WHERE serial = ?",
+                    [now.milliseconds, now.adding(seconds: retentionSeconds).milliseconds, push.serial])
+            }
+            // What is remembered of it counts its pushes otherwise.
+            memory.pushes[push.device] = nil
+        }
+        return parked.count
+    }
+
+    // MARK: Time
+
+    func bringBack(at now: Timestamp) throws {
+        for table in ["push", "wake"] {
+            try db.run(
+                """
+                UPDATE \(table) SET due_at = :now + max(0, due_at - set_at), set_at = :now
+                WHERE set_at > :now AND due_at NOT NULL
+                """, ["now": now.milliseconds])
+        }
+        try db.run(
+            "UPDATE push SET due_at = :end WHERE state = \(PushState.leased.rawValue) AND due_at > :end",
+            ["end": now.adding(seconds: LeasedPush.leaseSeconds).milliseconds])
+    }
+
+    func sweep(at now: Timestamp, limit: Int) throws -> Bool {
+        var select = try BoundStatement(
+            db, "SELECT serial, device, kind, state FROM push WHERE ends_at <= ? ORDER BY ends_at LIMIT ?")
+        select.bind(now.milliseconds)
+        select.bind(limit)
+        var rows: [(serial: Int64, device: DeviceSerial, kind: Int, state: Int)] = []
+        try select.forEachRow { columns in
+            rows.append(
+                (
+                    columns.integer(0), DeviceSerial(columns.integer(1)), Int(columns.integer(2)), Int(columns.integer(3))
+                ))
+            return true
+        }
+        for row in rows {
+            let state = PushState(rawValue: row.state) ?? .cancelled
+            if state == .scheduled {
+                try finish(row.serial, row.device, PushKind(rawValue: row.kind) ?? .wake, .expired, nil, at: now)
+            } else if state == .leased {
+                // Its answer comes soon, or its lease ends.
+                try db.run(
+                    "UPDATE push SET ends_at = ? WHERE serial = ?",
+                    [now.adding(seconds: LeasedPush.leaseSeconds).milliseconds, row.serial])
+            } else {
+                try db.run("DELETE FROM push WHERE serial = ?", [row.serial])
+                if var reach = memory.pushes[row.device] {
+                    reach.kept -= 1
+                    memory.pushes[row.device] = reach
+                }
+            }
+        }
+        return rows.count < limit
+    }
+}

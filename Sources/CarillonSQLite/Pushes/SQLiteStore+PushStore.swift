@@ -1,0 +1,136 @@
+package import CarillonCore
+package import CarillonWire
+import GRDB
+
+extension SQLiteStore: PushStore {
+    package func bringBackPushes(at now: Timestamp) async throws {
+        try await group.run { [memory] db in
+            try PushTable(db, memory: memory).bringBack(at: now)
+            memory.pushes.forgetAll()
+        }
+    }
+
+    package func dueLanes(at now: Timestamp) async throws -> [PushLane] {
+        try await read { [memory] db in try PushTable(db, memory: memory).dueLanes(at: now) }
+    }
+
+    package func leasePushes(
+        of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp
+    ) async throws -> LeasedPushes {
+        try await group.run { [memory, settings] db in
+            try PushTable(db, memory: memory, settings: settings).lease(lane, limit: limit, at: now, until: end)
+        }
+    }
+
+    package func endPushes(_ ends: [PushEnd]) async throws -> [PushFact] {
+        try await group.run { [memory, settings] db in
+            let table = PushTable(db, memory: memory, settings: settings)
+            return try ends.compactMap { try table.end($0) }
+        }
+    }
+
+    package func sweepPushes(at now: Timestamp, limit: Int) async throws -> Bool {
+        try await group.run { [memory, settings] db in
+            try PushTable(db, memory: memory, settings: settings).sweep(at: now, limit: limit)
+        }
+    }
+
+    // MARK: Looking
+
+    package func pushes(
+        for message: MessageID, of device: DeviceSerial, at now: Timestamp
+    ) async throws -> [PushRecord] {
+        try await read { db in
+            var select = try BoundStatement(
+                db, "SELECT \(PushRecord.columns) FROM push WHERE device = ? AND ? BETWEEN first AND last ORDER BY serial")
+            select.bind(device.rawValue)
+            select.bind(message.position)
+            var records: [PushRecord] = []
+            try select.forEachRow { columns in
+                records.append(try PushRecord(columns))
+                return true
+            }
+            if let owed = try PushRecord.owed(for: message.position, of: device, records, at: now, in: db) {
+                records.append(owed)
+            }
+            return records
+        }
+    }
+
+    package func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
+        try await read { db in
+            var records: [PushRecord] = []
+            for lane in Self.lanes(of: app) {
+                var select = try BoundStatement(
+                    db,
+                    """
+                    SELECT \(PushRecord.columns) FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue)
+                    ORDER BY serial LIMIT ?
+                    """)
+                select.bind(lane.number)
+                select.bind(limit)
+                try select.forEachRow { columns in
+                    records.append(try PushRecord(columns))
+                    return true
+                }
+            }
+            return Array(records.prefix(limit))
+        }
+    }
+
+    package func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int {
+        try await group.run { [memory, settings] db in
+            let table = PushTable(db, memory: memory, settings: settings)
+            return try Self.lanes(of: app).reduce(0) { try $0 + table.requeueParked(of: $1, at: now) }
+        }
+    }
+
+    private static func lanes(of app: AppSerial) -> [PushLane] {
+        PushEnvironment.allCases.map { PushLane(app: app, environment: $0) }
+    }
+}
+
+extension PushRecord {
+    fileprivate static let columns = "serial, kind, state, state_at, due_at, id, reason, lane"
+
+    fileprivate init(_ columns: StatementColumns) throws {
+        let state = PushState(rawValue: Int(columns.integer(2))) ?? .cancelled
+        self.init(
+            serial: columns.integer(0), kind: PushKind(rawValue: Int(columns.integer(1))) ?? .wake,
+            lane: PushLane(number: columns.integer(7)),
+            standing: .state(state), at: columns.timestamp(3),
+            dueAt: state == .scheduled ? columns.integerIfAny(4).map(Timestamp.init(milliseconds:)) : nil,
+            id: try columns.bytes16(5), reason: columns.text(6))
+    }
+
+    /// What the device is owed for a message beside what stands in the outbox; nil when it is nothing.
+    fileprivate static func owed(
+        for position: Int64, of device: DeviceSerial, _ others: [PushRecord], at now: Timestamp, in db: Database
+    ) throws -> PushRecord? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT profile.reason NOT NULL, profile.status_at, wake.due_at, wake.set_at, envelope.wake, envelope.accepted_at,
+                wake.lane
+            FROM envelope JOIN device_profile AS profile ON profile.device = envelope.device
+            LEFT JOIN wake ON wake.device = envelope.device
+            WHERE envelope.position = ? AND envelope.wake <> 0 AND envelope.expires_at > ?
+                AND (profile.token NOT NULL OR profile.reason NOT NULL)
+            """)
+        select.bind(position)
+        select.bind(now.milliseconds)
+        return try select.first { columns -> PushRecord? in
+            let mode = columns.integer(4)
+            let kind: PushKind = mode == WakeMode.alert.number ? .alert : .wake
+            if columns.integer(0) != 0 {
+                let since = max(columns.timestamp(1), columns.timestamp(5))
+                return PushRecord(kind: kind, lane: nil, standing: .suspended, at: since)
+            }
+            guard kind == .wake, let dueAt = columns.integerIfAny(2) else { return nil }
+            return PushRecord(
+                kind: .wake, lane: PushLane(number: columns.integer(6)), standing: .state(.scheduled),
+                at: max(columns.timestamp(3), columns.timestamp(5)),
+                dueAt: Timestamp(milliseconds: dueAt))
+        } ?? nil
+    }
+}

@@ -1,0 +1,37 @@
+import CarillonCore
+import GRDB
+
+/// Which devices are to be told of their status, inside a transaction.
+struct StatusNewsTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    func isUntold(_ device: DeviceSerial, _ at: Timestamp) throws -> Bool {
+        let select = "SELECT 1 FROM device_profile WHERE device = ? AND status_at = ? AND NOT is_told"
+        return try Int.first(db, select, [device.rawValue, at.milliseconds]) != nil
+    }
+
+    func told(_ device: DeviceSerial, _ at: Timestamp) throws -> Bool {
+        try db.run(
+            "UPDATE device_profile SET is_told = 1 WHERE device = ? AND status_at = ? AND NOT is_told",
+            [device.rawValue, at.milliseconds])
+        return db.changesCount == 1
+    }
+
+    func untold(limit: Int) throws -> [UntoldStatus] {
+        var select = try BoundStatement(
+            db, "SELECT device, app, reason, status_at FROM device_profile WHERE NOT is_told ORDER BY device LIMIT ?")
+        select.bind(limit)
+        var all: [UntoldStatus] = []
+        try select.forEachRow { columns in
+            let reason = columns.text(2).flatMap(SuspensionReason.init(rawValue:))
+            all.append(
+                UntoldStatus(
+                    device: DeviceSerial(columns.integer(0)), app: AppSerial(columns.integer(1)),
+                    status: reason.map { .suspended($0) } ?? .registered, at: columns.timestamp(3)))
+            return true
+        }
+        return all
+    }
+}

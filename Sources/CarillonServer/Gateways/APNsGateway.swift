@@ -1,0 +1,92 @@
+import CarillonAPNs
+import CarillonCore
+import CarillonWire
+import Logging
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Apple's push service, with the credentials of one app.
+final class APNsGateway: PushGateway {
+    private let client: APNsClient
+    private let environment: APNsEnvironment
+    private let rendering: PushRendering
+    private let texts: AlertTexts
+    private let app: AppSerial
+
+    /// - Throws: `APNsError` when the credentials cannot be used now.
+    init(
+        _ secret: GatewaySecret, lane: PushLane, settings: GatewaySettings, rendering: PushRendering, texts: AlertTexts,
+        logger: Logger
+    ) throws {
+        app = lane.app
+        environment = lane.environment == .sandbox ? settings.sandbox : settings.production
+        var configuration = APNsClient.Configuration(
+            credentials: try secret.credentials(), bundleID: secret.bundleID, environment: environment)
+        configuration.timeout = settings.timeout
+        configuration.retryPolicy = .never
+        // An app that sends nothing holds no connection.
+        configuration.pool.minimum = 0
+        configuration.queueLimit = 2 * LaneMachine.widest
+        configuration.trustRoots = settings.authorities
+        configuration.proxy = settings.proxy
+        configuration.logger = logger
+        client = try APNsClient(configuration)
+        self.rendering = rendering
+        self.texts = texts
+    }
+
+    func send(_ push: LeasedPush) async -> PushAnswer {
+        do {
+            let text = if case .alert = push.content { try await texts.text(of: app) } else { AlertText?.none }
+            let response = try await client.send(rendering.notification(of: push, text), to: push.token.hexadecimal)
+            guard let rejection = response.rejection else { return .taken }
+            return PushAnswer(rejection, attempt: push.attempt)
+        } catch let error as APNsError {
+            return PushAnswer(error)
+        } catch {
+            return .notSent
+        }
+    }
+
+    func close() async { await client.shutDown() }
+}
+
+extension PushAnswer {
+    init(_ rejection: APNsRejection, attempt: Int) {
+        let reason = rejection.reason?.rawValue ?? "\(rejection.status)"
+        let wait = APNsRetryPolicy.recommendedDelay(.init(number: attempt, rejection: rejection))
+        switch rejection.kind {
+        case .deadToken where rejection.reason == .badDeviceToken: self = .tokenUnknownHere(reason: reason)
+        case .deadToken:
+            let since = rejection.invalidSince.map {
+                Timestamp(milliseconds: Int64(($0.timeIntervalSince1970 * 1000).rounded(.down)))
+            }
+            self = .tokenDead(reason: reason, since: since)
+        case .fixRequest: self = .wrong(reason: reason)
+        case .fixCredentials: self = .credentialsRefused(reason: reason)
+        case .slowDown, .tryLater:
+            // Without a delay it is the provider token's fault, which all pushes of the lane share.
+            self = wait.map { .later(reason: reason, seconds: $0.components.seconds) } ?? .credentialsRefused(reason: reason)
+        case .unknown:
+            self = attempt > Self.patience ? .wrong(reason: reason) : .later(reason: reason, seconds: 60 << Int64(attempt))
+        }
+    }
+
+    /// How often an answer that nobody knows is followed by another attempt.
+    private static let patience = 4
+
+    init(_ error: APNsError) {
+        let reason = error.code.description
+        switch error.code {
+        case .notificationInvalid, .payloadTooLarge, .tokenInvalid: self = .wrong(reason: reason)
+        case .credentialsInvalid, .configurationInvalid: self = .credentialsRefused(reason: reason)
+        case _ where error.mayHaveBeenProcessed: self = .unanswered(reason: reason)
+        case .cancelled, .shutDown, .queueFull: self = .notSent
+        default: self = .unreachable(reason: reason)
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import CarillonAPNs
+package import CarillonBasics
+package import CarillonWire
+
+/// What an app shows for a message that its vendor must not read: texts, or keys of texts in the app, which the device knows in
+/// its user's language.
+package struct AlertText: Equatable, Sendable {
+    package static let memberNames: Set = ["title", "titleKey", "body", "bodyKey", "sound", "category", "badge"]
+    package static let longestBytes = 512
+
+    private var values: [String: String] = [:]
+
+    /// - Parameter body: An object whose names are all known.
+    package init(_ body: JSONValue) throws(Refusal) {
+        for name in Self.memberNames {
+            switch body[name] {
+            case nil, .null: break
+            case .string(let text) where !text.isEmpty: values[name] = text
+            default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text, and not an empty one.")
+            }
+        }
+        guard !values.keys.allSatisfy(["sound", "category", "badge"].contains) else {
+            throw Refusal(.fieldMissing, "An alert needs one of \"title\", \"titleKey\", \"body\" and \"bodyKey\".")
+        }
+        for (text, key) in [("title", "titleKey"), ("body", "bodyKey")] where values[text] != nil && values[key] != nil {
+            throw Refusal(.fieldInvalid, "Say either \"\(text)\" or \"\(key)\".")
+        }
+        guard values["badge"] == nil || values["badge"] == Self.countedBadge else {
+            throw Refusal(.fieldInvalid, "The field \"badge\" can be \"\(Self.countedBadge)\", or be left out.")
+        }
+        guard values.values.reduce(0, { $0 + $1.utf8.count }) <= Self.longestBytes else {
+            throw Refusal(
+                .fieldInvalid, "The texts may have \(Self.longestBytes) bytes together, so that there is room for a message."
+            )
+        }
+    }
+
+    package init?(document: String) {
+        guard let body = JSONValue(parsing: Array(document.utf8)), let text = try? AlertText(body) else { return nil }
+        self = text
+    }
+
+    package var json: JSONValue {
+        .object(values.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value)) })
+    }
+
+    /// The number on the app's icon is counted by the server.
+    private static let countedBadge = "auto"
+
+    func notification(badge: Int) -> APNsNotification {
+        var alert = APNsNotification.alert().mutableContent()
+        if let text = values["title"] { alert = alert.title(text) }
+        if let key = values["titleKey"] { alert = alert.localizedTitle(key) }
+        if let text = values["body"] { alert = alert.body(text) }
+        if let key = values["bodyKey"] { alert = alert.localizedBody(key) }
+        if let name = values["sound"] { alert = alert.sound(name) }
+        if let name = values["category"] { alert = alert.category(name) }
+        if values["badge"] != nil { alert = alert.badge(badge) }
+        return alert
+    }
+}

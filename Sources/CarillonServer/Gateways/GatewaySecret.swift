@@ -1,0 +1,150 @@
+package import CarillonAPNs
+package import CarillonBasics
+package import CarillonWire
+
+#if canImport(FoundationEssentials)
+    package import FoundationEssentials
+#else
+    package import Foundation
+#endif
+
+/// What an app shows Apple's push service: a token key, or a certificate.
+package struct GatewaySecret: Equatable, Sendable {
+    package enum Kind: Equatable, Sendable {
+        case token(p8: String, keyID: String, teamID: String)
+        case archive(p12: [UInt8], passphrase: String?)
+        case certificate(pem: String, privateKey: String, passphrase: String?)
+    }
+
+    package var kind: Kind
+    /// The topic of the app's pushes.
+    package var bundleID: String
+
+    package init(_ kind: Kind, bundleID: String) {
+        self.kind = kind
+        self.bundleID = bundleID
+    }
+
+    /// - Throws: `APNsError` when they cannot be used now.
+    package func credentials() throws(APNsError) -> APNsCredentials {
+        switch kind {
+        case .token(let p8, let keyID, let teamID):
+            .token(try APNsTokenKey(pem: p8, keyID: keyID, teamID: teamID))
+        case .archive(let p12, let passphrase):
+            .certificate(try APNsCertificate(p12: p12, passphrase: passphrase))
+        case .certificate(let pem, let key, let passphrase):
+            .certificate(try APNsCertificate(pem: pem, privateKeyPEM: key, passphrase: passphrase))
+        }
+    }
+
+    private func certificate() throws(APNsError) -> APNsCertificate? {
+        switch kind {
+        case .token: nil
+        case .archive(let p12, let passphrase): try APNsCertificate(p12: p12, passphrase: passphrase)
+        case .certificate(let pem, let key, let passphrase):
+            try APNsCertificate(pem: pem, privateKeyPEM: key, passphrase: passphrase)
+        }
+    }
+
+    // MARK: As it is written
+
+    package static let memberNames: Set = [
+        "p8", "keyID", "teamID", "p12", "certificate", "privateKey", "passphrase", "bundleID",
+    ]
+
+    /// - Parameters:
+    ///   - body: An object whose names are all known.
+    ///   - app: Whose name is the bundle ID, unless the body says another.
+    package init(_ body: JSONValue, of app: AppID) throws(Refusal) {
+        func text(_ name: String) throws(Refusal) -> String? {
+            switch body[name] {
+            case nil, .null: return nil
+            case .string(let text): return text
+            default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text.")
+            }
+        }
+        func needed(_ name: String) throws(Refusal) -> String {
+            guard let text = try text(name) else { throw Refusal(.fieldMissing, "The field \"\(name)\" is missing.") }
+            return text
+        }
+        bundleID = try text("bundleID") ?? app.text
+        let forms = ["p8", "p12", "certificate"].filter { body[$0] != nil }
+        guard forms.count == 1 else {
+            throw Refusal(.fieldMissing, "Give one of \"p8\", \"p12\" and \"certificate\".")
+        }
+        switch forms[0] {
+        case "p8":
+            kind = .token(p8: try needed("p8"), keyID: try needed("keyID"), teamID: try needed("teamID"))
+        case "p12":
+            guard let data = Data(base64Encoded: try needed("p12")) else {
+                throw Refusal(.fieldInvalid, "The field \"p12\" must be the file's bytes in base64.")
+            }
+            kind = .archive(p12: Array(data), passphrase: try text("passphrase"))
+        default:
+            kind = .certificate(
+                pem: try needed("certificate"), privateKey: try needed("privateKey"), passphrase: try text("passphrase"))
+        }
+    }
+
+    package var json: JSONValue {
+        var members: [(String, String?)] = [("bundleID", bundleID)]
+        switch kind {
+        case .token(let p8, let keyID, let teamID): members += [("p8", p8), ("keyID", keyID), ("teamID", teamID)]
+        case .archive(let p12, let passphrase):
+            members += [("p12", Data(p12).base64EncodedString()), ("passphrase", passphrase)]
+        case .certificate(let pem, let key, let passphrase):
+            members += [("certificate", pem), ("privateKey", key), ("passphrase", passphrase)]
+        }
+        return .object(members.compactMap { name, value in value.map { .init(name: name, value: .string($0)) } })
+    }
+
+    // MARK: Checking
+
+    /// Checks all that can be checked without the service.
+    ///
+    /// - Returns: What anybody may see.
+    /// - Throws: ``Refusal`` with what is wrong.
+    package func check(for environment: PushEnvironment, at now: Date) throws(Refusal) -> GatewaySummary {
+        do {
+            _ = try credentials()
+            guard case .token(_, let keyID, let teamID) = kind else {
+                return try summary(of: try certificate(), for: environment, at: now)
+            }
+            return GatewaySummary(kind: "token", bundleID: bundleID, keyID: keyID, teamID: teamID)
+        } catch let error as APNsError {
+            throw Refusal(.credentialsInvalid, error.message)
+        } catch let refusal as Refusal {
+            throw refusal
+        } catch {
+            throw Refusal(.credentialsInvalid, "The credentials cannot be used.")
+        }
+    }
+
+    private func summary(
+        of certificate: APNsCertificate?, for environment: PushEnvironment, at now: Date
+    ) throws(Refusal) -> GatewaySummary {
+        guard let certificate else { throw Refusal(.credentialsInvalid, "There is no certificate.") }
+        guard certificate.expiresAt > now else { throw Refusal(.credentialsInvalid, "The certificate has expired.") }
+        guard certificate.validFrom <= now else { throw Refusal(.credentialsInvalid, "The certificate is not valid yet.") }
+        if let own = certificate.bundleID, own != bundleID, !certificate.mentions(bundleID) {
+            throw Refusal(
+                .credentialsInvalid, "The certificate is for \(own), and the app's bundle ID is \(bundleID).")
+        }
+        let (sandbox, production) = (certificate.isForSandbox, certificate.isForProduction)
+        if sandbox || production, !(environment == .sandbox ? sandbox : production) {
+            throw Refusal(.credentialsInvalid, "The certificate is not for the environment \(environment.rawValue).")
+        }
+        let expires = Int64(certificate.expiresAt.timeIntervalSince1970) * 1000
+        return GatewaySummary(kind: "certificate", bundleID: bundleID, expiresAt: Timestamp3339.text(expires))
+    }
+}
+
+/// What anybody may see of credentials.
+package struct GatewaySummary: Codable, Equatable, Sendable {
+    /// `token` or `certificate`.
+    package var kind: String
+    package var bundleID: String
+    package var keyID: String?
+    package var teamID: String?
+    package var expiresAt: String?
+}

@@ -1,0 +1,207 @@
+import CarillonAPNs
+package import CarillonBasics
+package import CarillonCore
+package import CarillonWire
+import Crypto
+package import Logging
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The credentials of apps, and the ways to vendors' services that are open with them.
+package final class Gateways: Sendable {
+    private struct Open {
+        var gateway: any PushGateway
+        var revision: Int64
+    }
+
+    private struct State {
+        var open: [PushLane: Open] = [:]
+        /// Lanes whose credentials cannot be used, and why.
+        var unusable: [PushLane: String] = [:]
+        var names: [AppSerial: AppID] = [:]
+        var isOpen = false
+    }
+
+    private let store: any GatewayStore
+    private let apps: any AppStore
+    private let sealer: SecretSealer
+    private let isKeyRingWrapped: Bool
+    private let settings: GatewaySettings
+    private let rendering: PushRendering
+    private let texts: AlertTexts
+    private let outbox: Outbox
+    private let time: TimeSource
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    package init(
+        store: any GatewayStore & AppStore, keys: [TokenKey], isKeyRingWrapped: Bool, outbox: Outbox,
+        settings: GatewaySettings, time: TimeSource, random: RandomSource, logger: Logger
+    ) {
+        self.store = store
+        apps = store
+        sealer = SecretSealer(keys: keys, for: .gateway, random: random)
+        self.isKeyRingWrapped = isKeyRingWrapped
+        self.settings = settings
+        let key = HKDF<SHA256>.deriveKey(
+            inputKeyMaterial: SymmetricKey(data: keys[keys.count - 1].bytes), info: Array("carillon collapse".utf8),
+            outputByteCount: 32)
+        rendering = PushRendering(key: key)
+        texts = AlertTexts(store: store)
+        self.outbox = outbox
+        self.time = time
+        self.logger = logger
+    }
+
+    // MARK: Sending
+
+    /// Whether pushes of the lane can be sent. In the environment `test` they always can.
+    package func isConfigured(_ lane: PushLane) -> Bool {
+        lane.environment == .test || state.withLock { $0.open[lane] != nil }
+    }
+
+    func gateway(_ lane: PushLane) -> (any PushGateway)? {
+        state.withLock { state in
+            if let open = state.open[lane] { return open.gateway }
+            guard lane.environment == .test else { return nil }
+            let gateway = TestGateway(app: lane.app, rendering: rendering, texts: texts, time: time)
+            state.open[lane] = Open(gateway: gateway, revision: 0)
+            return gateway
+        }
+    }
+
+    /// What would have been sent in the environment `test`, the oldest first.
+    package func testPushes(of app: AppSerial) -> [TestGateway.Sent] {
+        let lane = PushLane(app: app, environment: .test)
+        return (state.withLock { $0.open[lane]?.gateway } as? TestGateway)?.remembered ?? []
+    }
+
+    /// Opens the ways for all credentials that there are. Those that cannot be used are logged, and shown by ``faults``.
+    package func open() async throws {
+        state.withLock { $0.isOpen = true }
+        for credential in try await store.credentials(of: nil) { open(credential) }
+    }
+
+    private func open(_ credential: GatewayCredential) {
+        let lane = credential.lane
+        state.withLock { $0.names[lane.app] = credential.app }
+        do {
+            guard let bytes = sealer.open(credential.sealed, for: lane.app.rawValue), let body = JSONValue(parsing: bytes)
+            else { throw Refusal(.credentialsInvalid, "they were sealed with a key that is gone; set them again") }
+            let gateway = try APNsGateway(
+                try GatewaySecret(body, of: credential.app), lane: lane, settings: settings, rendering: rendering,
+                texts: texts, logger: logger)
+            replace(lane, by: Open(gateway: gateway, revision: credential.revision), fault: nil)
+        } catch {
+            let reason = (error as? Refusal)?.detail ?? (error as? APNsError)?.message ?? "\(type(of: error))"
+            logger.error(
+                "an app's push credentials cannot be used",
+                metadata: ["app": "\(credential.app)", "environment": "\(lane.environment)", "reason": "\(reason)"])
+            replace(lane, by: nil, fault: reason)
+        }
+    }
+
+    private func replace(_ lane: PushLane, by open: Open?, fault: String?) {
+        let earlier = state.withLock { state in
+            let earlier = state.open[lane]
+            state.open[lane] = open
+            state.unusable[lane] = fault
+            return earlier
+        }
+        outbox.renewed(lane)
+        // Ends by itself, when what is under way has its answers.
+        if let earlier { Task { await earlier.gateway.close() } }
+    }
+
+    func close() async {
+        let all = state.withLock { state in
+            let all = state.open.values.map(\.gateway)
+            state.open = [:]
+            return all
+        }
+        for gateway in all { await gateway.close() }
+    }
+
+    /// The lanes whose pushes wait because of a fault, and why.
+    package var faults: [PushLane: String] {
+        outbox.faults.mapValues(\.reason).merging(state.withLock { $0.unusable }) { _, unusable in unusable }
+    }
+
+    /// The same, in the words of the API, in order.
+    package var held: [(app: String, environment: String, reason: String)] {
+        let names = state.withLock { $0.names }
+        return faults.map { lane, reason in
+            (names[lane.app]?.text ?? "\(lane.app.rawValue)", lane.environment.rawValue, reason)
+        }.sorted { ($0.app, $0.environment) < ($1.app, $1.environment) }
+    }
+
+    // MARK: Credentials
+
+    /// Checks credentials and sets them, in place of those before.
+    ///
+    /// - Throws: ``Refusal``; then those before go on to work.
+    package func set(
+        _ body: JSONValue, of app: AppID, for environment: PushEnvironment
+    ) async throws -> (credential: GatewayCredential, summary: GatewaySummary) {
+        guard environment != .test else {
+            throw Refusal(.fieldInvalid, "The environment \"test\" needs no credentials, and takes none.")
+        }
+        guard isKeyRingWrapped else {
+            throw Refusal(
+                .keyFileMissing,
+                "Name a key file (--key-file) first: it wraps the server's keys, so that a copy of the database reveals nothing."
+            )
+        }
+        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
+        let secret = try GatewaySecret(body, of: app)
+        let now = time.now()
+        let summary = try secret.check(
+            for: environment, at: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000))
+        let lane = PushLane(app: known.serial, environment: environment)
+        let credential = GatewayCredential(
+            app: app, lane: lane,
+            sealed: try sealer.seal(secret.json.bytes, for: known.serial.rawValue),
+            summary: String(decoding: try JSONEncoder().encode(summary), as: UTF8.self), setAt: now)
+        guard try await store.putCredential(credential) else { throw Self.unknown(app) }
+        if state.withLock({ $0.isOpen }) { open(credential) }
+        return (credential, summary)
+    }
+
+    package func credentials(
+        of app: AppID
+    ) async throws -> [(credential: GatewayCredential, summary: GatewaySummary, fault: String?)] {
+        guard try await apps.app(app) != nil else { throw Self.unknown(app) }
+        let faults = faults
+        return try await store.credentials(of: app).map { credential in
+            let summary = try JSONDecoder().decode(GatewaySummary.self, from: Data(credential.summary.utf8))
+            return (credential, summary, faults[credential.lane])
+        }
+    }
+
+    package func remove(of app: AppID, for environment: PushEnvironment) async throws {
+        guard let lane = try await store.removeCredential(of: app, for: environment) else {
+            throw Refusal(.credentialsUnknown, "The app has no credentials for the environment \(environment.rawValue).")
+        }
+        replace(lane, by: nil, fault: nil)
+    }
+
+    // MARK: Alerts
+
+    package func setAlert(_ text: AlertText?, of app: AppID) async throws {
+        let document = text.map { String(decoding: $0.json.bytes, as: UTF8.self) }
+        guard let serial = try await store.putAlert(document, of: app) else { throw Self.unknown(app) }
+        texts.forget(serial)
+    }
+
+    package func alert(of app: AppID) async throws -> AlertText? {
+        guard let known = try await apps.app(app) else { throw Self.unknown(app) }
+        return try await texts.text(of: known.serial)
+    }
+
+    private static func unknown(_ app: AppID) -> Refusal { Refusal(.appUnknown, "There is no app \"\(app)\".") }
+}

@@ -1,0 +1,104 @@
+import CarillonAPNs
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Makes of a push what Apple's service is sent.
+///
+/// Nothing in it names a message as its sender or the server does: what tells two pushes apart, or one from another, are keyed
+/// hashes, and what the device itself can hash.
+struct PushRendering: Sendable {
+    static let largestPayload = 4096
+
+    private let key: SymmetricKey
+    private let wake = APNsNotification.background.collapseID("carillon").custom("carillon", ["kind": "wake"])
+
+    /// - Parameter key: Of the server's, for the hashes.
+    init(key: SymmetricKey) { self.key = key }
+
+    func notification(of push: LeasedPush, _ text: AlertText?) -> APNsNotification {
+        var notification: APNsNotification
+        switch push.content {
+        case .wake: notification = wake
+        case .alert(let envelope, let topic, let badge):
+            notification = alert(for: envelope, text, badge)
+                .collapseID(collapseID(of: envelope, topic))
+                .priority(envelope.urgency == .high ? .immediate : .considerPower)
+        }
+        notification = notification.id(UUID(push.id))
+        // The service keeps nothing for longer than thirty days.
+        return notification.expiration(.at(Date(timeIntervalSince1970: TimeInterval(push.expiresAt.milliseconds / 1000))))
+    }
+
+    /// The message itself travels when nobody but the app can read it, and when there is room.
+    private func alert(for envelope: Envelope, _ text: AlertText?, _ badge: Int) -> APNsNotification {
+        let bare = text?.notification(badge: badge) ?? APNsNotification.alert().mutableContent()
+        let id = MessageHash.text(of: envelope.id.description)
+        let fields = PushFields(
+            kind: "alert", message: id, channel: envelope.channelID?.description, body: nil, coding: nil, encryption: nil,
+            cryptoKey: nil)
+        let plain = bare.custom("carillon", fields)
+        guard case .message(let content) = envelope.kind, let coding = content.coding, coding.isEncrypted else {
+            return plain
+        }
+        var whole = fields
+        whole.body = Base64URL.encode(content.body)
+        whole.coding = coding.name.rawValue
+        whole.encryption = coding.encryption
+        whole.cryptoKey = coding.cryptoKey
+        let full = bare.custom("carillon", whole)
+        return full.jsonString.utf8.count <= Self.largestPayload ? full : plain
+    }
+
+    /// The same for all messages of a topic, so that the device shows the newest; one of its own for each of the others.
+    private func collapseID(of envelope: Envelope, _ topic: String?) -> String {
+        var hash = HMAC<SHA256>(key: key)
+        if let topic {
+            hash.update(data: Array("topic \(envelope.origin.kind.rawValue) \(envelope.origin.serial) \(topic)".utf8))
+        } else {
+            hash.update(data: Array("message \(envelope.id)".utf8))
+        }
+        return Base64URL.encode(Array(hash.finalize()).prefix(24))
+    }
+}
+
+/// What a push says to the app beside Apple's own members.
+struct PushFields: Codable, Sendable {
+    var kind: String
+    /// See ``MessageHash``.
+    var message: String
+    var channel: String?
+    var body: String?
+    var coding: String?
+    var encryption: String?
+    var cryptoKey: String?
+}
+
+extension Envelope {
+    fileprivate var channelID: ChannelID? { origin.kind == .channel ? ChannelID(origin.id) : nil }
+}
+
+extension Bytes16 {
+    /// As Apple writes an `apns-id`.
+    var uuidText: String { UUID(self).uuidString.lowercased() }
+}
+
+extension UUID {
+    fileprivate init(_ bytes: Bytes16) {
+        let (high, low) = (bytes.high, bytes.low)
+        func byte(_ word: UInt64, _ place: UInt64) -> UInt8 { UInt8(truncatingIfNeeded: word >> (56 - 8 * place)) }
+        self.init(
+            uuid: (
+                byte(high, 0), byte(high, 1), byte(high, 2), byte(high, 3), byte(high, 4), byte(high, 5), byte(high, 6),
+                byte(high, 7), byte(low, 0), byte(low, 1), byte(low, 2), byte(low, 3), byte(low, 4), byte(low, 5),
+                byte(low, 6), byte(low, 7)
+            ))
+    }
+}

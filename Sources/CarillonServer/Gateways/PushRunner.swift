@@ -1,0 +1,80 @@
+import CarillonCore
+import CarillonWire
+import Logging
+import ServiceLifecycle
+
+/// Sends the pushes that are due.
+struct PushRunner: Service {
+    let outbox: Outbox
+    let gateways: Gateways
+    let logger: Logger
+
+    /// How long answers are waited for when the server stops; what has none then is sent again with the next start.
+    private static let patience: Duration = .seconds(5)
+    private static let betweenLooks: Duration = .milliseconds(100)
+
+    func run() async throws {
+        await withDiscardingTaskGroup { group in
+            await begin()
+            // What is in it is bounded by what may be under way.
+            let (rounds, give) = AsyncStream.makeStream(of: [LeasedPush].self)
+            group.addTask {
+                await cancelWhenGracefulShutdown {
+                    while !Task.isCancelled {
+                        let due = await look()
+                        if !due.pushes.isEmpty { give.yield(due.pushes) }
+                        if !due.areMoreDue { try? await Task.sleep(for: Self.betweenLooks) }
+                    }
+                }
+                give.finish()
+            }
+            for await round in rounds {
+                for push in round { group.addTask { await send(push) } }
+            }
+            await awaitAnswers()
+            group.cancelAll()
+        }
+        await gateways.close()
+    }
+
+    /// A store that has trouble may have none a moment later, and without its credentials nothing would ever go out.
+    private func begin() async {
+        while !Task.isCancelled, !Task.isShuttingDownGracefully {
+            do {
+                try await gateways.open()
+                return try await outbox.begin()
+            } catch {
+                logger.error("the outbox cannot be begun yet", metadata: ["reason": "\(error)"])
+                try? await Task.sleep(for: .seconds(1))
+            }
+        }
+    }
+
+    private func look() async -> LeasedPushes {
+        do {
+            return try await outbox.due(gateways.isConfigured)
+        } catch {
+            if !Task.isCancelled { logger.error("due pushes could not be read", metadata: ["reason": "\(error)"]) }
+            return LeasedPushes()
+        }
+    }
+
+    private func send(_ push: LeasedPush) async {
+        let answer = await gateways.gateway(push.lane)?.send(push) ?? .notSent
+        let hasOther = push.lane.other.map(gateways.isConfigured) ?? false
+        let lane: Logger.Metadata = ["app": "\(push.lane.app.rawValue)", "environment": "\(push.lane.environment)"]
+        switch await outbox.ended(push, answer, hasOther: hasOther) {
+        case .paused(let fault):
+            logger.error("pushes of an app are held back", metadata: lane.merging(["reason": "\(fault.reason)"]) { $1 })
+        case .opened:
+            logger.notice("pushes of an app go out again", metadata: lane)
+        case nil:
+            break
+        }
+    }
+
+    private func awaitAnswers() async {
+        let deadline = ContinuousClock.now + Self.patience
+        while outbox.underWay > 0, ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(20)) }
+    }
+}

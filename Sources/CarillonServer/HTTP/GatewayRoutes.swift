@@ -1,0 +1,136 @@
+import CarillonBasics
+package import CarillonCore
+package import CarillonWire
+import Hummingbird
+
+/// What an app pushes with through its vendor, what it shows, and what became of it. All want an admin key.
+struct GatewayRoutes: Sendable {
+    let domain: Domain
+
+    func add(to routes: Routes) {
+        routes.on(.get, "/v1/apps/:app/credentials", list)
+        routes.on(.put, "/v1/apps/:app/credentials/:environment", set)
+        routes.on(.delete, "/v1/apps/:app/credentials/:environment", remove)
+        routes.on(.get, "/v1/apps/:app/alert", alert)
+        routes.on(.put, "/v1/apps/:app/alert", setAlert)
+        routes.on(.delete, "/v1/apps/:app/alert", removeAlert)
+        routes.on(.get, "/v1/apps/:app/pushes/test", testPushes)
+        routes.on(.get, "/v1/apps/:app/pushes/parked", parked)
+        routes.on(.post, "/v1/apps/:app/pushes/parked/requeue", requeue)
+    }
+
+    private func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
+        _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
+        return try AppID.checked(try context.parameters.require("app"))
+    }
+
+    private func serial(_ request: Request, _ context: RouteContext) async throws -> AppSerial {
+        let app = try await app(request, context)
+        guard let serial = try await domain.apps.serial(of: app) else {
+            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
+        }
+        return serial
+    }
+
+    private func environment(_ context: RouteContext) throws -> PushEnvironment {
+        try PushEnvironment.checked(try context.parameters.require("environment"))
+    }
+
+    // MARK: Credentials
+
+    @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let all = try await domain.gateways.credentials(of: try await app(request, context))
+        return Response(
+            status: .ok, json: CredentialList(credentials: all.map { CredentialBody($0.credential, $0.summary, $0.fault) }))
+    }
+
+    @Sendable private func set(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await app(request, context)
+        let body = try await request.object(of: GatewaySecret.memberNames)
+        let (credential, summary) = try await domain.gateways.set(body, of: app, for: try environment(context))
+        return Response(status: .ok, json: CredentialBody(credential, summary, nil))
+    }
+
+    @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await domain.gateways.remove(of: try await app(request, context), for: try environment(context))
+        return Response(status: .noContent)
+    }
+
+    // MARK: Alerts
+
+    @Sendable private func alert(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let text = try await domain.gateways.alert(of: try await app(request, context))
+        guard let text else { throw Refusal(.notFound, "The app has no alert; its messages wake in the background.") }
+        return Response(status: .ok, text: text.json.bytes, type: "application/json")
+    }
+
+    @Sendable private func setAlert(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await app(request, context)
+        let text = try AlertText(try await request.object(of: AlertText.memberNames))
+        try await domain.gateways.setAlert(text, of: app)
+        return Response(status: .ok, text: text.json.bytes, type: "application/json")
+    }
+
+    @Sendable private func removeAlert(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await domain.gateways.setAlert(nil, of: try await app(request, context))
+        return Response(status: .noContent)
+    }
+
+    // MARK: Pushes
+
+    @Sendable private func testPushes(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let sent = domain.gateways.testPushes(of: try await serial(request, context))
+        return Response(status: .ok, json: TestPushList(pushes: sent.map(TestPushBody.init)))
+    }
+
+    @Sendable private func parked(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await serial(request, context)
+        let limit = try request.number("limit", in: 1...1000, default: 100)
+        let parked = try await domain.pushes.parkedPushes(of: app, limit: limit)
+        return Response(status: .ok, json: PushList(pushes: parked.map { PushBody($0, isConfigured: true) }))
+    }
+
+    @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await serial(request, context)
+        let count = try await domain.pushes.requeueParkedPushes(of: app, at: domain.time.now())
+        return Response(status: .ok, json: ["requeued": count])
+    }
+}
+
+extension CredentialBody {
+    package init(_ credential: GatewayCredential, _ summary: GatewaySummary, _ fault: String?) {
+        self.init(
+            app: credential.app.text, environment: credential.lane.environment.rawValue, kind: summary.kind,
+            bundleID: summary.bundleID, keyID: summary.keyID, teamID: summary.teamID, expiresAt: summary.expiresAt,
+            setAt: Timestamp3339.text(credential.setAt.milliseconds), fault: fault)
+    }
+}
+
+extension PushBody {
+    init(_ record: PushRecord, isConfigured: Bool) {
+        let state: String
+        switch record.standing {
+        case .state(.scheduled) where !isConfigured: state = "unconfigured"
+        // That it is on its way is not for sure yet.
+        case .state(.scheduled), .state(.leased): state = "scheduled"
+        case .state(.handed): state = "handed"
+        case .state(.rejected): state = "rejected"
+        case .state(.cancelled): state = "cancelled"
+        case .state(.expired): state = "expired"
+        case .state(.parked): state = "parked"
+        case .suspended: state = "suspended"
+        }
+        self.init(
+            kind: record.kind == .alert ? "alert" : "wake", state: state, at: Timestamp3339.text(record.at.milliseconds),
+            dueAt: record.dueAt.map { Timestamp3339.text($0.milliseconds) }, apnsID: record.id?.uuidText,
+            reason: record.reason)
+    }
+}
+
+extension TestPushBody {
+    fileprivate init(_ sent: TestGateway.Sent) {
+        self.init(
+            at: Timestamp3339.text(sent.at.milliseconds), apnsID: sent.id.uuidText,
+            payload: JSONValue(parsing: sent.payload) ?? .null)
+    }
+}

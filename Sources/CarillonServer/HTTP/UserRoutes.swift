@@ -1,0 +1,61 @@
+import CarillonBasics
+package import CarillonCore
+package import CarillonWire
+import Hummingbird
+
+/// How an app's users are told. All want an admin key.
+struct UserRoutes: Sendable {
+    let domain: Domain
+
+    func add(to routes: Routes) {
+        routes.on(.get, "/v1/apps/:app/users", show)
+        routes.on(.put, "/v1/apps/:app/users", set)
+        routes.on(.delete, "/v1/apps/:app/users", remove)
+    }
+
+    private func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
+        _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
+        return try AppID.checked(try context.parameters.require("app"))
+    }
+
+    @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let (rules, setAt) = try await domain.users.rules(of: try await app(request, context))
+        return Response(status: .ok, json: UserRulesBody(rules, setAt: setAt))
+    }
+
+    @Sendable private func set(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await app(request, context)
+        let (rules, setAt) = try await domain.users.set(try await request.object(of: UserRules.memberNames), of: app)
+        return Response(status: .ok, json: UserRulesBody(rules, setAt: setAt))
+    }
+
+    @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await domain.users.remove(of: try await app(request, context))
+        return Response(status: .noContent)
+    }
+}
+
+extension UserRulesBody {
+    package init(_ rules: UserRules, setAt: Timestamp) {
+        self.init(
+            algorithms: rules.algorithms.map(\.rawValue), audience: rules.audience, issuer: rules.issuer,
+            setAt: Timestamp3339.text(setAt.milliseconds))
+        switch rules.source {
+        case .address(let address): jwksURL = address.text
+        case .keys(let keys): if case .array(let keys)? = keys["keys"] { self.keys = keys.count }
+        case .secrets(let secrets): self.secrets = secrets.count
+        }
+    }
+}
+
+extension AppUsers {
+    /// What a body says of its device's user: null signs out, and what is absent says nothing.
+    func word(in body: JSONValue, of app: AppSerial) async throws -> UserWord? {
+        switch body[UserRules.tokenMember] {
+        case nil: nil
+        case .null: .signedOut
+        case .string(let token): .signedIn(try await user(saidBy: token, in: app))
+        default: throw Refusal(.fieldInvalid, "The field \"\(UserRules.tokenMember)\" must be a text or null.")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+package import CarillonBasics
+package import CarillonCore
+package import CarillonWire
+
+/// How an app's users are told: which keys sign their tokens, and what the tokens must say.
+package struct UserRules: Sendable {
+    package enum Source: Equatable, Sendable {
+        /// A JWK set at an address of the app's own.
+        case address(CallAddress)
+        /// A JWK set as it was given.
+        case keys(JSONValue)
+        case secrets([String])
+    }
+
+    package var source: Source
+    package var algorithms: [UserAlgorithm]
+    package var audience: String
+    package var issuer: String?
+
+    package static let mostSecrets = 10
+
+    /// In what a device says of itself.
+    package static let tokenMember = "userToken"
+
+    // MARK: As it is written
+
+    package static let memberNames: Set = ["jwksURL", "jwks", "secrets", "algorithms", "audience", "issuer"]
+
+    /// - Parameters:
+    ///   - body: An object whose names are all known.
+    ///   - audience: Unless the body says another.
+    package init(_ body: JSONValue, audience: String) throws(Refusal) {
+        let forms = ["jwksURL", "jwks", "secrets"].filter { body[$0] != nil }
+        guard forms.count == 1 else {
+            throw Refusal(.fieldMissing, "Give one of \"jwksURL\", \"jwks\" and \"secrets\".")
+        }
+        source =
+            switch (forms[0], body[forms[0]]) {
+            case ("jwksURL", .string(let text)?): .address(try Self.address(text))
+            case ("jwks", .object(let members)?): .keys(.object(members))
+            case ("secrets", .array(let secrets)?): .secrets(try Self.secrets(secrets))
+            default: throw Refusal(.fieldInvalid, "\"jwksURL\" is a text, \"jwks\" an object, and \"secrets\" an array.")
+            }
+        algorithms = try Self.algorithms(body["algorithms"], isSecret: forms[0] == "secrets")
+        self.audience = try Self.text("audience", body) ?? audience
+        issuer = try Self.text("issuer", body)
+    }
+
+    private static func text(_ name: String, _ body: JSONValue) throws(Refusal) -> String? {
+        switch body[name] {
+        case nil, .null: return nil
+        case .string(let text) where (1...1024).contains(text.utf8.count): return text
+        default: throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text of 1 to 1024 bytes.")
+        }
+    }
+
+    private static func address(_ text: String) throws(Refusal) -> CallAddress {
+        let address: CallAddress
+        do throws(Refusal) {
+            address = try CallAddress(text)
+        } catch {
+            throw Refusal(.userRulesInvalid, error.detail)
+        }
+        guard address.isSecure else { throw Refusal(.userRulesInvalid, "The address of a key set must be https.") }
+        return address
+    }
+
+    private static func secrets(_ values: [JSONValue]) throws(Refusal) -> [String] {
+        let texts = values.compactMap { if case .string(let text) = $0 { text } else { nil } }
+        guard texts.count == values.count, (1...mostSecrets).contains(texts.count),
+            texts.allSatisfy({ $0.utf8.count >= UserKey.shortestSecretBytes })
+        else {
+            throw Refusal(
+                .userRulesInvalid,
+                "\"secrets\" has 1 to \(mostSecrets) texts of at least \(UserKey.shortestSecretBytes) bytes each.")
+        }
+        return texts
+    }
+
+    private static func algorithms(_ value: JSONValue?, isSecret: Bool) throws(Refusal) -> [UserAlgorithm] {
+        let possible = isSecret ? [UserAlgorithm.hs256] : UserAlgorithm.published
+        guard let value, value != .null else { return possible }
+        let names = possible.map(\.rawValue).joined(separator: ", ")
+        guard case .array(let values) = value, !values.isEmpty else {
+            throw Refusal(.fieldInvalid, "\"algorithms\" is an array of: \(names).")
+        }
+        var algorithms: [UserAlgorithm] = []
+        for value in values {
+            guard case .string(let name) = value, let algorithm = UserAlgorithm(rawValue: name),
+                possible.contains(algorithm)
+            else { throw Refusal(.userRulesInvalid, "With such keys \"algorithms\" can be: \(names).") }
+            if !algorithms.contains(algorithm) { algorithms.append(algorithm) }
+        }
+        return algorithms
+    }
+
+    /// As it is kept.
+    package var json: JSONValue {
+        var members: [JSONValue.Member] = []
+        switch source {
+        case .address(let address): members.append(.init(name: "jwksURL", value: .string(address.text)))
+        case .keys(let keys): members.append(.init(name: "jwks", value: keys))
+        case .secrets(let secrets): members.append(.init(name: "secrets", value: .array(secrets.map { .string($0) })))
+        }
+        members.append(.init(name: "algorithms", value: .array(algorithms.map { .string($0.rawValue) })))
+        members.append(.init(name: "audience", value: .string(audience)))
+        if let issuer { members.append(.init(name: "issuer", value: .string(issuer))) }
+        return .object(members)
+    }
+
+    /// The keys that are known without asking anybody.
+    package func ownKeys() throws(Refusal) -> UserKeySet? {
+        switch source {
+        case .address: nil
+        case .keys(let keys): try UserKeySet(jwks: keys.bytes)
+        case .secrets(let secrets): UserKeySet(secrets.map { UserKey(secret: Array($0.utf8)) })
+        }
+    }
+}

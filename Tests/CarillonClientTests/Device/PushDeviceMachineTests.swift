@@ -1,0 +1,119 @@
+import Testing
+
+@testable import CarillonClient
+
+struct PushDeviceMachineTests {
+    private func machine(_ status: PushDeviceStatus, token: String? = "aa", taken: String? = "aa") -> PushDeviceMachine {
+        PushDeviceMachine(
+            token: token, takenToken: taken, details: PushDeviceDetails(), status: status,
+            statusAt: status == .unknown ? nil : 100)
+    }
+
+    private let suspended = PushDeviceStatus.suspended(.tokenDead)
+    private let refusal = PushError(.registrationRefused, "no")
+
+    @Test func `a token is said once in each run, and again when it is another`() throws {
+        var machine = PushDeviceMachine()
+        #expect(machine.report == nil)
+        let isOther = machine.tokenSet("aa")
+        #expect(isOther)
+        let report = try #require(machine.report)
+        #expect(report == .init(token: "aa", previousToken: nil, details: PushDeviceDetails()))
+        let events = machine.tokenTaken(report, .registered, at: 5)
+        #expect(events == [.statusChanged(.registered), .registered])
+        #expect(machine.report == nil && machine.takenToken == "aa" && machine.statusAt == 5)
+        let isSame = machine.tokenSet("aa")
+        #expect(!isSame && machine.report == nil)
+        _ = machine.tokenSet("bb")
+        #expect(machine.report == .init(token: "bb", previousToken: "aa", details: PushDeviceDetails()))
+        #expect(machine.takenToken == "aa", "until the server took the new one")
+        var next = self.machine(.registered)
+        #expect(next.report == .init(token: "aa", previousToken: nil, details: PushDeviceDetails()))
+        let again = next.tokenTaken(try #require(next.report), .registered, at: 9)
+        #expect(again == [.registered], "it may be told again")
+    }
+
+    @Test func `another run of the client says the token again, and so does an app whose device is suspended`() throws {
+        var machine = machine(.registered)
+        _ = machine.tokenTaken(try #require(machine.report), .registered, at: 100)
+        #expect(machine.report == nil)
+        machine.started()
+        #expect(machine.report?.token == "aa")
+        _ = machine.tokenTaken(try #require(machine.report), .registered, at: 100)
+        _ = machine.statusTold(suspended, at: 200)
+        #expect(machine.report == nil, "a server that suspends is not contradicted at once")
+        let isOther = machine.tokenSet("aa")
+        #expect(!isOther && machine.report?.token == "aa")
+    }
+
+    @Test func `what is said while a report is under way is said after it`() throws {
+        var machine = PushDeviceMachine()
+        _ = machine.tokenSet("aa")
+        let report = try #require(machine.report)
+        _ = machine.tokenSet("bb")
+        _ = machine.tokenTaken(report, .registered, at: 1)
+        #expect(machine.report?.token == "bb" && machine.report?.previousToken == "aa")
+        _ = machine.tokenTaken(try #require(machine.report), .registered, at: 2)
+        let isOther = machine.detailsSet(PushDeviceDetails(locale: "de"))
+        #expect(isOther && machine.report?.details.locale == "de")
+    }
+
+    @Test func `an answer of suspended is told as such`() throws {
+        var machine = PushDeviceMachine()
+        _ = machine.tokenSet("aa")
+        let events = machine.tokenTaken(try #require(machine.report), .suspended(.byOperator), at: 1)
+        #expect(events == [.statusChanged(.suspended(.byOperator)), .suspended(.byOperator)])
+    }
+
+    @Test func `a registration ends a suspension, and says that first`() throws {
+        var machine = machine(suspended)
+        let events = machine.tokenTaken(try #require(machine.report), .registered, at: 200)
+        #expect(events == [.statusChanged(.registered), .resumed, .registered])
+    }
+
+    @Test(arguments: [PushDeviceStatus.registered, .suspended(.tokenDead), .unknown])
+    func `a refusal is told before the status becomes unknown, and is not repeated by itself`(
+        _ status: PushDeviceStatus
+    ) throws {
+        var machine = machine(status)
+        let events = machine.tokenRefused(try #require(machine.report), refusal)
+        #expect(events == [.registrationFailed(refusal)] + (status == .unknown ? [] : [.statusChanged(.unknown)]))
+        #expect(machine.status == .unknown && machine.statusAt == nil && machine.report == nil)
+        _ = machine.tokenSet("aa")
+        #expect(machine.report != nil, "who says it again wants it said again")
+    }
+
+    @Test func `a refusal of what was said before says nothing of what is said now`() throws {
+        var machine = machine(.registered)
+        let report = try #require(machine.report)
+        _ = machine.tokenSet("bb")
+        let events = machine.tokenRefused(report, refusal)
+        #expect(events.isEmpty && machine.status == .registered && machine.report?.token == "bb")
+    }
+
+    @Test func `the server suspends and resumes, and old news change nothing`() {
+        var machine = machine(.registered)
+        let first = machine.statusTold(suspended, at: 200)
+        #expect(first == [.statusChanged(suspended), .suspended(.tokenDead)])
+        let old = machine.statusTold(.registered, at: 150)
+        #expect(old.isEmpty && machine.status == suspended)
+        let again = machine.statusTold(suspended, at: 200)
+        #expect(again.isEmpty)
+        let resumed = machine.statusTold(.registered, at: 300)
+        #expect(resumed == [.statusChanged(.registered), .resumed] && machine.statusAt == 300)
+    }
+
+    @Test func `while the status is unknown only an answer to a report is believed`() {
+        var machine = machine(.unknown)
+        let events = machine.statusTold(.registered, at: 900)
+        #expect(events.isEmpty && machine.status == .unknown)
+    }
+
+    @Test(arguments: [PushDeviceStatus.registered, .suspended(.tokenTaken), .unknown])
+    func `a device that is lost is unknown, and its token is said anew`(_ status: PushDeviceStatus) {
+        var machine = machine(status)
+        let events = machine.deviceLost()
+        #expect(events == (status == .unknown ? [] : [.statusChanged(.unknown)]))
+        #expect(machine.takenToken == nil && machine.report?.token == "aa" && machine.report?.previousToken == nil)
+    }
+}

@@ -1,0 +1,130 @@
+import CarillonWire
+import Testing
+
+@testable import CarillonClient
+
+/// Whose the install is, and what waits for it.
+struct UserSessionTests {
+    private typealias Base = ClientSessionTests
+
+    private let ada = UserWord.signedIn("ada's token")
+
+    private func registrations(_ actions: [SessionAction]) -> [ClientFrame.Register] {
+        actions.compactMap { if case .send(.register(let frame)) = $0 { frame } else { nil } }
+    }
+
+    @Test func `a word is durable first, is said once there is a connection, and is forgotten when it was taken`() {
+        var session = ClientSession(.init(), restoring: Base.stored())
+        let said = session.userSet(ada, at: Base.start)
+        #expect(said == [.write(.saveUser(ada))])
+        _ = session.started(at: Base.start)
+        _ = session.socketOpened(at: Base.start)
+        let live = Base.receive(.hello(Base.hello), &session)
+        #expect(live.contains(.reportUser(ada, Base.identity)))
+        let again = session.reportUser(at: Base.start)
+        #expect(again.isEmpty, "one is under way")
+        let taken = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(taken == [.write(.saveTakenUser("ada")), .write(.saveUser(nil)), .tellDevice([.userTaken])])
+        #expect(session.user == nil)
+    }
+
+    @Test func `no channel is opened before the server knows whose it is`() throws {
+        var session = Base.live(Base.stored(.connecting))
+        _ = session.userSet(ada, at: Base.start)
+        let other = ChannelID(Bytes16(high: 1, low: 3))
+        let asked = try session.connectRequested("other", as: other, wake: .alert, deadline: nil)
+        #expect(registrations(asked).isEmpty && registrations(session.catchUp()).isEmpty)
+        let taken = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(registrations(taken).map(\.name) == [Base.name, "other"])
+        #expect(registrations(taken).map(\.wake) == [nil, "alert"])
+    }
+
+    @Test func `what was to be opened for a user who is refused is opened for nobody`() throws {
+        var session = Base.live(Base.stored(.connecting))
+        _ = session.userSet(ada, at: Base.start)
+        let error = PushError(.userRefused, "no")
+        let refused = session.userRefused(ada, of: Base.identity, error, at: Base.start)
+        #expect(refused.contains(.tellDevice([.userRefused(error)])) && refused.contains(.write(.saveUser(nil))))
+        #expect(registrations(refused).isEmpty && refused.contains(.deliver(.tellError(code: 202), to: Base.name)))
+        #expect(session.user == nil)
+        let stale = session.userRefused(ada, of: Base.identity, error, at: Base.start)
+        #expect(stale.isEmpty)
+    }
+
+    @Test func `what waited in channels that had ended is dropped with its user, and with no token of the same one`() {
+        var stored = Base.stored(.closed)
+        stored.takenUser = "ada"
+        stored.buffers = [Base.name: BufferUse(messages: 1, bytes: 1, lastPosition: 1)]
+        var session = Base.live(stored)
+        _ = session.userSet(ada, at: Base.start)
+        let same = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(!same.contains(.dropMessages(of: Base.name)) && session.buffers[Base.name] != nil)
+        _ = session.userSet(.signedOut, at: Base.start)
+        let out = session.userTaken(.signedOut, of: Base.identity, as: nil, at: Base.start)
+        #expect(out.contains(.write(.removeMessages(of: Base.name))) && out.contains(.dropMessages(of: Base.name)))
+        #expect(session.buffers[Base.name] == nil && session.takenUser == nil)
+    }
+
+    @Test func `another run says what the one before was saying`() {
+        var session = Base.live()
+        _ = session.userSet(ada, at: Base.start)
+        _ = session.stopped()
+        _ = session.started(at: Base.start)
+        _ = session.socketOpened(at: Base.start)
+        let live = Base.receive(.hello(Base.hello), &session)
+        #expect(live.contains(.reportUser(ada, Base.identity)))
+    }
+
+    @Test func `a word that is said meanwhile is said after the one before`() {
+        var session = Base.live()
+        let first = session.userSet(ada, at: Base.start)
+        #expect(first.contains(.reportUser(ada, Base.identity)))
+        let second = session.userSet(.signedOut, at: Base.start)
+        #expect(second == [.write(.saveUser(.signedOut))])
+        let answered = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
+        #expect(answered == [.write(.saveTakenUser("ada")), .reportUser(.signedOut, Base.identity)])
+        #expect(session.user == .signedOut)
+    }
+
+    @Test func `what cannot be said now is said later, and not before the server's hint`() throws {
+        var session = Base.live()
+        _ = session.userSet(ada, at: Base.start)
+        _ = session.userReportFailed(retryAfter: .seconds(300), at: Base.start, random: 0)
+        #expect(try #require(session.deadline) <= Base.start + .seconds(300))
+        _ = session.received(.pong, answered: nil, at: Base.start + .seconds(299))
+        let early = session.timerFired(at: Base.start + .seconds(299))
+        #expect(!early.contains(.reportUser(ada, Base.identity)))
+        let later = session.timerFired(at: Base.start + .seconds(300))
+        #expect(later.contains(.reportUser(ada, Base.identity)))
+    }
+
+    @Test func `what was said of another device is not taken for this one's`() {
+        var session = Base.live()
+        _ = session.userSet(ada, at: Base.start)
+        let stranger = DeviceIdentity(device: "other", credential: "c", socket: "ws://host/")
+        let actions = session.userTaken(ada, of: stranger, as: "ada", at: Base.start)
+        #expect(actions == [.reportUser(ada, Base.identity)] && session.user == ada)
+    }
+
+    @Test func `signing out forgets what was to be said`() {
+        var session = Base.live()
+        _ = session.userSet(ada, at: Base.start)
+        let actions = session.signedOut(at: Base.start)
+        #expect(actions.contains(.write(.saveUser(nil))) && session.user == nil)
+    }
+
+    @Test func `messages that waited for the app are dropped with the user whose they were, and with no other error`() {
+        for (code, isDropped) in [(ChannelErrorCode.userChanged, true), (500, false)] {
+            var session = Base.live(Base.stored(.open))
+            _ = Base.receive(.notification(Base.message("m")), &session)
+            #expect(session.buffers[Base.name]?.messages == 1)
+            let event = ChannelEventFrame(channelID: Base.id.description, version: "v", event: .error(code: code))
+            let actions = Base.receive(.channelEvent(event), &session)
+            #expect(actions.contains(.write(.removeMessages(of: Base.name))) == isDropped)
+            #expect(actions.contains(.dropMessages(of: Base.name)) == isDropped)
+            #expect((session.buffers[Base.name] == nil) == isDropped)
+            #expect(actions.contains(.deliver(.tellError(code: code), to: Base.name)))
+            #expect(session.withdrawals.isEmpty != isDropped)
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import CarillonBasics
+import CarillonWire
+import Foundation
+import Synchronization
+import Testing
+
+@testable import CarillonClient
+
+/// What follows from each answer to a request beside the socket.
+struct ClientRegistrarTests {
+    /// Answers what the test says, in order, and remembers what was asked.
+    private final class Answers: ClientTransport {
+        private let answers: Mutex<[(status: Int, body: String)]>
+        let asked = Mutex<[(bearer: String?, body: String)]>([])
+        private let retryAfter: String?
+
+        init(_ answers: [(status: Int, body: String)], retryAfter: String? = nil) {
+            self.answers = Mutex(answers)
+            self.retryAfter = retryAfter
+        }
+
+        func withConnection(
+            to address: WebAddress, _ body: (WebSocketConnection) async -> Void
+        ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
+
+        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+            asked.withLock { $0.append((question.bearer, String(decoding: question.json ?? Data(), as: UTF8.self))) }
+            guard let next = answers.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
+                throw TransportFault(.unreachable, nil)
+            }
+            return WebAnswer(status: next.status, retryAfter: retryAfter, body: Data(next.body.utf8))
+        }
+    }
+
+    private let identity = DeviceIdentity(device: "d", credential: "d.old", socket: "ws://host/")
+
+    private func registrar(_ answers: Answers) throws -> ClientRegistrar {
+        let server = try #require(WebAddress(http: "http://host:1/"))
+        return ClientRegistrar(server: server, app: "com.example.app", clientKey: nil, transport: answers)
+    }
+
+    private func problem(_ code: ErrorCode) -> (status: Int, body: String) {
+        (
+            code.status,
+            #"{"type":"t","title":"t","status":\#(code.status),"detail":"d","code":"\#(code.rawValue)","retryable":\#(code.isRetryable)}"#
+        )
+    }
+
+    // MARK: Renewal
+
+    private func renewal(_ answers: [(status: Int, body: String)]) async throws -> (outcome: String, bearers: [String]) {
+        let answers = Answers(answers)
+        let name =
+            switch try await registrar(answers).renewCredential(of: identity, to: "new") {
+            case .done: "done"
+            case .unknown: "unknown"
+            case .unsupported: "unsupported"
+            case .failed(let failure, _): "\(failure)"
+            }
+        #expect(answers.asked.withLock { $0.allSatisfy { $0.body == #"{"secret":"new"}"# } })
+        return (name, answers.asked.withLock { $0.compactMap(\.bearer) })
+    }
+
+    @Test func `a renewal whose answer was lost is found to be done`() async throws {
+        let refused = problem(.credentialInvalid)
+        #expect(try await renewal([(204, "")]) == ("done", ["d.old"]))
+        #expect(try await renewal([refused, (204, "")]) == ("done", ["d.old", "d.new"]))
+        #expect(try await renewal([refused, refused]) == ("unknown", ["d.old", "d.new"]))
+    }
+
+    @Test func `a device is lost by nothing but two refusals`() async throws {
+        #expect(try await renewal([(404, "")]).outcome == "unsupported")
+        #expect(try await renewal([(405, "")]).outcome == "unsupported")
+        #expect(try await renewal([(503, "")]).outcome == "unavailable(retryAfter: nil)")
+        #expect(try await renewal([problem(.credentialInvalid), (502, "")]).outcome == "unavailable(retryAfter: nil)")
+        #expect(try await renewal([problem(.credentialInvalid)]).outcome == "unreachable")
+        #expect(try await renewal([]).outcome == "unreachable")
+        #expect(try await renewal([(401, "<html>"), (204, "")]).outcome == "unavailable(retryAfter: nil)")
+    }
+
+    @Test func `a device that was signed out while it renewed is deleted under either credential`() async throws {
+        let farewell = Farewell(device: "d", credential: "d.old", nextCredential: "d.new", server: "http://host:1")
+        let answers = Answers([problem(.credentialInvalid), (204, "")])
+        guard case .done = try await registrar(answers).delete(farewell) else {
+            Issue.record("it was not deleted")
+            return
+        }
+        #expect(answers.asked.withLock { $0.map(\.bearer) } == ["d.old", "d.new"])
+    }
+
+    // MARK: Users
+
+    private func said(_ word: UserWord, _ answer: (status: Int, body: String)) async throws -> (String, String) {
+        let answers = Answers([answer])
+        let name =
+            switch try await registrar(answers).report(word, identity) {
+            case .done(let user): "done: \(user ?? "nobody")"
+            case .failed(let failure, _): "\(failure)"
+            }
+        return (name, answers.asked.withLock { $0.first?.body ?? "" })
+    }
+
+    @Test func `a user token is refused by what says so, and tried again after everything else`() async throws {
+        #expect(try await said(.signedIn("t"), (200, #"{"user":"ada"}"#)) == ("done: ada", #"{"userToken":"t"}"#))
+        #expect(try await said(.signedOut, (200, "{}")) == ("done: nobody", #"{"userToken":null}"#))
+        for code in [ErrorCode.userTokenInvalid, .usersNotConfigured] {
+            #expect(try await said(.signedIn("t"), problem(code)).0 == "refused")
+        }
+        for code in [ErrorCode.userKeysUnavailable, .credentialInvalid, .rateLimited] {
+            #expect(try await said(.signedIn("t"), problem(code)).0 == "unavailable(retryAfter: nil)")
+        }
+        #expect(try await said(.signedIn("t"), (502, "<html>")).0 == "unavailable(retryAfter: nil)")
+        let young = Answers([problem(.userTokenInvalid)], retryAfter: "120")
+        guard case .failed(.unavailable(.seconds(120)), _) = try await registrar(young).report(.signedIn("t"), identity)
+        else {
+            Issue.record("a key that is too young for the server was taken for a forged one")
+            return
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct PushRulesTests {
+    private let now = Timestamp(milliseconds: 1_700_000_000_000)
+
+    private func verdict(
+        _ answer: PushAnswer, attempt: Int = 1, isElsewhere: Bool = false, hasOther: Bool = true
+    ) -> PushVerdict {
+        PushRules.verdict(on: answer, attempt: attempt, isElsewhere: isElsewhere, hasOther: hasOther, at: now)
+    }
+
+    @Test func `what was taken is handed over, and what is wrong is parked`() {
+        #expect(verdict(.taken) == .handed)
+        #expect(verdict(.wrong(reason: "BadTopic")) == .parked(reason: "BadTopic"))
+    }
+
+    @Test func `a token that is unknown here is tried in the other environment, once, if there is one`() {
+        let answer = PushAnswer.tokenUnknownHere(reason: "BadDeviceToken")
+        #expect(verdict(answer) == .elsewhere)
+        #expect(verdict(answer, isElsewhere: true) == .tokenDead(reason: "BadDeviceToken", since: nil))
+        #expect(verdict(answer, hasOther: false) == .tokenDead(reason: "BadDeviceToken", since: nil))
+    }
+
+    @Test func `a dead token is dead since when the service says`() {
+        let since = now.adding(seconds: -60)
+        #expect(
+            verdict(.tokenDead(reason: "Unregistered", since: since)) == .tokenDead(reason: "Unregistered", since: since))
+    }
+
+    @Test func `what is the credentials' fault, the service's or the stop's costs no attempt`() {
+        #expect(
+            verdict(.credentialsRefused(reason: "Forbidden")) == .again(at: now, isSpent: false, reason: "Forbidden"))
+        #expect(verdict(.unreachable(reason: "down")) == .again(at: now, isSpent: false, reason: "down"))
+        #expect(verdict(.notSent) == .again(at: now, isSpent: false, reason: "not sent"))
+    }
+
+    @Test func `what the service wants later comes when it says, and not at once`() {
+        #expect(
+            verdict(.later(reason: "ServiceUnavailable", seconds: 900))
+                == .again(at: now.adding(seconds: 900), isSpent: true, reason: "ServiceUnavailable"))
+        #expect(verdict(.later(reason: "x", seconds: 0)) == .again(at: now.adding(seconds: 1), isSpent: true, reason: "x"))
+    }
+
+    @Test func `what had no answer comes after 30 seconds, doubled up to 16 minutes`() {
+        let waits = [1, 2, 3, 6, 7, 1000].map { attempt in
+            if case .again(let at, true, _) = verdict(.unanswered(reason: "timedOut"), attempt: attempt) {
+                (at.milliseconds - now.milliseconds) / 1000
+            } else {
+                Int64(0)
+            }
+        }
+        #expect(waits == [30, 60, 120, 960, 960, 960])
+    }
+
+    @Test func `what an answer says of the lane`() {
+        #expect(LaneSignal(.tokenDead(reason: "Unregistered", since: nil)) == .well)
+        #expect(LaneSignal(.later(reason: "x", seconds: 1)) == .well)
+        #expect(LaneSignal(.notSent) == .nothing)
+        #expect(LaneSignal(.unanswered(reason: "x")) == .silent)
+        #expect(LaneSignal(.unreachable(reason: "x")) == .unreachable(reason: "x"))
+        #expect(LaneSignal(.credentialsRefused(reason: "x")) == .credentialsRefused(reason: "x"))
+    }
+
+    @Test(arguments: PushEnvironment.allCases)
+    func `a lane's number says which it is`(_ environment: PushEnvironment) {
+        let lane = PushLane(app: AppSerial(77), environment: environment)
+        #expect(PushLane(number: lane.number) == lane)
+        #expect(PushLane(number: 3) == nil)
+        #expect(lane.other?.other == (environment == .test ? nil : lane))
+    }
+}

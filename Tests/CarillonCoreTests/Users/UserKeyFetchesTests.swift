@@ -1,0 +1,54 @@
+import CarillonCore
+import Testing
+
+struct UserKeyFetchesTests {
+    private let start = Timestamp(milliseconds: 1_800_000_000_000)
+    private let keys = UserKeySet([UserKey(secret: [1])])
+
+    private enum Seen: Equatable {
+        case fetch
+        case use
+        case unavailable(Int)
+    }
+
+    private func seen(_ fetches: UserKeyFetches, after seconds: Int64) -> Seen {
+        switch fetches.step(at: start.adding(seconds: seconds)) {
+        case .fetch: .fetch
+        case .use: .use
+        case .unavailable(let seconds): .unavailable(seconds)
+        }
+    }
+
+    @Test func `keys are fetched at first, and again when five minutes have passed`() {
+        var fetches = UserKeyFetches()
+        #expect(seen(fetches, after: 0) == .fetch)
+        fetches.began(at: start)
+        fetches.succeeded(keys, at: start)
+        #expect(seen(fetches, after: 0) == .use)
+        #expect(seen(fetches, after: 299) == .use)
+        #expect(seen(fetches, after: 300) == .fetch)
+    }
+
+    @Test func `an address that does not answer is asked every five minutes, and nobody waits for it meanwhile`() {
+        var fetches = UserKeyFetches()
+        fetches.began(at: start)
+        #expect(seen(fetches, after: 0) == .unavailable(300))
+        #expect(seen(fetches, after: 299) == .unavailable(1))
+        #expect(seen(fetches, after: 300) == .fetch)
+    }
+
+    @Test func `keys that cannot be fetched anew are good for a day`() {
+        var fetches = UserKeyFetches()
+        fetches.began(at: start)
+        fetches.succeeded(keys, at: start)
+        fetches.began(at: start.adding(seconds: 86_390))
+        #expect(seen(fetches, after: 86_399) == .use)
+        #expect(seen(fetches, after: 86_400) == .unavailable(290))
+    }
+
+    @Test func `a clock that was set back makes nobody wait`() {
+        var fetches = UserKeyFetches()
+        fetches.began(at: start)
+        #expect(seen(fetches, after: -3600) == .fetch)
+    }
+}

@@ -1,0 +1,147 @@
+import CarillonCore
+import CarillonWire
+import Foundation
+import GRDB
+import StoreConformance
+import Synchronization
+import Testing
+
+@testable import CarillonSQLite
+
+/// The outbox over a real store: its bounds, a store that is full, a clock that is set back.
+@Suite(.timeLimit(.minutes(5)))
+struct OutboxTests {
+    private final class Clock: Sendable {
+        private let value = Mutex(StoreFixture.start)
+        var now: Timestamp {
+            get { value.withLock { $0 } }
+            set { value.withLock { $0 = newValue } }
+        }
+    }
+
+    private struct World {
+        let store: SQLiteStore
+        let clock = Clock()
+        let outbox: Outbox
+
+        init(devices: Int, limits: Outbox.Limits = .init()) async throws {
+            store = try SQLiteStore(inMemory: .init())
+            let clock = clock
+            outbox = Outbox(store: store, limits: limits, time: TimeSource { clock.now })
+            let fixture = try await StoreFixture(store)
+            for number in 1...UInt64(devices) {
+                var profile = DeviceProfile()
+                profile.address = .init(
+                    platform: .apple, token: try PushToken(hexadecimal: "aa\(100_000 + number)"), environment: .production)
+                let new = NewDevice(
+                    DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, profile: profile)
+                let device = try #require(try await fixture.insert(new, secret: [9] + Array("\(number)".utf8)))
+                let channel = try await StoreFixture.open(number, of: device, in: store)
+                let envelope = fixture.envelope(Int64(number) * 10, on: channel, ttl: 100_000)
+                let rules = AppendRules(wake: WakeWish(.background, dueAt: StoreFixture.start))
+                _ = try await store.commit([.append(envelope, rules)])
+            }
+        }
+
+        func due() async throws -> [LeasedPush] { try await outbox.due { _ in true }.pushes }
+    }
+
+    @Test func `no more pushes are under way than may be, and a lane leaves half of what is free`() async throws {
+        let world = try await World(devices: 12, limits: .init(underWay: 8))
+        var begun: [LeasedPush] = []
+        for count in [4, 2, 1, 1, 0, 0] {
+            let some = try await world.due()
+            #expect(some.count == count)
+            begun += some
+        }
+        #expect(world.outbox.underWay == 8)
+        for push in begun { _ = await world.outbox.ended(push, .taken, hasOther: false) }
+        #expect(world.outbox.underWay == 0)
+        #expect(try await world.due().count == 4)
+    }
+
+    /// With `CARILLON_OUTBOX_DEVICES=99999` as many as an app may have.
+    @Test func `thousands of pushes under a key that is revoked cost one attempt a minute, and go out under the next`()
+        async throws
+    {
+        let count = ProcessInfo.processInfo.environment["CARILLON_OUTBOX_DEVICES"].flatMap(Int.init) ?? 2000
+        let world = try await World(devices: count)
+        let lane = PushLane(app: AppSerial(1), environment: .production)
+        var tried = 0
+        for _ in 0..<3600 {
+            for push in try await world.due() {
+                tried += 1
+                #expect(push.attempt == 1, "what was tried in vain counts nothing")
+                _ = await world.outbox.ended(
+                    push, .credentialsRefused(reason: "InvalidProviderToken"), hasOther: false)
+            }
+            world.clock.now = world.clock.now.adding(seconds: 1)
+        }
+        #expect(tried <= LaneMachine.widest + 60, "those that were under way, and one a minute")
+        #expect(world.outbox.faults[lane]?.reason == "InvalidProviderToken")
+        world.outbox.renewed(lane)
+        var handed: Set<DeviceSerial> = []
+        while handed.count < count {
+            let pushes = try await world.due()
+            try #require(!pushes.isEmpty)
+            #expect(pushes.allSatisfy { $0.attempt == 1 })
+            for push in pushes {
+                handed.insert(push.device)
+                _ = await world.outbox.ended(push, .taken, hasOther: false)
+            }
+        }
+        #expect(try await world.due().isEmpty && world.outbox.faults.isEmpty)
+    }
+
+    @Test func `a lane without a gateway is left alone`() async throws {
+        let world = try await World(devices: 1)
+        #expect(try await world.outbox.due { _ in false }.pushes.isEmpty)
+        #expect(try await world.due().count == 1)
+    }
+
+    @Test func `what a full store did not take is written when there is room, and not sent again`() async throws {
+        let world = try await World(devices: 3)
+        let pushes = try await world.due()
+        #expect(pushes.count == 3)
+        // A fault of the disk takes the writing away for a while.
+        try await world.store.refuseWrites(true)
+        for push in pushes { _ = await world.outbox.ended(push, .taken, hasOther: false) }
+        try await world.store.refuseWrites(false)
+        #expect(try await world.due().isEmpty)
+        world.clock.now = world.clock.now.adding(seconds: LeasedPush.leaseSeconds)
+        #expect(try await world.due().isEmpty, "they were handed over, and it is known")
+    }
+
+    @Test func `what could not be written until the lease ended is sent again`() async throws {
+        let world = try await World(devices: 1)
+        let push = try #require(try await world.due().first)
+        try await world.store.refuseWrites(true)
+        _ = await world.outbox.ended(push, .taken, hasOther: false)
+        world.clock.now = world.clock.now.adding(seconds: LeasedPush.leaseSeconds)
+        _ = try? await world.due()
+        try await world.store.refuseWrites(false)
+        #expect(try await world.due().map(\.id) == [push.id])
+    }
+
+    @Test func `a clock that goes back by an hour puts nothing off by an hour`() async throws {
+        let world = try await World(devices: 1)
+        let push = try #require(try await world.due().first)
+        _ = await world.outbox.ended(push, .later(reason: "ServiceUnavailable", seconds: 900), hasOther: false)
+        world.clock.now = world.clock.now.adding(seconds: -3600)
+        #expect(try await world.due().isEmpty)
+        world.clock.now = world.clock.now.adding(seconds: 900)
+        #expect(try await world.due().map(\.id) == [push.id])
+    }
+}
+
+extension SQLiteStore {
+    /// As a disk does for a while.
+    fileprivate func refuseWrites(_ refuses: Bool) async throws {
+        try await database.writeWithoutTransaction { db in
+            try db.execute(
+                sql: refuses
+                    ? "CREATE TEMP TRIGGER refusal BEFORE UPDATE ON push BEGIN SELECT RAISE(ABORT, 'no'); END"
+                    : "DROP TRIGGER refusal")
+        }
+    }
+}

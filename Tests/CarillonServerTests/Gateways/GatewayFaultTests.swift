@@ -1,0 +1,242 @@
+import CarillonAPNsSimulator
+import CarillonCore
+import CarillonWire
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// What a push meets when something is wrong with the token, the credentials or the service.
+@Suite(.timeLimit(.minutes(2)))
+struct GatewayFaultTests {
+    private func handed(_ id: MessageID, _ device: Device, _ world: GatewayWorld) async throws {
+        try await eventually { try await world.standings(id, of: device).contains(.state(.handed)) }
+    }
+
+    private func register(_ token: String, _ device: Device, _ world: GatewayWorld) async throws {
+        var profile = DeviceProfile()
+        profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: token), environment: .production)
+        _ = try await world.domain.devices.update(device, from: nil, confirms: true) { [profile] _ in profile }
+    }
+
+    // MARK: Tokens
+
+    @Test func `410 suspends the device, and what waits goes out when it registers again`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let device = try await world.device()
+            world.advance(seconds: 60)
+            world.simulator.changeDevice(GatewayWorld.token, in: .production) {
+                $0.state = .unregistered(since: world.now.milliseconds)
+            }
+            let id = try await world.send(to: device)
+            try await eventually { try await world.status(of: device) == .suspended(.tokenDead) }
+            #expect(try await world.standings(id, of: device) == [.state(.rejected), .suspended])
+            try world.book("00ff00aa")
+            try await register("00ff00aa", device, world)
+            try await handed(id, device, world)
+            #expect(world.shown("00ff00aa").count == 1)
+        }
+    }
+
+    @Test func `410 with a time before the registration does not suspend`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let device = try await world.device()
+            world.simulator.changeDevice(GatewayWorld.token, in: .production) {
+                $0.state = .unregistered(since: world.now.adding(seconds: -60).milliseconds)
+            }
+            let id = try await world.send(to: device)
+            try await eventually { try await world.pushes(for: id, of: device).first?.reason == "Unregistered" }
+            #expect(try await world.status(of: device) == .registered)
+            world.simulator.changeDevice(GatewayWorld.token, in: .production) { $0.state = .active }
+            world.advance(seconds: 900)
+            try await handed(id, device, world)
+        }
+    }
+
+    @Test func `a token of the sandbox is found there, and stays there`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials(.production)
+            try await world.setCredentials(.sandbox)
+            let device = try await world.device(GatewayWorld.token, .production, knownIn: .sandbox)
+            let id = try await world.send(to: device)
+            try await handed(id, device, world)
+            #expect(world.shown(GatewayWorld.token, .sandbox).count == 1)
+            #expect(try await world.domain.devices.registration(of: device).profile.address?.environment == .sandbox)
+            #expect(try await world.pushes(for: id, of: device).count { $0.standing == .state(.handed) } == 1)
+        }
+    }
+
+    @Test func `a token that neither environment knows suspends the device`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials(.production)
+            try await world.setCredentials(.sandbox)
+            let device = try await world.device()
+            world.simulator.removeDevice(GatewayWorld.token, in: .production)
+            _ = try await world.send(to: device)
+            try await eventually { try await world.status(of: device) == .suspended(.tokenDead) }
+            #expect(world.simulator.totals.requests == 2)
+        }
+    }
+
+    // MARK: Credentials
+
+    @Test func `a revoked key holds the app's pushes back and costs no attempt, and a new one lets them go`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let device = try await world.device()
+            world.simulator.revokeKey(world.simulator.signingKey.id)
+            let id = try await world.send(to: device)
+            try await eventually { world.domain.gateways.held.map(\.reason) == ["InvalidProviderToken"] }
+            #expect(world.domain.gateways.held.map(\.app) == ["com.example.app"])
+            let others = try await withThrowingTaskGroup(of: (Device, MessageID).self) { group in
+                for number in 0..<50 {
+                    group.addTask {
+                        let other = try await world.device("00ff\(1000 + number)")
+                        return (other, try await world.send(to: other))
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            let requests = world.simulator.totals.requests
+            // Each minute one push looks whether the key is good again.
+            for minute in 1...3 {
+                world.advance(seconds: 60)
+                try await eventually { world.simulator.totals.requests == requests + minute }
+                try await eventually { world.domain.outbox.underWay == 0 }
+            }
+            #expect(try await world.status(of: device) == .registered)
+            let key = try APNsSimulator.SigningKey(id: "ROTATED001", teamID: world.simulator.signingKey.teamID)
+            try world.simulator.add(key)
+            try await world.setCredentials(.production, key)
+            try await handed(id, device, world)
+            for (other, id) in others { try await handed(id, other, world) }
+            #expect(world.domain.gateways.held.isEmpty)
+        }
+    }
+
+    @Test func `one app's broken key does not slow another's pushes`() async throws {
+        try await GatewayWorld.run { world in
+            let other = try #require(AppID("com.example.other"))
+            _ = try await world.domain.apps.create(other)
+            world.simulator.add(.init(bundleID: other.text, teamID: world.simulator.signingKey.teamID))
+            let stranger = try APNsSimulator.SigningKey(id: "STRANGER01", teamID: "OTHERTEAM1")
+            try await world.setCredentials(.production, stranger, of: other)
+            try await world.setCredentials()
+            var broken: [Device] = []
+            for number in 0..<30 {
+                let device = try await world.device("bb\(1000 + number)", of: other)
+                _ = try await world.send(to: device)
+                broken.append(device)
+            }
+            let device = try await world.device()
+            let id = try await world.send(to: device)
+            try await handed(id, device, world)
+            #expect(world.domain.gateways.held.map(\.app) == [other.text])
+        }
+    }
+
+    // MARK: The service
+
+    @Test func `silence is not taken for an answer, and the push comes again under its name`() async throws {
+        try await GatewayWorld.run(timeout: .milliseconds(300)) { world in
+            try await world.setCredentials()
+            try world.simulator.add(APNsSimulator.FaultRule(.silence, times: 2))
+            let device = try await world.device()
+            let id = try await world.send(to: device)
+            try await eventually { try await world.pushes(for: id, of: device).first?.reason == "timedOut" }
+            world.advance(seconds: 29)
+            #expect(try await world.pushes(for: id, of: device).first?.standing == .state(.scheduled))
+            world.advance(seconds: 1)
+            try await eventually { world.simulator.totals.faults == 2 }
+            try await eventually { world.domain.outbox.underWay == 0 }
+            world.advance(seconds: 60)
+            try await handed(id, device, world)
+            #expect(try await world.status(of: device) == .registered)
+        }
+    }
+
+    @Test func `while the service is away pushes wait, and go out when it is back`() async throws {
+        // It comes back where it was.
+        var configuration = APNsSimulator.Configuration(
+            ports: [.init(.push, .production, port: Int.random(in: 20_000..<32_000))])
+        configuration.dataDirectory = try TemporaryDirectory.make()
+        let same = configuration
+        try await GatewayWorld.run(timeout: .milliseconds(200)) {
+            $0 = same
+        } _: { world in
+            try await world.setCredentials()
+            let device = try await world.device()
+            await world.simulator.stop()
+            let id = try await world.send(to: device)
+            // An hour, minute by minute.
+            for _ in 0..<60 {
+                world.advance(seconds: 60)
+                try await eventually { world.domain.outbox.underWay == 0 }
+            }
+            try await eventually { !world.domain.gateways.held.isEmpty }
+            #expect(try await world.status(of: device) == .registered)
+            #expect(try await world.pushes(for: id, of: device).allSatisfy { $0.standing != .state(.handed) })
+            let again = try await Self.started(same)
+            try again.add(
+                APNsSimulator.Device(token: GatewayWorld.token, topic: world.app.text, environment: .production))
+            try await eventually {
+                world.advance(seconds: 60)
+                return try await world.standings(id, of: device).contains(.state(.handed))
+            }
+            #expect(world.domain.gateways.held.isEmpty)
+            #expect(again.device(GatewayWorld.token, in: .production)?.shown.count == 1)
+            await again.stop()
+        }
+    }
+
+    /// The port may be somebody else's for a moment.
+    private static func started(_ configuration: APNsSimulator.Configuration) async throws -> APNsSimulator {
+        for _ in 0..<200 {
+            let simulator = try APNsSimulator(configuration)
+            if (try? await simulator.start()) != nil { return simulator }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        throw NeverHappened()
+    }
+
+    @Test(arguments: [
+        APNsSimulator.FaultRule(.reject(.internalServerError), times: 1),
+        APNsSimulator.FaultRule(.reject(.tooManyRequests), times: 1),
+        APNsSimulator.FaultRule(.close, at: .processed, times: 1),
+        APNsSimulator.FaultRule(.reset(.internalError), at: .processed, times: 1),
+        APNsSimulator.FaultRule(.goAway(reason: "Shutdown", last: .before), times: 1),
+    ])
+    func `trouble of the service never suspends, and the push goes out once more under its name`(
+        _ rule: APNsSimulator.FaultRule
+    ) async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            try world.simulator.add(rule)
+            let device = try await world.device()
+            let id = try await world.send(to: device)
+            try await eventually {
+                world.advance(seconds: 60)
+                return try await world.standings(id, of: device).contains(.state(.handed))
+            }
+            #expect(try await world.status(of: device) == .registered)
+            let names = Set(world.simulator.requests.compactMap { $0.headers["apns-id"] })
+            #expect(names.count == 1)
+        }
+    }
+
+    @Test func `what the service calls wrong is parked, and goes out when somebody mended it`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            try world.simulator.add(APNsSimulator.FaultRule(.reject(.badTopic), times: 1))
+            let device = try await world.device()
+            let id = try await world.send(to: device)
+            try await eventually { try await world.standings(id, of: device).contains(.state(.parked)) }
+            let app = try #require(try await world.domain.apps.serial(of: world.app))
+            #expect(try await world.domain.pushes.parkedPushes(of: app, limit: 10).map(\.reason) == ["BadTopic"])
+            #expect(try await world.domain.pushes.requeueParkedPushes(of: app, at: world.now) == 1)
+            try await handed(id, device, world)
+        }
+    }
+}

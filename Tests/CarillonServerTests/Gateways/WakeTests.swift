@@ -1,0 +1,155 @@
+import CarillonAPNsSimulator
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Messages to devices that sleep, as Apple's service sees them.
+@Suite(.timeLimit(.minutes(1)))
+struct WakeTests {
+    private func handed(_ id: MessageID, _ device: Device, _ world: GatewayWorld) async throws {
+        try await eventually { try await world.standings(id, of: device).contains(.state(.handed)) }
+    }
+
+    @Test func `a device that sleeps is woken by a push without content`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let device = try await world.device()
+            let id = try await world.send(to: device)
+            try await handed(id, device, world)
+            let push = try #require(world.shown().first)
+            #expect(push.pushType == "background" && push.priority == 5 && push.topic == "com.example.app")
+            #expect(
+                String(decoding: push.payload, as: UTF8.self)
+                    == #"{"aps":{"content-available":1},"carillon":{"kind":"wake"}}"#)
+            #expect(push.collapseID == "carillon")
+            #expect(push.expiresAt.map { $0 / 1000 } == world.now.adding(seconds: 2_500_000).seconds)
+            #expect(try await world.pushes(for: id, of: device).first?.id?.uuidText == push.id)
+        }
+    }
+
+    @Test func `ten messages in twenty minutes make one wake, and the first after them another`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let device = try await world.device()
+            for number in 0..<10 {
+                let id = try await world.send(to: device)
+                if number == 0 { try await handed(id, device, world) }
+                try await world.acknowledge(id, by: device)
+                world.advance(seconds: 119)
+            }
+            #expect(world.shown().count == 1)
+            world.advance(seconds: 20)
+            let id = try await world.send(to: device)
+            try await handed(id, device, world)
+            #expect(world.simulator.totals.requests == 2)
+        }
+    }
+
+    @Test func `a wake that a reconnect overtook is not sent`() async throws {
+        try await GatewayWorld.run { world in
+            let device = try await world.device()
+            let id = try await world.send(to: device)
+            try await world.acknowledge(id, by: device)
+            try await world.setCredentials()
+            let second = try await world.device("00ff00aa")
+            let other = try await world.send(to: second)
+            try await handed(other, second, world)
+            #expect(world.simulator.totals.requests == 1, "nothing for the first")
+        }
+    }
+
+    @Test func `without credentials a push waits, and goes out when they are set`() async throws {
+        try await GatewayWorld.run { world in
+            let device = try await world.device()
+            let id = try await world.send(to: device)
+            let record = try #require(try await world.pushes(for: id, of: device).first)
+            #expect(
+                PushBody(record, isConfigured: world.domain.gateways.isConfigured(try #require(record.lane))).state
+                    == "unconfigured")
+            try await world.setCredentials()
+            try await handed(id, device, world)
+        }
+    }
+
+    @Test func `an urgent message shows the app's text, and what names it are hashes`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let text = try AlertText(
+                .object([.init(name: "titleKey", value: .string("NEW")), .init(name: "sound", value: .string("default"))]))
+            try await world.domain.gateways.setAlert(text, of: world.app)
+            let device = try await world.device()
+            let id = try await world.send(to: device, urgency: .high)
+            try await handed(id, device, world)
+            let push = try #require(world.shown().first)
+            #expect(push.pushType == "alert" && push.priority == 10)
+            let payload = try #require(JSONValue(parsing: push.payload))
+            #expect(payload["aps"]?["alert"]?["title-loc-key"] == .string("NEW"))
+            #expect(payload["aps"]?["mutable-content"] == .integer(1))
+            #expect(payload["carillon"]?["message"] == .string(MessageHash.text(of: id.description)))
+            #expect(payload["carillon"]?["body"] == nil, "what is in the clear stays here")
+            #expect(!String(decoding: push.payload, as: UTF8.self).contains(id.description))
+            #expect(push.collapseID.map { !id.description.contains($0) && $0.utf8.count == 32 } == true)
+            // One that replaces another does so on the screen, too.
+            world.advance(seconds: 2)
+            let first = try await world.send(to: device, urgency: .high, topic: "t")
+            try await handed(first, device, world)
+            world.advance(seconds: 2)
+            let second = try await world.send(to: device, urgency: .high, topic: "t")
+            try await handed(second, device, world)
+            #expect(world.shown().count == 2)
+        }
+    }
+
+    @Test func `an encrypted message travels with its alert as long as the payload has 4096 bytes`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let text = try AlertText(.object([.init(name: "title", value: .string("News"))]))
+            try await world.domain.gateways.setAlert(text, of: world.app)
+            let device = try await world.device()
+            func payload(_ count: Int, _ coding: ContentCoding.Name = .aes128gcm) async throws -> [UInt8] {
+                let id = try await world.send(
+                    Array(repeating: 7, count: count), to: device, urgency: .high, coding: coding)
+                try await handed(id, device, world)
+                world.advance(seconds: 2)
+                return try #require(world.shown().last).payload
+            }
+            // The promise: 2400 bytes of plain text, with the 103 that aes128gcm adds.
+            let promised = try await payload(2503)
+            #expect(
+                JSONValue(parsing: promised)?["carillon"]?["body"]
+                    == .string(Base64URL.encode(Array(repeating: 7, count: 2503))))
+            #expect(JSONValue(parsing: promised)?["carillon"]?["coding"] == .string("aes128gcm"))
+            // Three bytes more make four characters more.
+            var size = 2503
+            while promised.count + (size - 2503) / 3 * 4 + 4 <= 4096 { size += 3 }
+            let largest = try await payload(size)
+            #expect((4093...4096).contains(largest.count) && JSONValue(parsing: largest)?["carillon"]?["body"] != nil)
+            let tooLarge = try await payload(size + 3)
+            #expect(tooLarge.count < 1000 && JSONValue(parsing: tooLarge)?["carillon"]?["body"] == nil)
+            #expect(JSONValue(parsing: tooLarge)?["carillon"]?["message"] != nil)
+        }
+    }
+
+    @Test func `the test environment opens no connection, and remembers a hundred payloads`() async throws {
+        try await GatewayWorld.run { world in
+            let device = try await world.device("aa", .test)
+            let id = try await world.send(to: device)
+            try await handed(id, device, world)
+            let app = try #require(try await world.domain.apps.serial(of: world.app))
+            #expect(world.domain.gateways.testPushes(of: app).map(\.device) == [device.serial])
+            for number in 0..<120 {
+                let other = try await world.device("aa\(String(1000 + number))", .test)
+                _ = try await world.send(to: other)
+            }
+            try await eventually {
+                world.domain.outbox.underWay == 0 && world.domain.gateways.testPushes(of: app).count == 100
+            }
+            #expect(world.simulator.totals.requests == 0)
+            await #expect(throws: Refusal.self) { try await world.setCredentials(.test) }
+        }
+    }
+}

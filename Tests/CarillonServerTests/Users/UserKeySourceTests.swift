@@ -1,0 +1,76 @@
+import CarillonCore
+import NIOHTTP1
+import NIOPosix
+import Testing
+
+@testable import CarillonServer
+
+/// Key sets fetched over true sockets.
+@Suite(.timeLimit(.minutes(1)))
+struct UserKeySourceTests {
+    private func fetch(
+        _ answer: ScriptedBackEnd.Answer, isPrivateAllowed: Bool = true, patience: Duration = .seconds(30)
+    ) async throws -> (answer: UserKeySource.Answer, backEnd: ScriptedBackEnd) {
+        let authority = try TestAuthority()
+        let backEnd = try await ScriptedBackEnd.start(
+            answer, tls: authority.serverContext(names: [], addresses: [[127, 0, 0, 1]]))
+        var settings = OutwardSettings()
+        settings.rules.allowsPrivate = isPrivateAllowed
+        settings.authorityFile = try authority.file()
+        settings.answerSeconds = 15
+        let group = MultiThreadedEventLoopGroup.singleton
+        let resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        defer { resolver.shutdown() }
+        let source = UserKeySource.over(
+            try OutwardCaller(group: group, resolver: resolver, settings: settings), patience: patience)
+        return (await source.fetch(try CallAddress("https://127.0.0.1:\(backEnd.port)/keys")), backEnd)
+    }
+
+    private func body(_ answer: UserKeySource.Answer) -> String? {
+        if case .found(let bytes) = answer { String(decoding: bytes, as: UTF8.self) } else { nil }
+    }
+
+    private func whole(_ body: String) -> ScriptedBackEnd.Answer {
+        .bytes("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+
+    @Test func `a key set is asked for with GET, and no body`() async throws {
+        let (answer, backEnd) = try await fetch(whole("{}"))
+        #expect(body(answer) == "{}")
+        let request = try #require(backEnd.received.first)
+        #expect(request.head.method == .GET && request.head.uri == "/keys" && request.body.isEmpty)
+        #expect(request.head.headers["content-length"].isEmpty && request.head.headers["transfer-encoding"].isEmpty)
+    }
+
+    @Test func `a key set has 64 KiB at most`() async throws {
+        let largest = String(repeating: "x", count: 65_536)
+        #expect(body(try await fetch(whole(largest)).answer) == largest)
+        #expect(body(try await fetch(whole(largest + "x")).answer) == nil)
+        #expect(body(try await fetch(.flood("HTTP/1.1 200 OK\r\n\r\n", piece: 65_536)).answer) == nil)
+    }
+
+    @Test(arguments: [
+        ScriptedBackEnd.Answer.status(302, headers: "Location: https://127.0.0.1/\r\n"), .status(404), .status(500),
+        .bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}"), .bytes(""),
+    ])
+    func `a redirect, an error and a part of a set are none`(answer: ScriptedBackEnd.Answer) async throws {
+        #expect(body(try await fetch(answer).answer) == nil)
+    }
+
+    @Test func `a server that does not answer is waited for so long and no longer`() async throws {
+        let began = ContinuousClock.now
+        let stalled = ScriptedBackEnd.Answer.stall("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}")
+        guard case .failed(let reason) = try await fetch(stalled, patience: .seconds(1)).answer else {
+            Issue.record("it was found")
+            return
+        }
+        // The call's own time is fifteen seconds.
+        #expect(reason.contains("within 1.0 seconds"))
+        #expect(ContinuousClock.now - began >= .seconds(1))
+    }
+
+    @Test func `an address in a private network is not asked`() async throws {
+        let (answer, backEnd) = try await fetch(whole("{}"), isPrivateAllowed: false)
+        #expect(body(answer) == nil && backEnd.connections == 0)
+    }
+}

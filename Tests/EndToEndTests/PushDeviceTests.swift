@@ -1,0 +1,260 @@
+import CarillonAPNsSimulator
+import CarillonClient
+import CarillonNotification
+import CarillonWire
+import Foundation
+import NIOHTTP1
+import Synchronization
+import TestSupport
+import Testing
+
+/// A sleeping phone from end to end: the client library, the real executable, and a simulator of Apple's service.
+@Suite(.timeLimit(.minutes(3)))
+struct PushDeviceTests {
+    private struct World {
+        let simulator: APNsSimulator
+        let server: LiveServer
+        let clientKey: String
+        let admin: String
+
+        init() async throws {
+            var configuration = APNsSimulator.Configuration(ports: [.init(.push, .production)])
+            configuration.dataDirectory = try TemporaryDirectory.make()
+            simulator = try APNsSimulator(configuration)
+            try await simulator.start()
+            let files = try #require(configuration.dataDirectory)
+            let environment = [
+                "CARILLON_KEY_FILE": files + "/key-file", "CARILLON_APNS_CA": files + "/authority.pem",
+                "CARILLON_APNS_PRODUCTION": "localhost:\(simulator.port(.push, .production) ?? 0)",
+            ]
+            server = try await LiveServer.start(environment: environment)
+            (clientKey, admin) = try await server.whileStopped { directory in
+                let client = try await LiveServer.key(.client, in: directory, environment: environment)
+                return (client, try await LiveServer.key(.admin, in: directory, environment: environment))
+            }
+            _ = try await run(
+                [
+                    "apps", "credentials", "set", LiveServer.app, "--server", server.address, "--key", admin, "--p8",
+                    files + "/AuthKey_\(simulator.signingKey.id).p8", "--team-id", simulator.signingKey.teamID,
+                ])
+        }
+
+        func book(_ token: String) throws {
+            try simulator.add(
+                APNsSimulator.Device(token: token, topic: LiveServer.app, environment: .production))
+        }
+
+        func client(_ state: String = "app") throws -> PushClient {
+            try PushClient(
+                configuration: .init(
+                    server: server.address, app: LiveServer.app, clientKey: clientKey,
+                    storageDirectory: server.directory + "/" + state,
+                    backOff: .init(initial: .milliseconds(50), maximum: .milliseconds(200))))
+        }
+
+        static func shown(_ simulator: APNsSimulator, _ token: String) -> Int {
+            simulator.device(token, in: .production)?.shown.count ?? 0
+        }
+
+        /// What `carillon devices show` prints of it, once that contains something.
+        func shows(_ part: String, _ device: PushDevice) async throws {
+            let id = try #require(device.deviceID)
+            let arguments = ["devices", "show", id, "--server", server.address, "--key", admin, "--json"]
+            try await eventually { try await run(arguments).lines.last?.contains(part) == true }
+        }
+
+        func operate(_ verb: String, _ device: PushDevice) async throws {
+            let id = try #require(device.deviceID)
+            _ = try await run(["devices", verb, id, "--server", server.address, "--key", admin])
+        }
+    }
+
+    private final class Delegate: PushDeviceDelegate {
+        let heard = Mutex<[String]>([])
+        private func note(_ what: String) { heard.withLock { $0.append(what) } }
+        func didAddDelegate(to device: PushDevice) { note("added") }
+        func didRemoveDelegate(from device: PushDevice) { note("removed") }
+        func didRegister(_ device: PushDevice) { note("registered") }
+        func didSuspend(_ device: PushDevice, because reason: PushDeviceSuspension) { note("suspended \(reason.rawValue)") }
+        func didResume(_ device: PushDevice) { note("resumed") }
+        func didFailRegistration(of device: PushDevice, _ error: PushError) { note("failed") }
+        func didChangeStatus(of device: PushDevice, to status: PushDeviceStatus) { note("status") }
+        func didUpdateSubscriptions(of device: PushDevice) { note("subscriptions") }
+        func didResetBadge(of device: PushDevice) { note("badge") }
+        func didFailBadgeReset(of device: PushDevice, _ error: PushError) { note("no badge") }
+    }
+
+    @Test func `a sleeping device is woken, fetches what waits, and is not woken again`() async throws {
+        let world = try await World()
+        try world.book("00ff00ff")
+        let client = try world.client()
+        #expect(client.device.status == .unknown && client.device.deviceID == nil && client.device.token == nil)
+        try await client.device.setToken(Data([0, 0xFF, 0, 0xFF]))
+        #expect(client.device.token == "00ff00ff" && client.device.platform == "apple")
+        #expect(client.device.applicationID == LiveServer.app)
+        try client.start()
+        let channel = try client.channel("orders")
+        try await channel.ensureOpen()
+        try await eventually { client.device.isRegistered }
+        #expect(client.device.deviceID == client.deviceID && client.device.statusTimestamp != nil)
+        let endpoint = try #require(channel.endpoint)
+        await client.stop()
+        #expect(client.device.isRegistered, "it stays so without a connection")
+        _ = try await world.server.send("hello", to: endpoint)
+        try await eventually { [simulator = world.simulator] in World.shown(simulator, "00ff00ff") == 1 }
+        #expect(await client.handleWake(within: .seconds(10)) == .newData)
+        #expect(await client.handleWake(within: .seconds(10)) == .noData)
+        for try await event in channel.events {
+            if case .message(let message) = event {
+                #expect(message.text == "hello")
+                break
+            }
+        }
+        try client.start()
+        for await availability in client.availabilityUpdates where availability.service { break }
+        #expect(await client.handleWake(within: .seconds(10)) == .noData, "a running client asks whether all has come")
+        #expect(World.shown(world.simulator, "00ff00ff") == 1)
+        await client.stop()
+        let nowhere = try world.client("other")
+        world.server.program.signal(SIGSTOP)
+        #expect(await nowhere.handleWake(within: .milliseconds(500)) == .failed)
+        world.server.program.signal(SIGCONT)
+    }
+
+    @Test func `token change, suspension, resumption and restart, as listeners hear them`() async throws {
+        let world = try await World()
+        try world.book("aa01")
+        try world.book("aa02")
+        let client = try world.client()
+        let delegate = Delegate()
+        client.device.addDelegate(delegate)
+        client.device.addDelegate(delegate)
+        client.device.removeDelegate(Delegate())
+        #expect(client.device.delegates.count == 1)
+        await #expect(throws: PushError.self) { try await client.device.setToken("aa 01") }
+        await #expect(throws: PushError.self) { try await client.device.setToken("") }
+        await #expect(throws: PushError.self) { try await client.device.setToken("aa0") }
+        await #expect(throws: PushError.self) { try await client.device.setToken("<aa01>") }
+        try await client.device.setDetails(
+            .init(appVersion: "1.0", locale: "de-AT", parameters: ["plan": .text("gold"), "tags": .texts(["a"])]))
+        try await client.device.setToken("AA01")
+        #expect(client.device.token == "aa01")
+        try client.start()
+        try await eventually { client.device.isRegistered }
+        let id = try #require(client.device.deviceID)
+        try await eventually { delegate.heard.withLock { $0 } == ["added", "status", "registered", "subscriptions"] }
+        // The token changes, and the device stays who it was.
+        try await client.device.setToken("aa02")
+        try await eventually { client.device.previousToken == nil && client.device.isRegistered }
+        #expect(client.device.deviceID == id)
+        try await world.shows("\"appVersion\":\"1.0\"", client.device)
+        try await world.shows("\"locale\":\"de-AT\"", client.device)
+        // An operator suspends and resumes, heard live.
+        try await world.operate("suspend", client.device)
+        try await eventually { client.device.isSuspended }
+        #expect(client.device.status == .suspended(.byOperator) && client.device.deviceID == id)
+        // Heard later: the client is away meanwhile.
+        await client.stop()
+        try await world.operate("resume", client.device)
+        #expect(client.device.isSuspended)
+        try client.start()
+        try await eventually { client.device.isRegistered }
+        try await client.device.resetBadge()
+        try await eventually { delegate.heard.withLock { $0.contains("badge") } }
+        client.device.removeDelegate(delegate)
+        try await eventually { delegate.heard.withLock { $0.last } == "removed" }
+        let heard = delegate.heard.withLock { $0 }
+        let expected = ["status", "suspended operator", "status", "resumed", "badge"]
+        #expect(
+            heard.filter { $0 != "registered" && $0 != "subscriptions" } == ["added", "status"] + expected + ["removed"])
+        await client.stop()
+        try await client.signOut()
+        #expect(client.device.status == .unknown && client.device.deviceID == nil)
+    }
+
+    @Test func `what the server said last survives the process`() async throws {
+        let world = try await World()
+        try world.book("aa01")
+        func oneRun() async throws -> String {
+            let client = try world.client()
+            try await client.device.setToken("aa01")
+            try client.start()
+            try await eventually { client.device.isRegistered }
+            await client.stop()
+            return try #require(client.device.deviceID)
+        }
+        let id = try await oneRun()
+        let again = try world.client()
+        #expect(again.device.isRegistered && again.device.token == "aa01" && again.device.deviceID == id)
+    }
+
+    @Test func `a token that Apple calls dead suspends the device, and the next registration resumes it`() async throws {
+        let world = try await World()
+        try world.book("bb01")
+        let client = try world.client()
+        try await client.device.setToken("bb01")
+        try client.start()
+        let channel = try client.channel("orders")
+        try await channel.ensureOpen()
+        try await eventually { client.device.isRegistered }
+        let endpoint = try #require(channel.endpoint)
+        await client.stop()
+        let dead = Int64(Date().timeIntervalSince1970 * 1000)
+        world.simulator.changeDevice("bb01", in: .production) { $0.state = .unregistered(since: dead) }
+        _ = try await world.server.send("one", to: endpoint)
+        try await world.shows("\"suspended\"", client.device)
+        #expect(world.simulator.totals.requests == 1)
+        try client.start()
+        // It is told that it was suspended, says its token as in each run, and is registered again; and what the vendor says
+        // once more of the time before changes nothing.
+        try await eventually { client.device.isRegistered && client.availability.service }
+        try world.book("bb02")
+        try await client.device.setToken("bb02")
+        try await eventually { client.device.previousToken == nil }
+        await client.stop()
+        _ = try await world.server.send("two", to: endpoint)
+        try await eventually { [simulator = world.simulator] in World.shown(simulator, "bb02") == 1 }
+    }
+
+    @Test func `an encrypted message is shown by the extension, and the app is told that it was`() async throws {
+        let world = try await World()
+        try world.book("cc01")
+        _ = try await run(
+            [
+                "apps", "alert", "set", LiveServer.app, "--title", "New message", "--server", world.server.address, "--key",
+                world.admin,
+            ])
+        let shared = try TemporaryDirectory.make()
+        let client = try PushClient(
+            configuration: .init(
+                server: world.server.address, app: LiveServer.app, clientKey: world.clientKey,
+                storageDirectory: world.server.directory + "/app", sharedDirectory: shared))
+        try await client.device.setToken("cc01")
+        try client.start()
+        let channel = try client.channel("orders")
+        try await channel.ensureOpen(encrypted: true)
+        try await eventually { client.device.isRegistered }
+        let subscription = try #require(channel.subscription)
+        await client.stop()
+        let sealed = try subscription.encrypt(Array("the real text".utf8), with: .aes128gcm).body
+        let answer = try await world.server.request(
+            .POST, subscription.endpoint, headers: ["TTL": "60", "Content-Encoding": "aes128gcm", "Urgency": "high"],
+            bytes: sealed)
+        #expect(answer.status == 201)
+        try await eventually { [simulator = world.simulator] in World.shown(simulator, "cc01") == 1 }
+        let push = try #require(world.simulator.device("cc01", in: .production)?.shown.first)
+        #expect(push.priority == 10 && !String(decoding: push.payload, as: UTF8.self).contains("real text"))
+        let reader = PushNotificationReader(sharedDirectory: shared)
+        let message = try #require(reader.message(inPayload: Data(push.payload)))
+        #expect(message.text == "the real text")
+        #expect(reader.noteShown(message))
+        #expect(await client.handleWake(within: .seconds(10)) == .newData)
+        for try await event in channel.events {
+            guard case .message(let message) = event else { continue }
+            #expect(message.text == "the real text" && message.wasPresented)
+            try await message.acknowledge()
+            #expect(!message.wasPresented)
+            break
+        }
+    }
+}

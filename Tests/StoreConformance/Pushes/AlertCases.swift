@@ -1,0 +1,145 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = PushFixture.start
+
+extension StoreCase {
+    static let alerts: [StoreCase] = [
+        StoreCase("an app without a text is woken instead", noTextNoAlert),
+        StoreCase("an alert is for its message, and goes with it", alertForItsMessage),
+        StoreCase("alerts come one a second, twenty wait, and the rest is one wake", alertsAreBounded),
+        StoreCase("alerts that gathered do not come at once", gatheredAlerts),
+        StoreCase("alerts of a suspended device wait, and go out when it is resumed", suspendedAlerts),
+        StoreCase("what an alert could not tell, a wake tells when the device can be reached again", missedAlerts),
+        StoreCase("alerts count for the badge, until it is reset", alertsCount),
+        StoreCase("an alert whose message was replaced is cancelled", replacedAlert),
+    ]
+}
+
+private func withText(_ stores: any StoreMaker) async throws -> PushFixture {
+    let fixture = try await PushFixture(stores)
+    #expect(try await fixture.store.putAlert("{}", of: try StoreFixture.appID) == fixture.base.device.app)
+    return fixture
+}
+
+private func noTextNoAlert(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, .alert))
+    #expect(try await fixture.lease().map(\.content) == [.wake])
+    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.commit(fixture.append(2, .alert))
+    #expect(try await fixture.lease().count == 1)
+    #expect(try await fixture.store.putAlert(nil, of: try StoreFixture.appID) != nil)
+    try await fixture.commit(fixture.append(3, .alert))
+    #expect(try await fixture.lease(at: start.after(5)).isEmpty, "the wake under way is for this one, too")
+    let none = try #require(AppID("com.example.none"))
+    #expect(try await fixture.store.putAlert("{}", of: none) == nil)
+}
+
+private func alertForItsMessage(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, ttl: 500, urgency: .high, topic: "t"), fixture.append(2, .none))
+    let pushes = try await fixture.lease()
+    try #require(pushes.count == 1)
+    var envelope = fixture.base.envelope(1, ttl: 500)
+    envelope.urgency = .high
+    #expect(pushes[0].content == .alert(envelope, topic: "t", badge: 1))
+    #expect(pushes[0].expiresAt == start.after(500))
+    #expect(try await fixture.standings(1) == [.state(.leased)])
+    #expect(try await fixture.standings(2).isEmpty)
+    try await fixture.end(pushes[0], .again(at: start.after(30), isSpent: true, reason: "x"))
+    try await fixture.commit(fixture.acknowledge(1))
+    #expect(try await fixture.lease(at: start.after(30)).isEmpty)
+    #expect(try await fixture.standings(1) == [.state(.cancelled)])
+    #expect(try await fixture.lease(at: start.after(5000)).isEmpty, "no wake beside it")
+}
+
+private func alertsAreBounded(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    for position in Int64(1)...30 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
+    var alerts: [Int64] = []
+    var wakes = 0
+    for second in Int64(0)..<40 {
+        let pushes = try await fixture.lease(at: start.after(second))
+        for push in pushes {
+            switch push.content {
+            case .alert(let envelope, _, _): alerts.append(envelope.position)
+            case .wake: wakes += 1
+            }
+            try await fixture.end(push, .handed, at: start.after(second))
+        }
+        #expect(pushes.filter { $0.content != .wake }.count <= 1, "second \(second)")
+    }
+    #expect(alerts == Array(1...20))
+    #expect(wakes == 1)
+    // There is room again.
+    try await fixture.commit(fixture.append(31, .alert, at: start.after(50), urgency: .high))
+    #expect(try await fixture.lease(at: start.after(50)).count == 1)
+}
+
+private func gatheredAlerts(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    for position in Int64(1)...3 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
+    let later = start.after(600)
+    #expect(try await fixture.lease(at: later).count == 1)
+    #expect(try await fixture.lease(at: later).isEmpty)
+    #expect(try await fixture.lease(at: later.after(1)).count == 1)
+    #expect(try await fixture.lease(at: later.after(2)).count == 1)
+}
+
+private func suspendedAlerts(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
+    try await fixture.change { RegistrationRules.suspend($0, because: .byOperator, at: start) }
+    #expect(try await !fixture.isDue(at: start.after(10)))
+    #expect(try await fixture.lease(at: start.after(10)).isEmpty)
+    try await fixture.change(at: start.after(20)) { RegistrationRules.resume($0, at: start.after(20)) }
+    #expect(try await fixture.lease(at: start.after(20)).count == 1)
+}
+
+private func missedAlerts(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
+    try await fixture.end(try await fixture.lease()[0], .tokenDead(reason: "Unregistered", since: nil))
+    #expect(try await fixture.status == .suspended(.tokenDead))
+    // This one comes while nobody can be told.
+    try await fixture.commit(fixture.append(2, .alert, urgency: .high))
+    #expect(try await fixture.lease(at: start.after(60)).isEmpty)
+    try await fixture.register("aa02", at: start.after(100))
+    let pushes = try await fixture.lease(at: start.after(100))
+    #expect(pushes.map(\.content) == [.wake])
+    #expect(try await fixture.standings(1) == [.state(.rejected), .state(.leased)])
+    #expect(try await fixture.standings(2) == [.state(.leased)])
+}
+
+private func replacedAlert(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high, topic: "t"))
+    try await fixture.commit(fixture.append(2, .alert, at: start.after(1), urgency: .high, topic: "t"))
+    let pushes = try await fixture.lease(at: start.after(3)) + fixture.lease(at: start.after(5))
+    let positions = pushes.map { push -> Int64 in
+        if case .alert(let envelope, _, _) = push.content { envelope.position } else { 0 }
+    }
+    #expect(positions == [2])
+    #expect(try await fixture.standings(1) == [.state(.cancelled)])
+}
+
+private func alertsCount(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    func badges(_ positions: ClosedRange<Int64>, at now: Timestamp) async throws -> [Int] {
+        for position in positions { try await fixture.commit(fixture.append(position, .alert, at: now, urgency: .high)) }
+        var badges: [Int] = []
+        for second in Int64(0)..<5 {
+            for push in try await fixture.lease(at: now.after(second)) {
+                if case .alert(_, _, let badge) = push.content { badges.append(badge) }
+                try await fixture.end(push, .handed, at: now.after(second))
+            }
+        }
+        return badges
+    }
+    #expect(try await badges(1...3, at: start) == [1, 2, 3])
+    #expect(try await fixture.store.resetBadge(of: fixture.device))
+    #expect(try await badges(4...5, at: start.after(100)) == [1, 2])
+    #expect(try await !fixture.store.resetBadge(of: DeviceSerial(999)))
+}

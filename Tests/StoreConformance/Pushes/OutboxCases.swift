@@ -1,0 +1,288 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = PushFixture.start
+
+extension StoreCase {
+    static let outbox: [StoreCase] = [
+        StoreCase("a lease that was lost says nothing any more", lostLease),
+        StoreCase("what is tried again comes at its time, and counts as it should", triedAgain),
+        StoreCase("a push for what does not wait any more is cancelled", cancelledPush),
+        StoreCase("a push whose time is over expires", expiredPush),
+        StoreCase("a dead token suspends its device, and the next registration resumes it", deadToken),
+        StoreCase("what is said of an earlier token does not suspend, and the push goes to the new one", earlierToken),
+        StoreCase("what was known before the device confirmed its token does not suspend", staleNews),
+        StoreCase("what waits because of what was said of a token goes out at once to another", staleNewsOfEarlierToken),
+        StoreCase("a token of the other environment is found there, and stays there", otherEnvironment),
+        StoreCase("where an earlier token was found says nothing of the new one", environmentOfEarlierToken),
+        StoreCase("what is parked waits, is listed, and is tried again when somebody says so", parkedPush),
+        StoreCase("an operator's suspension meanwhile is not undone", suspendedMeanwhile),
+        StoreCase("pushes of a deleted device and a deleted app are not sent", deletedOnes),
+        StoreCase(
+            "what became of pushes is forgotten in time, and of one device when there are too many", factsAreForgotten),
+        StoreCase("a clock that was ahead holds no push up", clockWasAhead),
+        StoreCase("lanes are leased apart, the oldest first, and no more than was asked for", lanesAreApart),
+        StoreCase("a change that cannot be stored leaves the others' pushes right", poisonedNeighbour),
+    ]
+}
+
+private func lostLease(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let first = try await fixture.lease()[0]
+    let end = start.after(LeasedPush.leaseSeconds)
+    let second = try await fixture.lease(at: end)[0]
+    #expect(second.id == first.id && second.lease.fence == first.lease.fence + 1)
+    #expect(try await fixture.end(first, .tokenDead(reason: "Unregistered", since: nil), at: end) == nil)
+    #expect(try await fixture.status == .registered)
+    #expect(try await fixture.end(second, .handed, at: end) == .handed(.wake))
+    #expect(try await fixture.end(second, .handed, at: end) == nil, "once")
+}
+
+private func triedAgain(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let first = try await fixture.lease()[0]
+    let later = start.after(900)
+    #expect(
+        try await fixture.end(first, .again(at: later, isSpent: true, reason: "ServiceUnavailable")) == .retried(.wake))
+    let records = try await fixture.store.pushes(
+        for: fixture.base.envelope(1).id, of: fixture.device, at: start)
+    #expect(records.map(\.standing) == [.state(.scheduled)])
+    #expect(records.map(\.dueAt) == [later] && records.map(\.reason) == ["ServiceUnavailable"])
+    #expect(records.map(\.id) == [first.id])
+    #expect(try await fixture.lease(at: later.after(-1)).isEmpty)
+    let second = try await fixture.lease(at: later)[0]
+    #expect(second.id == first.id && second.attempt == 2)
+    try await fixture.end(second, .again(at: later, isSpent: false, reason: "unreachable"), at: later)
+    #expect(try await fixture.lease(at: later).map(\.attempt) == [2], "what was tried in vain counts nothing")
+}
+
+private func cancelledPush(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    try await fixture.end(push, .again(at: start.after(30), isSpent: true, reason: "timedOut"))
+    try await fixture.commit(fixture.acknowledge(1))
+    #expect(try await fixture.lease(at: start.after(30)).isEmpty)
+    #expect(try await fixture.standings(1) == [.state(.cancelled)])
+    // The device can be woken again.
+    try await fixture.commit(fixture.append(2, at: start.after(40)))
+    #expect(try await fixture.lease(at: start.after(40)).count == 1)
+}
+
+private func expiredPush(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, ttl: 60))
+    let push = try await fixture.lease()[0]
+    try await fixture.end(push, .again(at: start.after(90), isSpent: true, reason: "x"))
+    #expect(try await fixture.lease(at: start.after(90)).isEmpty)
+    #expect(try await fixture.standings(1) == [.state(.expired)])
+    // One that nobody comes for, as its lane is closed, expires all the same.
+    try await fixture.commit(fixture.append(2, at: start.after(100), ttl: 60))
+    let other = try await fixture.lease(at: start.after(100))[0]
+    try await fixture.end(other, .again(at: start.after(110), isSpent: false, reason: "x"), at: start.after(100))
+    #expect(try await fixture.store.sweepPushes(at: start.after(161), limit: 100))
+    #expect(try await fixture.standings(2) == [.state(.expired)])
+    #expect(try await fixture.lease(at: start.after(161)).isEmpty)
+}
+
+private func deadToken(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    let fact = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(5)), at: start.after(9))
+    #expect(fact == .rejected(.wake, deviceIsSuspended: true))
+    #expect(try await fixture.status == .suspended(.tokenDead))
+    #expect(try await fixture.standings(1) == [.state(.rejected), .suspended])
+    #expect(try await !fixture.isDue(at: start.after(100_000)))
+    try await fixture.register("aa01", at: start.after(20))
+    #expect(try await fixture.status == .registered)
+    #expect(try await fixture.lease(at: start.after(20)).count == 1, "what waited goes out")
+}
+
+private func earlierToken(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    try await fixture.register("aa02", at: start.after(1))
+    let fact = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(2)), at: start.after(3))
+    #expect(fact == .retried(.wake))
+    #expect(try await fixture.status == .registered)
+    let again = try await fixture.lease(at: start.after(3))
+    #expect(try again.map(\.token) == [PushToken(hexadecimal: "aa02")])
+    #expect(again.map(\.id) == [push.id])
+}
+
+private func staleNews(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    let fact = try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(-1)))
+    #expect(fact == .retried(.wake))
+    #expect(try await fixture.status == .registered)
+    #expect(try await fixture.lease(at: start.after(899)).isEmpty)
+    #expect(try await fixture.lease(at: start.after(900)).count == 1)
+}
+
+private func staleNewsOfEarlierToken(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    try await fixture.end(push, .tokenDead(reason: "Unregistered", since: start.after(-1)))
+    try await fixture.register("aa02", at: start.after(5))
+    #expect(try await fixture.lease(at: start.after(5)).map(\.token) == [PushToken(hexadecimal: "aa02")])
+}
+
+private func otherEnvironment(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    #expect(!push.isElsewhere)
+    #expect(try await fixture.end(push, .elsewhere) == .retried(.wake))
+    let elsewhere = try await fixture.lease(in: fixture.sandbox)
+    #expect(elsewhere.map(\.id) == [push.id] && elsewhere.map(\.isElsewhere) == [true])
+    try await fixture.end(elsewhere[0], .handed)
+    #expect(try await fixture.store.registration(of: fixture.device)?.profile.address?.environment == .sandbox)
+    #expect(try await fixture.store.dueLanes(at: start.after(1200)) == [fixture.sandbox])
+    #expect(try await fixture.lease(at: start.after(1200), in: fixture.sandbox).map(\.isElsewhere) == [false])
+}
+
+private func environmentOfEarlierToken(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    try await fixture.end(push, .elsewhere)
+    let elsewhere = try await fixture.lease(in: fixture.sandbox)[0]
+    try await fixture.register("aa02", .production, at: start.after(1))
+    try await fixture.end(elsewhere, .handed, at: start.after(2))
+    #expect(try await fixture.store.registration(of: fixture.device)?.profile.address?.environment == .production)
+}
+
+private func parkedPush(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    #expect(try await fixture.end(push, .parked(reason: "BadTopic")) == .parked(.wake))
+    #expect(try await fixture.lease(at: start.after(3600)).isEmpty)
+    let app = fixture.base.device.app
+    let parked = try await fixture.store.parkedPushes(of: app, limit: 10)
+    #expect(parked.map(\.reason) == ["BadTopic"] && parked.map(\.id) == [push.id])
+    #expect(try await fixture.store.parkedPushes(of: AppSerial(app.rawValue + 1), limit: 10).isEmpty)
+    #expect(try await fixture.store.requeueParkedPushes(of: AppSerial(app.rawValue + 1), at: start) == 0)
+    #expect(try await fixture.store.requeueParkedPushes(of: app, at: start.after(10)) == 1)
+    #expect(try await fixture.lease(at: start.after(10)).map(\.id) == [push.id])
+    #expect(try await fixture.store.parkedPushes(of: app, limit: 10).isEmpty)
+}
+
+private func suspendedMeanwhile(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    try await fixture.change { RegistrationRules.suspend($0, because: .byOperator, at: start) }
+    #expect(
+        try await fixture.end(push, .tokenDead(reason: "Unregistered", since: nil))
+            == .rejected(.wake, deviceIsSuspended: false))
+    #expect(try await fixture.status == .suspended(.byOperator))
+    try await fixture.commit(fixture.append(2))
+    #expect(try await !fixture.isDue(at: start.after(10_000)))
+    // One that is to be tried again waits until the device can be reached.
+    try await fixture.change { RegistrationRules.resume($0, at: start) }
+    let second = try await fixture.lease()[0]
+    try await fixture.change { RegistrationRules.suspend($0, because: .byOperator, at: start) }
+    try await fixture.end(second, .again(at: start, isSpent: true, reason: "x"))
+    #expect(try await fixture.lease().isEmpty)
+    try await fixture.change { RegistrationRules.resume($0, at: start.after(1)) }
+    #expect(try await fixture.lease(at: start.after(1)).map(\.id) == [second.id])
+}
+
+private func deletedOnes(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    try await fixture.end(push, .again(at: start, isSpent: true, reason: "x"))
+    _ = try await fixture.store.deleteDevice(fixture.device, at: start)
+    #expect(try await fixture.lease().isEmpty)
+    #expect(try await !fixture.isDue(at: start.after(1)))
+    let other = try await PushFixture(stores)
+    try await other.commit(other.append(1))
+    _ = try await other.store.deleteApp(try StoreFixture.appID, at: start)
+    #expect(try await other.lease().isEmpty)
+}
+
+private func factsAreForgotten(_ stores: any StoreMaker) async throws {
+    var limits = InboxLimits()
+    limits.outcomeRetentionSeconds = 1000
+    let fixture = try await PushFixture(stores, StoreSettings(inbox: limits))
+    try await fixture.commit(fixture.append(1))
+    try await fixture.hand(at: start)
+    #expect(try await fixture.store.sweepPushes(at: start.after(999), limit: 10))
+    #expect(try await fixture.standings(1).first == .state(.handed))
+    #expect(try await fixture.store.sweepPushes(at: start.after(1000), limit: 10))
+    #expect(try await fixture.standings(1) == [.state(.scheduled)])
+
+    let many = try await PushFixture(stores)
+    try await many.commit(many.append(1, ttl: 1_000_000_000))
+    var now = start
+    for _ in 0..<PushLimits.keptPerDevice * 4 / 3 {
+        try await many.hand(at: now)
+        now = now.after(86_400)
+    }
+    let kept = try await many.standings(1).count
+    #expect(kept >= PushLimits.keptPerDevice && kept <= PushLimits.keptPerDevice * 5 / 4 + 1, "\(kept)")
+}
+
+private func clockWasAhead(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    let ahead = start.after(86_400)
+    try await fixture.commit(fixture.append(1, at: ahead, ttl: 1_000_000))
+    try await fixture.store.bringBackPushes(at: start)
+    let push = try await fixture.lease()[0]
+    try await fixture.end(push, .again(at: start.after(30), isSpent: true, reason: "x"))
+    try await fixture.store.bringBackPushes(at: start.after(-3600))
+    #expect(try await fixture.lease(at: start.after(-3600 + 29)).isEmpty)
+    #expect(try await fixture.lease(at: start.after(-3600 + 30)).count == 1)
+    try await fixture.store.bringBackPushes(at: start.after(-7200))
+    #expect(try await fixture.lease(at: start.after(-7200 + 60)).count == 1, "a lease, too")
+}
+
+private func lanesAreApart(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    var devices: [Device] = []
+    for number in UInt64(1)...5 {
+        let new = NewDevice(
+            DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID,
+            profile: try PushFixture.profile("bb0\(number)", number == 5 ? .sandbox : .production))
+        let device = try #require(try await fixture.base.insert(new, secret: [9, UInt8(number)]))
+        let channel = try await StoreFixture.open(number, of: device, in: fixture.store)
+        let now = start.after(Int64(10 - number))
+        let rules = AppendRules(wake: WakeWish(.background, dueAt: now))
+        try await fixture.commit(.append(fixture.base.envelope(Int64(number) * 100, on: channel, ttl: 9999, at: now), rules))
+        devices.append(device)
+    }
+    #expect(try await Set(fixture.store.dueLanes(at: start.after(10))) == [fixture.lane, fixture.sandbox])
+    let leased = try await fixture.store.leasePushes(
+        of: fixture.lane, limit: 3, at: start.after(10), until: start.after(70))
+    #expect(leased.pushes.map(\.device) == [devices[3], devices[2], devices[1]].map(\.serial))
+    #expect(leased.areMoreDue)
+    let rest = try await fixture.store.leasePushes(
+        of: fixture.lane, limit: 3, at: start.after(10), until: start.after(70))
+    #expect(rest.pushes.map(\.device) == [devices[0].serial])
+    #expect(!rest.areMoreDue)
+    #expect(try await fixture.lease(at: start.after(10), in: fixture.sandbox).map(\.device) == [devices[4].serial])
+}
+
+private func poisonedNeighbour(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, .none))
+    // The second has the place of that one, which cannot be.
+    let results = try await fixture.commit(fixture.append(2), fixture.append(1))
+    #expect(results[0] == .stored(replaced: nil))
+    guard case .failed = results[1] else {
+        Issue.record("two envelopes have one place")
+        return
+    }
+    #expect(try await fixture.lease().count == 1)
+    #expect(try await fixture.lease().isEmpty)
+}

@@ -1,0 +1,198 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = PushFixture.start
+
+extension StoreCase {
+    static let wakes: [StoreCase] = [
+        StoreCase("a device without a token is not woken", noTokenNoWake),
+        StoreCase("many messages make one wake, for all of them", oneWakeForAll),
+        StoreCase("who is there has a while, and what it acknowledges wakes nobody", presenceHasAWhile),
+        StoreCase("what is acknowledged before it is written makes no wake", acknowledgedBeforeWritten),
+        StoreCase("a wake goes with the last acknowledgement, and not before", wakeGoesWithTheLast),
+        StoreCase("what does not wake does not keep a wake", onlySilentOnesAreLeft),
+        StoreCase("what expired or was taken back is not woken for", endedIsNotWokenFor),
+        StoreCase("wakes are twenty minutes apart, whatever comes", wakesAreApart),
+        StoreCase("after three that were not answered wakes are rarer, until one is", unansweredWakesAreRarer),
+        StoreCase("what waits when a device registers its token wakes it", registrationWakes),
+        StoreCase("a suspended device is not woken, and what waited goes out when it is resumed", suspensionHolds),
+        StoreCase("a wake follows its device to another environment", wakeFollowsTheDevice),
+        StoreCase("a wake survives a restart", wakeSurvives),
+    ]
+}
+
+private func noTokenNoWake(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores, token: nil)
+    try await fixture.commit(fixture.append(1))
+    #expect(try await fixture.store.dueLanes(at: start.after(1_000)).isEmpty)
+    #expect(try await fixture.standings(1).isEmpty)
+}
+
+private func oneWakeForAll(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    for position in Int64(1)...10 { try await fixture.commit(fixture.append(position, ttl: 1000 + position)) }
+    #expect(try await fixture.store.dueLanes(at: start) == [fixture.lane])
+    let pushes = try await fixture.lease()
+    try #require(pushes.count == 1)
+    #expect(pushes[0].content == .wake && pushes[0].device == fixture.device && pushes[0].attempt == 1)
+    #expect(try pushes[0].token == PushToken(hexadecimal: "aa01"))
+    #expect(pushes[0].expiresAt == start.after(1010), "as long as the latest message lasts")
+    #expect(try await fixture.lease(at: start.after(1)).isEmpty)
+    for position in Int64(1)...10 { #expect(try await fixture.standings(position) == [.state(.leased)]) }
+    #expect(try await fixture.end(pushes[0], .handed) == .handed(.wake))
+    for position in [Int64(1), 10] {
+        #expect(try await fixture.standings(position) == [.state(.handed), .state(.scheduled)], "and again in a while")
+    }
+}
+
+private func presenceHasAWhile(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, dueAt: start.after(10)))
+    #expect(try await !fixture.isDue(at: start.after(9)))
+    #expect(try await fixture.lease(at: start.after(9)).isEmpty)
+    #expect(try await fixture.isDue(at: start.after(10)))
+    try await fixture.commit(fixture.acknowledge(1))
+    #expect(try await !fixture.isDue(at: start.after(10)))
+    #expect(try await fixture.lease(at: start.after(10)).isEmpty)
+    // Who went away meanwhile is woken at once for what comes then.
+    try await fixture.commit(fixture.append(2, dueAt: start.after(10)))
+    try await fixture.commit(fixture.append(3))
+    #expect(try await fixture.lease(at: start).count == 1)
+}
+
+private func acknowledgedBeforeWritten(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    let envelope = fixture.base.envelope(1)
+    let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+    _ = try await fixture.commit(
+        .record(envelope, rules, Settlement(.acknowledged, at: start)), fixture.append(2), fixture.acknowledge(2))
+    #expect(try await fixture.store.dueLanes(at: start.after(100)).isEmpty)
+}
+
+private func wakeGoesWithTheLast(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1), fixture.append(2))
+    try await fixture.commit(fixture.acknowledge(1))
+    #expect(try await fixture.isDue(at: start))
+    try await fixture.commit(fixture.acknowledge(2))
+    #expect(try await !fixture.isDue(at: start))
+    #expect(try await fixture.standings(2).isEmpty)
+}
+
+private func onlySilentOnesAreLeft(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1), fixture.append(2, .none))
+    try await fixture.commit(fixture.acknowledge(1))
+    #expect(try await fixture.lease().isEmpty)
+    #expect(try await !fixture.isDue(at: start), "it was looked at, and is done")
+    try await fixture.commit(fixture.append(3))
+    #expect(try await fixture.lease().count == 1)
+}
+
+private func endedIsNotWokenFor(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, ttl: 60))
+    #expect(try await fixture.lease(at: start.after(60)).isEmpty)
+    let cancelled = InboxOperation.settle(
+        fixture.base.envelope(2).id, device: nil, Settlement(.cancelled, at: start))
+    try await fixture.commit(fixture.append(2), cancelled)
+    try await fixture.commit(fixture.append(3))
+    try await fixture.commit(
+        .settle(fixture.base.envelope(3).id, device: nil, Settlement(.cancelled, at: start)))
+    #expect(try await fixture.lease(at: start.after(61)).isEmpty)
+}
+
+private func wakesAreApart(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    var wakes = 0
+    for minute in Int64(0)..<20 {
+        let now = start.after(60 * minute)
+        if minute % 2 == 0 { try await fixture.commit(fixture.append(minute + 1, at: now)) }
+        for push in try await fixture.lease(at: now) {
+            wakes += 1
+            try await fixture.end(push, .handed, at: now)
+        }
+        if minute % 3 == 0 { try await fixture.commit(fixture.acknowledge(minute / 3 * 2 + 1, at: now)) }
+    }
+    #expect(wakes == 1)
+    #expect(try await !fixture.isDue(at: start.after(1199)))
+    #expect(try await fixture.lease(at: start.after(1200)).count == 1)
+}
+
+private func unansweredWakesAreRarer(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, ttl: 1_000_000))
+    var now = start
+    for gap in [Int64(20), 20, 60, 240, 1440, 1440] {
+        try await fixture.hand(at: now)
+        #expect(try await !fixture.isDue(at: now.after(60 * gap - 1)), "after \(gap)")
+        now = now.after(60 * gap)
+        #expect(try await fixture.isDue(at: now), "after \(gap)")
+    }
+    try await fixture.hand(at: now)
+    // It answers, and is as one that was woken once.
+    try await fixture.commit(fixture.append(2, at: now, ttl: 1_000_000))
+    try await fixture.commit(fixture.acknowledge(1, at: now))
+    try await fixture.commit(fixture.acknowledge(2, at: now))
+    try await fixture.commit(fixture.append(3, at: now, ttl: 1_000_000))
+    #expect(try await !fixture.isDue(at: now.after(1199)))
+    #expect(try await fixture.isDue(at: now.after(1200)))
+}
+
+private func registrationWakes(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores, token: nil)
+    try await fixture.commit(fixture.append(1))
+    try await fixture.register("aa01")
+    #expect(try await fixture.lease().count == 1)
+    let other = try await PushFixture(stores, token: nil)
+    try await other.commit(other.append(1, .none))
+    try await other.register("aa01")
+    #expect(try await other.lease().isEmpty)
+}
+
+private func suspensionHolds(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    try await fixture.change { RegistrationRules.suspend($0, because: .byOperator, at: start) }
+    try await fixture.commit(fixture.append(2))
+    #expect(try await !fixture.isDue(at: start))
+    #expect(try await fixture.lease().isEmpty)
+    #expect(try await fixture.standings(1) == [.suspended])
+    #expect(try await fixture.standings(2) == [.suspended])
+    try await fixture.change { RegistrationRules.resume($0, at: start) }
+    #expect(try await fixture.lease().count == 1)
+}
+
+private func wakeFollowsTheDevice(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    try await fixture.register("aa02", .sandbox)
+    #expect(try await fixture.store.dueLanes(at: start) == [fixture.sandbox])
+    #expect(try await fixture.lease().isEmpty)
+    let pushes = try await fixture.lease(in: fixture.sandbox)
+    #expect(try pushes.map(\.token) == [PushToken(hexadecimal: "aa02")])
+}
+
+private func wakeSurvives(_ stores: any StoreMaker) async throws {
+    var fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, ttl: 1_000_000))
+    try await fixture.hand(at: start)
+    try await fixture.hand(at: start.after(1200))
+    try await fixture.hand(at: start.after(2400))
+    guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+    fixture = fixture.again(store)
+    #expect(try await !fixture.isDue(at: start.after(2400 + 3599)))
+    let pushes = try await fixture.lease(at: start.after(2400 + 3600))
+    try #require(pushes.count == 1)
+    // The server is killed while it is under way: the same push comes again when its lease is over.
+    guard let later = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+    fixture = fixture.again(later)
+    let leaseEnd = start.after(2400 + 3600 + LeasedPush.leaseSeconds)
+    #expect(try await fixture.lease(at: leaseEnd.after(-1)).isEmpty)
+    let again = try await fixture.lease(at: leaseEnd)
+    #expect(again.map(\.id) == pushes.map(\.id))
+    #expect(again.map(\.attempt) == [2])
+    try await fixture.commit(fixture.acknowledge(1, at: leaseEnd))
+    #expect(try await fixture.lease(at: leaseEnd.after(1_000_000)).isEmpty)
+}
