@@ -18,10 +18,10 @@ run: setup
 ## All tests, with the real executable and programs from PyPI. What keeps both cores busy, or measures time, runs alone.
 test: setup-tests
 	swift build --build-tests
-	CARILLON_INTEROP=$(CURDIR)/$(PYTHON) swift test --skip-build --filter InteropTests
-	swift test --skip-build --skip InteropTests --skip CarillonAPNsTests --skip PushKillTests --skip SlowReaderTests
-	swift test --skip-build --no-parallel --filter "PushKillTests|SlowReaderTests"
-	swift test --skip-build --no-parallel --filter CarillonAPNsTests
+	CARILLON_INTEROP=$(CURDIR)/$(PYTHON) Scripts/tests --filter InteropTests
+	Scripts/tests --skip InteropTests --skip CarillonAPNsTests --skip PushKillTests --skip SlowReaderTests
+	Scripts/tests --no-parallel --filter "PushKillTests|SlowReaderTests"
+	Scripts/tests --no-parallel --filter CarillonAPNsTests
 
 ## What CI runs: format, a build without warnings and with explicit imports, the packages that are meant, docs, the release
 ## executable in a bare root, the benchmarks' build, the sanitizer over the rooms without sockets, and all tests.
@@ -56,7 +56,7 @@ test-durability: setup-tests
 ## A million pushes to a simulator that misbehaves at random, each accounted for; CI does twenty thousand.
 test-soak: setup
 	swift build --build-tests
-	CARILLON_APNS_SOAK=1000000 swift test --skip-build --filter SimulatedSoakTests
+	CARILLON_APNS_SOAK=1000000 Scripts/tests --filter SimulatedSoakTests
 
 setup:
 	@Scripts/setup
@@ -79,12 +79,12 @@ lint:
 SANITIZE := --sanitize=thread --scratch-path .build/thread-sanitizer
 thread-sanitizer-core: setup
 	CARILLON_SANITIZED=core swift build --build-tests $(SANITIZE)
-	CARILLON_SANITIZED=core swift test --skip-build $(SANITIZE) --no-parallel \
+	CARILLON_SANITIZED=core Scripts/tests $(SANITIZE) --no-parallel \
 		--skip 'DeliveryModelTests|BackupTests|LeasedWorkTests'
 
 thread-sanitizer: thread-sanitizer-core
 	CARILLON_SANITIZED=all swift build --build-tests $(SANITIZE)
-	CARILLON_SANITIZED=all swift test --skip-build $(SANITIZE) --no-parallel \
+	CARILLON_SANITIZED=all Scripts/tests $(SANITIZE) --no-parallel \
 		--skip 'CarillonWireTests|CarillonCoreTests|CarillonSQLiteTests|SimulatedSoakTests' \
 		--skip 'leaves after every few pushes|two readers of one asynchronous batch|tens of thousands of cancelled'
 

@@ -133,7 +133,7 @@ struct GatewayFaultTests {
             let device = try await world.device()
             let id = try await world.send(to: device)
             try await handed(id, device, world)
-            #expect(world.domain.gateways.held.map(\.app) == [other.text])
+            try await eventually { world.domain.gateways.held.map(\.app) == [other.text] }
         }
     }
 
