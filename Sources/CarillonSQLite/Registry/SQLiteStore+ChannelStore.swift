@@ -55,10 +55,9 @@ extension SQLiteStore: ChannelStore {
 
     package func channels(device: DeviceSerial) async throws -> [PushChannel] {
         try await read { db in
-            try Row.fetchAll(
-                db, sql: Self.selectChannels + " WHERE channel.device = ? ORDER BY channel.serial",
-                arguments: [device.rawValue]
-            ).map(PushChannel.init)
+            let select = try db.cachedStatement(
+                sql: Self.selectChannels + " WHERE channel.device = ? ORDER BY channel.serial")
+            return try Row.fetchAll(select, arguments: [device.rawValue]).map(PushChannel.init)
         }
     }
 

@@ -82,24 +82,38 @@ extension SQLiteStore: DeviceStore {
     package func changeRegistration(
         of device: DeviceSerial, at now: Timestamp, _ change: @escaping RegistrationChange
     ) async throws -> Result<RegistrationRules.Decision, Refusal>? {
-        try await group.run { [memory] db in
-            guard let (current, app) = try Self.registration(of: device, in: db, memory) else { return nil }
+        // Most devices say what they said before, which takes no writer.
+        let read = try await read { [memory] db in
+            try Self.decide(change, of: device, in: RegistrationTable(db, memory: memory), db, memory, at: now)
+        }
+        guard let read else { return nil }
+        if case .success(let decision) = read.decided, !decision.isChanged, decision.displaced == nil { return read.decided }
+        return try await group.run { [memory] db in
             let table = RegistrationTable(db, memory: memory)
-            let wish: RegistrationWish
-            do throws(Refusal) {
-                wish = try change(current)
-            } catch {
-                return .failure(error)
-            }
-            let decided: Result<RegistrationRules.Decision, Refusal>
-            switch wish {
-            case .nothing: return .success(.unchanged(current))
-            case .becomes(let registration): decided = .success(.status(of: registration))
-            case .says(let profile, let confirms, let user):
-                decided = try table.decide(profile, confirms: confirms, of: user, over: current, app: app, at: now)
+            guard let (decided, app) = try Self.decide(change, of: device, in: table, db, memory, at: now) else {
+                return nil
             }
             if case .success(let decision) = decided { try table.store(decision, app: app, at: now) }
             return decided
+        }
+    }
+
+    private static func decide(
+        _ change: RegistrationChange, of device: DeviceSerial, in table: RegistrationTable, _ db: Database,
+        _ memory: InboxMemory, at now: Timestamp
+    ) throws -> (decided: Result<RegistrationRules.Decision, Refusal>, app: AppSerial)? {
+        guard let (current, app) = try registration(of: device, in: db, memory) else { return nil }
+        let wish: RegistrationWish
+        do throws(Refusal) {
+            wish = try change(current)
+        } catch {
+            return (.failure(error), app)
+        }
+        switch wish {
+        case .nothing: return (.success(.unchanged(current)), app)
+        case .becomes(let registration): return (.success(.status(of: registration)), app)
+        case .says(let profile, let confirms, let user):
+            return (try table.decide(profile, confirms: confirms, of: user, over: current, app: app, at: now), app)
         }
     }
 

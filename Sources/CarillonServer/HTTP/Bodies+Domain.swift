@@ -80,8 +80,9 @@ extension Domain {
             next: page.count == limit ? page.last?.device.id.description : nil)
     }
 
-    package func describe(_ device: Device) async throws -> DeviceBody {
-        let registration = try await devices.registration(of: device)
+    /// - Parameter registration: What it says of itself, if that was read just now.
+    package func describe(_ device: Device, _ registration: DeviceRegistration? = nil) async throws -> DeviceBody {
+        let registration = if let registration { registration } else { try await devices.registration(of: device) }
         var body = DeviceBody(
             id: device.id.description, app: device.appID.text, status: registration.status.name,
             statusAt: Timestamp3339.text(registration.statusAt.milliseconds),

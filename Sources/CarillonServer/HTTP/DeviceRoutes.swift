@@ -60,10 +60,10 @@ struct DeviceRoutes: Sendable {
         let body = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let profile = try DeviceProfile(body)
         let address = clientAddress.of(context.connection, request.headers)
-        _ = try await domain.devices.update(
+        let registration = try await domain.devices.update(
             device, from: address, confirms: true, of: { try await domain.users.word(in: body, of: device.app) }
         ) { _ in profile }
-        return Response(status: .ok, json: try await domain.describe(device))
+        return Response(status: .ok, json: try await domain.describe(device, registration))
     }
 
     @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -71,7 +71,7 @@ struct DeviceRoutes: Sendable {
         let patch = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let address = clientAddress.of(context.connection, request.headers)
         let confirms = patch["pushToken"] != nil
-        _ = try await domain.devices.update(
+        let registration = try await domain.devices.update(
             device, from: address, confirms: confirms,
             of: { try await domain.users.word(in: patch, of: device.app) }
         ) { current throws(Refusal) in
@@ -79,7 +79,7 @@ struct DeviceRoutes: Sendable {
             try profile.merge(patch)
             return profile
         }
-        return Response(status: .ok, json: try await domain.describe(device))
+        return Response(status: .ok, json: try await domain.describe(device, registration))
     }
 
     @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
