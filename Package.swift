@@ -27,6 +27,7 @@ let package = Package(
     products: [
         .library(name: "CarillonClient", targets: ["CarillonClient"]),
         .library(name: "CarillonNotification", targets: ["CarillonNotification"]),
+        .library(name: "CarillonExpression", targets: ["CarillonExpression"]),
         .library(name: "CarillonAPNs", targets: ["CarillonAPNs"]),
         .library(name: "CarillonAPNsSimulator", targets: ["CarillonAPNsSimulator"]),
         .executable(name: "carillon", targets: ["CarillonCommand"]),
@@ -61,6 +62,7 @@ let package = Package(
     ],
     targets: [
         .target(name: "CarillonBasics", swiftSettings: settings),
+        .target(name: "CarillonExpression", swiftSettings: settings),
         .target(
             name: "CarillonWire", dependencies: ["CarillonBasics", .product(name: "Crypto", package: "swift-crypto")],
             swiftSettings: settings),
@@ -171,8 +173,7 @@ let package = Package(
             name: "CarillonCommand",
             dependencies: [
                 "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCore",
-                "CarillonSQLite",
-                "CarillonServer", "CarillonWire",
+                "CarillonExpression", "CarillonSQLite", "CarillonServer", "CarillonWire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "Configuration", package: "swift-configuration", condition: server),
@@ -209,6 +210,8 @@ let package = Package(
             name: "StoreConformance", dependencies: ["CarillonBasics", "CarillonCore", "CarillonWire", "TestSupport"],
             path: "Tests/StoreConformance", swiftSettings: settings),
         .testTarget(name: "CarillonBasicsTests", dependencies: ["CarillonBasics"], swiftSettings: settings),
+        .testTarget(
+            name: "CarillonExpressionTests", dependencies: ["CarillonExpression", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "CarillonWireTests", dependencies: ["TestSupport", "CarillonBasics", "CarillonWire"],
             swiftSettings: settings),

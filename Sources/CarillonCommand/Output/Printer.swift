@@ -16,9 +16,14 @@ struct Printer: Sendable {
         } else {
             line = sentence().forTerminal
         }
+        Self.write(Array(line.utf8))
+    }
+
+    /// Writes a line as it is.
+    static func write(_ line: [UInt8]) {
         do {
             errno = 0
-            try FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
+            try FileHandle.standardOutput.write(contentsOf: Data(line + [UInt8(ascii: "\n")]))
         } catch {
             if errno != EPIPE {
                 StandardError.print("carillon: the output cannot be written, so that this ends here: \(error)")
@@ -37,6 +42,7 @@ enum OutputValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLit
     case text(String)
     case number(Int64)
     case flag(Bool)
+    case list([OutputValue])
     case object([String: OutputValue])
 
     init(stringLiteral value: String) { self = .text(value) }
@@ -48,6 +54,7 @@ enum OutputValue: Encodable, ExpressibleByStringLiteral, ExpressibleByIntegerLit
         case .text(let text): try container.encode(text)
         case .number(let number): try container.encode(number)
         case .flag(let flag): try container.encode(flag)
+        case .list(let values): try container.encode(values)
         case .object(let values): try container.encode(values)
         }
     }

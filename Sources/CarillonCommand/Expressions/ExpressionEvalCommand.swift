@@ -1,0 +1,166 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonExpression
+import Foundation
+
+struct ExpressionEvalCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "eval",
+        abstract: "Read a JSON object a line from standard input, and answer with the value of its expression.",
+        discussion: """
+            {"expr": "x + 1", "variables": {"x": {"int": "4"}}} is answered with {"value": {"int": "5"}}, and what has no \
+            value with {"error": "…", "code": "…", "position": 3}: the position counts code points from 0, and is missing \
+            where the line itself cannot be read. Each answer is written before the next line is read.
+
+            Values are tagged: null, bool, int and uint (text), double (a number, or "NaN", "Infinity", "-Infinity"), string, \
+            bytes (base64), list, map (a list of pairs), timestamp (RFC 3339), duration ("1.5s"), type (its name).
+
+            "types": {"x": "int", "tags": "list(string)"} has the expression checked first; without, names and types are \
+            seen when it is evaluated. "container": "a.b" is where names are looked for first, "extensions": ["version"] \
+            switches functions on.
+            """)
+
+    func run() async throws {
+        try await reportingFaults(interrupted: "stopped reading") {
+            var lines = InputLines(limit: 1 << 20)
+            while let line = lines.next() {
+                switch line {
+                case .line(let bytes) where bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }: break
+                case .line(let bytes): Printer.write(Self.answer(to: bytes))
+                case .tooLong: Printer.write(Self.failure("the line is longer than 1 MiB"))
+                }
+            }
+        }
+    }
+
+    static func answer(to line: [UInt8]) -> [UInt8] {
+        do {
+            let (source, environment, bindings, isChecked) = try request(line)
+            let program =
+                try isChecked
+                ? ExpressionProgram(source, in: environment) : ExpressionProgram.unchecked(source, in: environment)
+            let value = try program.value(bindings)
+            return JSONWriter.object { writer in
+                writer.key("value")
+                TaggedValue.write(value, to: &writer)
+            }
+        } catch let refusal as ExpressionRefusal {
+            let first = refusal.problems[0]
+            return failure(first.message, first.code.name, first.position)
+        } catch let error as ExpressionError {
+            return failure(error.message, error.code.name, error.position)
+        } catch {
+            return failure((error as? TaggedValue.Fault)?.sentence ?? "\(error)")
+        }
+    }
+
+    private static func failure(_ message: String, _ code: String = "line", _ position: ExpressionPosition? = nil) -> [UInt8]
+    {
+        JSONWriter.object { writer in
+            writer.member("error", message)
+            writer.member("code", code)
+            writer.member("position", position?.offset)
+        }
+    }
+
+    private static func request(
+        _ line: [UInt8]
+    ) throws(TaggedValue.Fault) -> (String, ExpressionEnvironment, ExpressionBindings, isChecked: Bool) {
+        guard let json = JSONValue(parsing: line, depth: 200) else { throw .init("the line is no JSON") }
+        guard case .object(let members) = json else { throw .init("the line is no JSON object") }
+        let known = ["expr", "variables", "types", "container", "extensions"]
+        if let stranger = members.first(where: { !known.contains($0.name) }) {
+            throw .init("there is no member \"\(stranger.name.prefix(40))\"; there are \(known.joined(separator: ", "))")
+        }
+        guard case .string(let source)? = json["expr"] else { throw .init("\"expr\" is missing, or no string") }
+        var values: [(String, ExpressionValue)] = []
+        for member in try object("variables", json) { values.append((member.name, try TaggedValue.read(member.value))) }
+        var types: [String: ExpressionType] = [:]
+        for member in try object("types", json) {
+            guard case .string(let text) = member.value, let type = ExpressionType(text) else {
+                throw .init("the type of \"\(member.name.prefix(40))\" cannot be read")
+            }
+            types[member.name] = type
+        }
+        var extensions: Set<ExpressionExtension> = []
+        if let named = json["extensions"] {
+            guard case .array(let names) = named else { throw .init("\"extensions\" is no list") }
+            for name in names {
+                guard case .string(let name) = name, let found = ExpressionExtension(rawValue: name) else {
+                    throw .init(
+                        "there is no such extension; there are \(ExpressionExtension.allCases.map(\.rawValue).joined(separator: ", "))"
+                    )
+                }
+                extensions.insert(found)
+            }
+        }
+        var container = ""
+        if let named = json["container"] {
+            guard case .string(let name) = named else { throw .init("\"container\" is no string") }
+            container = name
+        }
+        let declared = types.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
+        let others = values.filter { types[$0.0] == nil }.map { ExpressionEnvironment.Variable($0.0, .dynamic) }
+        let environment = ExpressionEnvironment(
+            declared + others, container: container, extensions: extensions, zoneOffset: TimeZones.offset)
+        var bindings = ExpressionBindings(environment)
+        for (name, value) in values { bindings[name] = value }
+        return (source, environment, bindings, isChecked: json["types"] != nil)
+    }
+
+    private static func object(_ name: String, _ json: JSONValue) throws(TaggedValue.Fault) -> [JSONValue.Member] {
+        switch json[name] {
+        case nil: return []
+        case .object(let members)?: return members
+        default: throw .init("\"\(name)\" is no object")
+        }
+    }
+}
+
+/// The lines of standard input, as they come.
+struct InputLines {
+    enum Line {
+        case line([UInt8])
+        case tooLong
+    }
+
+    private let limit: Int
+    private var buffer: [UInt8] = []
+    private var isEnded = false
+    private var isSkipping = false
+
+    init(limit: Int) { self.limit = limit }
+
+    mutating func next() -> Line? {
+        var searched = 0
+        while true {
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                let line = Array(buffer[..<end])
+                buffer.removeSubrange(...end)
+                if !isSkipping { return line.count > limit ? .tooLong : .line(line) }
+                isSkipping = false
+                searched = 0
+                continue
+            }
+            if buffer.count > limit {
+                let wasSkipping = isSkipping
+                isSkipping = true
+                buffer.removeAll()
+                if !wasSkipping { return .tooLong }
+            }
+            searched = buffer.count
+            if isEnded {
+                guard !buffer.isEmpty, !isSkipping else { return nil }
+                defer { buffer.removeAll() }
+                return .line(buffer)
+            }
+            read()
+        }
+    }
+
+    private mutating func read() {
+        let more = FileHandle.standardInput.availableData
+        isEnded = more.isEmpty
+        buffer += more
+    }
+}

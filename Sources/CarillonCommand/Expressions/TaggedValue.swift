@@ -1,0 +1,100 @@
+import CarillonBasics
+import CarillonExpression
+import Foundation
+
+/// Values as JSON that says their types: `{"int": "4"}`, `{"list": [{"string": "a"}]}`, `{"map": [[{"string": "k"}, {"null": null}]]}`.
+enum TaggedValue {
+    struct Fault: Error {
+        let sentence: String
+
+        init(_ sentence: String) { self.sentence = sentence }
+    }
+
+    static func read(_ json: JSONValue) throws(Fault) -> ExpressionValue {
+        guard case .object(let members) = json, members.count == 1, let member = members.first else {
+            throw Fault("a value is an object with one member, such as {\"int\": \"4\"}")
+        }
+        if let value = try scalar(member.name, member.value) { return value }
+        switch (member.name, member.value) {
+        case ("null", _): return .null
+        case ("list", .array(let elements)):
+            var values: [ExpressionValue] = []
+            for element in elements { values.append(try read(element)) }
+            return .list(values)
+        case ("map", .array(let entries)):
+            var map = ExpressionMap()
+            for entry in entries {
+                guard case .array(let pair) = entry, pair.count == 2 else {
+                    throw Fault("an entry of a map is a list of two")
+                }
+                let key = try read(pair[0])
+                guard map.insert(try read(pair[1]), for: key) else {
+                    throw Fault("a key of a map comes twice, or is no bool, int, uint or string")
+                }
+            }
+            return .map(map)
+        default: throw Fault("{\"\(member.name.prefix(40))\": …} is no value")
+        }
+    }
+
+    private static func scalar(_ tag: String, _ json: JSONValue) throws(Fault) -> ExpressionValue? {
+        switch (tag, json) {
+        case ("bool", .bool(let value)): return .bool(value)
+        case ("int", .string(let text)): if let number = Int64(text) { return .int(number) }
+        case ("uint", .string(let text)): if let number = UInt64(text) { return .uint(number) }
+        case ("double", .number(let number)): return .double(number)
+        case ("double", .integer(let number)): return .double(Double(number))
+        case ("double", .string("NaN")): return .double(.nan)
+        case ("double", .string("Infinity")): return .double(.infinity)
+        case ("double", .string("-Infinity")): return .double(-.infinity)
+        case ("string", .string(let text)): return .string(text)
+        case ("bytes", .string(let text)): if let bytes = Data(base64Encoded: text) { return .bytes(Array(bytes)) }
+        case ("timestamp", .string(let text)):
+            if let instant = ExpressionTimestamp(text) { return .timestamp(instant) }
+        case ("duration", .string(let text)): if let span = ExpressionDuration(text) { return .duration(span) }
+        case ("type", .string(let name)): if let type = ExpressionType(name) { return .type(type) }
+        default: return nil
+        }
+        throw Fault("the value of \"\(tag)\" cannot be read")
+    }
+
+    /// A double keeps the sign of its zero.
+    static func write(_ value: ExpressionValue, to writer: inout JSONWriter) {
+        writer.object { writer in
+            switch value {
+            case .null: writer.member("null", text: Array("null".utf8))
+            case .bool(let value): writer.member("bool", value)
+            case .int(let number): writer.member("int", String(number))
+            case .uint(let number): writer.member("uint", String(number))
+            case .double(let number) where number.isFinite:
+                writer.key("double")
+                writer.text(Array(number.description.utf8))
+            case .double(let number): writer.member("double", number.isNaN ? "NaN" : number < 0 ? "-Infinity" : "Infinity")
+            case .string(let text): writer.member("string", text)
+            case .bytes(let bytes): writer.member("bytes", Data(bytes).base64EncodedString())
+            case .list(let elements):
+                writer.key("list")
+                list(elements, to: &writer) { write($1, to: &$0) }
+            case .map(let map):
+                writer.key("map")
+                list(map.entries, to: &writer) { writer, entry in
+                    list([entry.key, entry.value], to: &writer) { write($1, to: &$0) }
+                }
+            case .timestamp(let instant): writer.member("timestamp", instant.description)
+            case .duration(let span): writer.member("duration", span.description)
+            case .type(let type): writer.member("type", type.name)
+            }
+        }
+    }
+
+    private static func list<Element>(
+        _ elements: [Element], to writer: inout JSONWriter, _ write: (inout JSONWriter, Element) -> Void
+    ) {
+        writer.text([UInt8(ascii: "[")])
+        for (index, element) in elements.enumerated() {
+            if index > 0 { writer.text([UInt8(ascii: ",")]) }
+            write(&writer, element)
+        }
+        writer.text([UInt8(ascii: "]")])
+    }
+}

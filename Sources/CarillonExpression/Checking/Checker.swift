@@ -1,0 +1,301 @@
+/// Finds the type of each part of a condition before it is evaluated, and what cannot be meant. It refuses; it never changes what a
+/// condition answers ("Gradual Type Checking" in the language's definition). Beyond the definition, numbers of different types may
+/// be compared, as they can when evaluated.
+struct Checker {
+    private let tree: SyntaxTree
+    private let environment: ExpressionEnvironment
+    private var substitution = Substitution()
+    private var scope: [(name: String, type: ExpressionType)] = []
+    private var problems: [Problem] = []
+    /// By node; dynamic where it was not looked at.
+    private(set) var types: [ExpressionType]
+
+    /// The types of all nodes, or all that is wrong.
+    static func check(_ tree: SyntaxTree, in environment: ExpressionEnvironment) throws(ProblemList) -> [ExpressionType] {
+        var checker = Checker(tree, environment)
+        _ = checker.type(tree.root)
+        guard checker.problems.isEmpty else { throw ProblemList(problems: checker.problems) }
+        return checker.types.map { checker.substitution.resolved($0) }
+    }
+
+    private init(_ tree: SyntaxTree, _ environment: ExpressionEnvironment) {
+        self.tree = tree
+        self.environment = environment
+        types = Array(repeating: .dynamic, count: tree.nodes.count)
+    }
+
+    /// After a problem the part is dynamic, so that one mistake is told once.
+    private mutating func refuse(_ code: ExpressionProblem.Code, _ message: String, at offset: Int) -> ExpressionType {
+        problems.append(Problem(code, message, at: offset))
+        return .dynamic
+    }
+
+    private mutating func type(_ id: SyntaxTree.ID) -> ExpressionType {
+        let type = substitution.resolved(find(id))
+        types[id] = type
+        return type
+    }
+
+    private mutating func find(_ id: SyntaxTree.ID) -> ExpressionType {
+        let offset = tree[id].offset
+        switch tree[id].form {
+        case .literal(let value): return type(of: value)
+        case .name, .select: return named(id)
+        case .presence(let operand, let field):
+            _ = select(field, of: type(operand), at: offset)
+            return .bool
+        case .index(let operand, let index): return element(of: type(operand), at: type(index), offset)
+        case .unary(let sign, let operand): return unary(sign, type(operand), at: offset)
+        case .binary(let sign, let one, let other): return binary(sign, type(one), type(other), at: offset)
+        case .all(let operands), .any(let operands):
+            for operand in operands { expectBool(type(operand), tree[operand].offset) }
+            return .bool
+        case .conditional(let condition, let one, let other):
+            expectBool(type(condition), tree[condition].offset)
+            let (one, other) = (type(one), type(other))
+            if substitution.accepts(one, other) { return more(one, other) }
+            if substitution.accepts(other, one) { return other }
+            return refuse(.type, "the two sides are of different types, \(text(one)) and \(text(other))", at: offset)
+        case .call(let name, let target, let arguments): return call(name, target, arguments, at: offset)
+        case .list(let elements): return .list(joined(elements.map { type($0) }))
+        case .map(let entries):
+            let keys = entries.map { (type: type($0.key), offset: tree[$0.key].offset) }
+            for key in keys where !isKey(key.type) {
+                _ = refuse(.type, "\(text(key.type)) is no type of a key", at: key.offset)
+            }
+            return .map(key: joined(keys.map(\.type)), value: joined(entries.map { type($0.value) }))
+        case .fold(let fold): return self.fold(fold)
+        }
+    }
+
+    private func text(_ type: ExpressionType) -> String { substitution.resolved(type).description }
+
+    private func type(of value: ExpressionValue) -> ExpressionType { value.type }
+
+    /// Of two that fit each other the wider one.
+    private func more(_ one: ExpressionType, _ other: ExpressionType) -> ExpressionType {
+        let (one, other) = (substitution.resolved(one), substitution.resolved(other))
+        return one == .dynamic || other == .dynamic ? .dynamic : one == .null ? other : one
+    }
+
+    private func isKey(_ type: ExpressionType) -> Bool {
+        switch type {
+        case .int, .uint, .bool, .string, .dynamic, .free: true
+        default: false
+        }
+    }
+
+    private mutating func joined(_ types: [ExpressionType]) -> ExpressionType {
+        guard var joined = types.first else { return substitution.fresh() }
+        for next in types.dropFirst() where joined != .dynamic {
+            if substitution.accepts(joined, next) {
+                joined = more(joined, next)
+            } else if substitution.accepts(next, joined) {
+                joined = next
+            } else {
+                joined = .dynamic
+            }
+        }
+        return joined
+    }
+
+    private mutating func expectBool(_ type: ExpressionType, _ offset: Int) {
+        guard !substitution.accepts(.bool, type) else { return }
+        _ = refuse(.type, "a bool is expected here, not \(text(type))", at: offset)
+    }
+
+    // MARK: Names
+
+    private mutating func named(_ id: SyntaxTree.ID) -> ExpressionType {
+        let offset = tree[id].offset
+        if let (parts, isRoot) = tree.dottedName(id), isRoot || !scope.contains(where: { $0.name == parts[0] }) {
+            guard let (meaning, count) = environment.meaning(of: parts, isRoot: isRoot) else {
+                if parts.count > 1 { return named(firstOf: id) }
+                return refuse(.unknownName, environment.unknownName(parts[0]), at: offset)
+            }
+            if count == parts.count {
+                switch meaning {
+                case .variable(let slot): return environment.variables[slot].type
+                case .type: return .type
+                }
+            }
+        }
+        switch tree[id].form {
+        case .select(let operand, let field): return select(field, of: type(operand), at: offset)
+        case .name(let name, _): return scope.last { $0.name == name }?.type ?? .dynamic
+        default: return .dynamic
+        }
+    }
+
+    /// The first part of a dotted name of which nothing is known is what an error speaks of.
+    private mutating func named(firstOf id: SyntaxTree.ID) -> ExpressionType {
+        var first = id
+        while case .select(let operand, _) = tree[first].form { first = operand }
+        return type(first)
+    }
+
+    private mutating func select(_ field: String, of operand: ExpressionType, at offset: Int) -> ExpressionType {
+        switch operand {
+        case .map(let key, let value):
+            guard substitution.accepts(key, .string) else {
+                return refuse(.type, "the keys of \(text(operand)) are no names", at: offset)
+            }
+            return value
+        case .dynamic, .free: return .dynamic
+        default: return refuse(.type, "\(text(operand)) has no field \(field)", at: offset)
+        }
+    }
+
+    private mutating func element(of operand: ExpressionType, at index: ExpressionType, _ offset: Int) -> ExpressionType {
+        switch operand {
+        case .list(let element):
+            if substitution.accepts(.int, index) { return element }
+        case .map(let key, let value):
+            if substitution.accepts(key, index) { return value }
+        case .dynamic, .free: return .dynamic
+        default: return refuse(.type, "\(text(operand)) has no elements to take by [ ]", at: offset)
+        }
+        return refuse(.type, "\(text(operand)) is not indexed by \(text(index))", at: offset)
+    }
+
+    // MARK: Operators
+
+    private mutating func unary(_ sign: Operator.Unary, _ operand: ExpressionType, at offset: Int) -> ExpressionType {
+        let allowed: [ExpressionType] = sign == .not ? [.bool] : [.int, .double]
+        let fitting = allowed.filter { type in
+            var trial = substitution
+            return trial.accepts(type, operand)
+        }
+        guard let first = fitting.first else {
+            return refuse(.type, "\(sign.rawValue) does not take \(text(operand))", at: offset)
+        }
+        return fitting.count == 1 ? first : .dynamic
+    }
+
+    private static let sums: [Operator: [(ExpressionType, ExpressionType, ExpressionType)]] = {
+        let numbers: [(ExpressionType, ExpressionType, ExpressionType)] = [
+            (.int, .int, .int), (.uint, .uint, .uint), (.double, .double, .double),
+        ]
+        return [
+            .add: numbers + [
+                (.string, .string, .string), (.bytes, .bytes, .bytes), (.duration, .duration, .duration),
+                (.timestamp, .duration, .timestamp), (.duration, .timestamp, .timestamp),
+            ],
+            .subtract: numbers + [
+                (.timestamp, .timestamp, .duration), (.timestamp, .duration, .timestamp), (.duration, .duration, .duration),
+            ],
+            .multiply: numbers, .divide: numbers, .modulo: Array(numbers.prefix(2)),
+        ]
+    }()
+
+    private mutating func binary(
+        _ sign: Operator, _ one: ExpressionType, _ other: ExpressionType, at offset: Int
+    ) -> ExpressionType {
+        switch sign {
+        case .add, .subtract, .multiply, .divide, .modulo: return sum(sign, one, other, at: offset)
+        case .equal, .unequal:
+            if one.isNumeric, other.isNumeric { return .bool }
+            if substitution.accepts(one, other) || substitution.accepts(other, one) { return .bool }
+        case .less, .lessOrEqual, .more, .moreOrEqual:
+            if one.isNumeric, other.isNumeric { return .bool }
+            let ordered: [ExpressionType] = [.bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration]
+            for type in ordered {
+                var trial = substitution
+                if trial.accepts(type, one), trial.accepts(type, other) { return .bool }
+            }
+            if one == .dynamic && other.isNumeric || other == .dynamic && one.isNumeric { return .bool }
+        case .contained:
+            switch other {
+            case .list(let element):
+                if one.isNumeric, element.isNumeric { return .bool }
+                if substitution.accepts(element, one) { return .bool }
+            case .map(let key, _):
+                if one.isNumeric, key.isNumeric { return .bool }
+                if substitution.accepts(key, one) { return .bool }
+            case .dynamic, .free: return .bool
+            default: break
+            }
+        }
+        return refuse(.type, "\(sign.rawValue) does not take \(text(one)) and \(text(other))", at: offset)
+    }
+
+    private mutating func sum(
+        _ sign: Operator, _ one: ExpressionType, _ other: ExpressionType, at offset: Int
+    ) -> ExpressionType {
+        var results: [ExpressionType] = []
+        for (left, right, result) in Self.sums[sign] ?? [] {
+            var trial = substitution
+            if trial.accepts(left, one), trial.accepts(right, other) { results.append(result) }
+        }
+        if sign == .add {
+            let element = substitution.fresh()
+            var trial = substitution
+            if trial.accepts(.list(element), one), trial.accepts(.list(element), other) {
+                if results.isEmpty { substitution = trial }
+                results.append(trial.resolved(.list(element)))
+            }
+        }
+        guard let first = results.first else {
+            let isNumeric = one.isNumeric && other.isNumeric
+            let hint = isNumeric && one != other ? "; convert one of them, as in \(one.name)(…)" : ""
+            return refuse(.type, "\(sign.rawValue) does not take \(text(one)) and \(text(other))\(hint)", at: offset)
+        }
+        return results.allSatisfy { $0 == first } ? first : .dynamic
+    }
+
+    // MARK: Calls
+
+    private mutating func call(
+        _ name: String, _ target: SyntaxTree.ID?, _ arguments: [SyntaxTree.ID], at offset: Int
+    ) -> ExpressionType {
+        let given = ((target.map { [$0] } ?? []) + arguments).map { type($0) }
+        guard let function = environment.function(named: name) else {
+            return refuse(.unknownName, environment.unknownFunction(name), at: offset)
+        }
+        var results: [ExpressionType] = []
+        for declared in function.overloads
+        where declared.isMethod == (target != nil) && declared.parameters.count == given.count {
+            let overload = substitution.instance(declared)
+            var trial = substitution
+            let fits = zip(overload.parameters, given).allSatisfy { wanted, given in
+                function.widensNumbers && wanted == .double && given.isNumeric || trial.accepts(wanted, given)
+            }
+            if fits { results.append(trial.resolved(overload.result)) }
+        }
+        guard let first = results.first else {
+            let types = given.map { text($0) }
+            let written =
+                target == nil
+                ? "\(name)(\(types.joined(separator: ", ")))"
+                : "\(types[0]).\(name)(\(types.dropFirst().joined(separator: ", ")))"
+            return refuse(.type, "there is no \(written)", at: offset)
+        }
+        return results.allSatisfy { $0 == first } ? first : .dynamic
+    }
+
+    private mutating func fold(_ fold: SyntaxTree.Fold) -> ExpressionType {
+        let range = type(fold.range)
+        let element: ExpressionType
+        switch range {
+        case .list(let type): element = type
+        case .map(let key, _): element = key
+        case .dynamic, .free: element = .dynamic
+        default:
+            element = refuse(
+                .type, "\(fold.kind.rawValue)() goes over a list or a map, not \(text(range))", at: tree[fold.range].offset)
+        }
+        scope.append((fold.variable, element))
+        defer { scope.removeLast() }
+        if let predicate = fold.predicate { expectBool(type(predicate), tree[predicate].offset) }
+        switch fold.kind {
+        case .all, .exists, .existsOne: return .bool
+        case .filter: return .list(element)
+        case .map: return .list(fold.transform.map { type($0) } ?? .dynamic)
+        }
+    }
+}
+
+/// All that is wrong with a condition.
+struct ProblemList: Error {
+    let problems: [Problem]
+}

@@ -1,0 +1,76 @@
+/// What the checker has found the free types to be.
+struct Substitution {
+    private var found: [Int: ExpressionType] = [:]
+    private var next = 2
+
+    mutating func fresh() -> ExpressionType {
+        next += 1
+        return .free(next)
+    }
+
+    /// The types of a function's declaration with free types of their own.
+    mutating func instance(_ overload: Function.Overload) -> Function.Overload {
+        var fresh: [Int: ExpressionType] = [:]
+        func replaced(_ type: ExpressionType, _ substitution: inout Substitution) -> ExpressionType {
+            switch type {
+            case .free(let number):
+                if let type = fresh[number] { return type }
+                let type = substitution.fresh()
+                fresh[number] = type
+                return type
+            case .list(let element): return .list(replaced(element, &substitution))
+            case .map(let key, let value):
+                return .map(key: replaced(key, &substitution), value: replaced(value, &substitution))
+            default: return type
+            }
+        }
+        return Function.Overload(
+            overload.parameters.map { replaced($0, &self) }, replaced(overload.result, &self), isMethod: overload.isMethod)
+    }
+
+    /// The type as far as it is known; what was never found is dynamic to whoever asks in the end.
+    func resolved(_ type: ExpressionType) -> ExpressionType {
+        switch type {
+        case .free(let number): found[number].map(resolved) ?? type
+        case .list(let element): .list(resolved(element))
+        case .map(let key, let value): .map(key: resolved(key), value: resolved(value))
+        default: type
+        }
+    }
+
+    /// Whether a value of the second type can stand where the first is asked for; finds free types by it.
+    mutating func accepts(_ wanted: ExpressionType, _ given: ExpressionType) -> Bool {
+        let before = self
+        guard fits(resolved(wanted), resolved(given)) else {
+            self = before
+            return false
+        }
+        return true
+    }
+
+    private mutating func fits(_ wanted: ExpressionType, _ given: ExpressionType) -> Bool {
+        switch (wanted, given) {
+        case (.dynamic, _), (_, .dynamic): return true
+        case (.free(let one), .free(let other)) where one == other: return true
+        case (.free(let number), let type), (let type, .free(let number)):
+            guard !Self.holds(type, number) else { return false }
+            found[number] = type
+            return true
+        case (.list(let wanted), .list(let given)): return fits(wanted, given)
+        case (.map(let key, let value), .map(let givenKey, let givenValue)):
+            guard fits(key, givenKey) else { return false }
+            return fits(resolved(value), resolved(givenValue))
+        case (.timestamp, .null), (.duration, .null): return true
+        default: return wanted == given
+        }
+    }
+
+    private static func holds(_ type: ExpressionType, _ number: Int) -> Bool {
+        switch type {
+        case .free(number): true
+        case .list(let element): holds(element, number)
+        case .map(let key, let value): holds(key, number) || holds(value, number)
+        default: false
+        }
+    }
+}

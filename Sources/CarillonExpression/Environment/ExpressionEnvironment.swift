@@ -1,0 +1,101 @@
+/// What a condition may speak of: names and their types, functions beyond the standard ones, and limits.
+public struct ExpressionEnvironment: Sendable {
+    /// A name that conditions may use, which may hold dots.
+    public struct Variable: Sendable, Hashable {
+        public var name: String
+        public var type: ExpressionType
+        /// How large a text, a list or a map it holds at most, as `size()` counts; decides what a condition may cost.
+        public var maximumSize: Int?
+
+        public init(_ name: String, _ type: ExpressionType, maximumSize: Int? = nil) {
+            self.name = name
+            self.type = type
+            self.maximumSize = maximumSize
+        }
+    }
+
+    /// Their order is the order of the slots in ``ExpressionBindings``.
+    public let variables: [Variable]
+    /// The namespace in which names are looked for first, such as `acme.orders`; empty for none.
+    public let container: String
+    public let extensions: Set<ExpressionExtension>
+    public let limits: ExpressionLimits
+    /// Seconds east of UTC in a zone of the tz database at an instant; nil where it does not know the zone. It is not asked for `UTC` and
+    /// for offsets such as `-03:30`.
+    public let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
+
+    let slots: [String: Int]
+
+    /// The first of several declarations of a name counts.
+    public init(
+        _ variables: [Variable] = [], container: String = "", extensions: Set<ExpressionExtension> = [],
+        limits: ExpressionLimits = .init(),
+        zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int? = { _, _ in nil }
+    ) {
+        self.variables = variables
+        self.container = container
+        self.extensions = extensions
+        self.limits = limits
+        self.zoneOffset = zoneOffset
+        slots = Dictionary(variables.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first }
+    }
+}
+
+/// What is beyond the standard functions, each switched on by its name.
+public enum ExpressionExtension: String, Sendable, Hashable, CaseIterable {
+    /// `crosses(previous, now, level)`.
+    case crosses
+    /// `percentChange(a, b)`.
+    case percentChange
+    /// `within(location, latitude, longitude, metres)`.
+    case within
+    /// `version(string)`.
+    case version
+}
+
+// MARK: Names
+
+/// What a name, or the beginning of a dotted one, stands for.
+enum Meaning {
+    case variable(slot: Int)
+    case type(ExpressionType)
+}
+
+extension ExpressionEnvironment {
+    /// A name with the namespaces before it, from the innermost ("Name Resolution" in the language's definition).
+    func candidates(_ name: String, isRoot: Bool) -> [String] {
+        guard !isRoot, !container.isEmpty else { return [name] }
+        var parts = container.split(separator: ".")
+        var candidates: [String] = []
+        while !parts.isEmpty {
+            candidates.append(parts.joined(separator: ".") + "." + name)
+            parts.removeLast()
+        }
+        return candidates + [name]
+    }
+
+    /// The longest prefix of a dotted name that is declared, or is a type, and how many parts it has.
+    func meaning(of parts: [String], isRoot: Bool) -> (meaning: Meaning, count: Int)? {
+        for count in stride(from: parts.count, to: 0, by: -1) {
+            let name = parts.prefix(count).joined(separator: ".")
+            for candidate in candidates(name, isRoot: isRoot) {
+                if let slot = slots[candidate] { return (.variable(slot: slot), count) }
+                if let type = ExpressionType.named[candidate] { return (.type(type), count) }
+            }
+        }
+        return nil
+    }
+}
+
+extension SyntaxTree {
+    /// The parts of `a.b.c`, if that is what the node is.
+    func dottedName(_ id: ID) -> (parts: [String], isRoot: Bool)? {
+        switch self[id].form {
+        case .name(let name, let isRoot): return ([name], isRoot)
+        case .select(let operand, let field):
+            guard let (parts, isRoot) = dottedName(operand) else { return nil }
+            return (parts + [field], isRoot)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,21 @@
+/// What a condition may take at most, before it is accepted and while it is evaluated.
+public struct ExpressionLimits: Sendable, Hashable {
+    /// Of its text, in UTF-8; 20,000 unless said.
+    public var bytes = 20_000
+    /// Values, names, operators and calls in it; 5,000 unless said.
+    public var nodes = 5000
+    /// Levels that these lie in each other; 100 unless said. Each takes stack, and more than 250 are not granted.
+    public var depth = 100 {
+        didSet { depth = min(depth, 250) }
+    }
+    /// Units of cost, of which a name, an operator or a call takes one, and what walks over a text, a list or a map takes more with its
+    /// size; 100,000 unless said. A condition whose greatest cost lies above is refused where it is checked, and every evaluation
+    /// ends with an error there.
+    public var cost = 100_000
+    /// The size that a variable is taken to have at most where its declaration does not say; 1,000 unless said.
+    public var variableSize = 1000
+    /// Instructions of a pattern; 1,000 unless said.
+    public var patternInstructions = 1000
+
+    public init() {}
+}

@@ -1,0 +1,114 @@
+/// A function of the language, and what it takes.
+enum Function: String, CaseIterable {
+    case size, contains, startsWith, endsWith, matches
+    case type, dyn, bool, int, uint, double, string, bytes, timestamp, duration
+    case getFullYear, getMonth, getDate, getDayOfMonth, getDayOfWeek, getDayOfYear
+    case getHours, getMinutes, getSeconds, getMilliseconds
+    case crosses, percentChange, within, version
+
+    struct Overload {
+        let isMethod: Bool
+        let parameters: [ExpressionType]
+        let result: ExpressionType
+
+        init(_ parameters: [ExpressionType], _ result: ExpressionType, isMethod: Bool = false) {
+            self.isMethod = isMethod
+            self.parameters = parameters
+            self.result = result
+        }
+    }
+
+    /// What has to be switched on for it; nil for a standard one.
+    var `extension`: ExpressionExtension? { ExpressionExtension(rawValue: rawValue) }
+
+    /// Types that are free here are found anew at each call.
+    var overloads: [Overload] {
+        switch self {
+        case .size: both([.string, .bytes, .list(.free(0)), .map(key: .free(0), value: .free(1))].map { [$0] }, .int)
+        case .contains, .startsWith, .endsWith: [Overload([.string, .string], .bool, isMethod: true)]
+        case .matches: both([[.string, .string]], .bool)
+        case .type: from([.free(0)], .type)
+        case .dyn: from([.free(0)], .dynamic)
+        case .bool: from([.bool, .string], .bool)
+        case .int: from([.int, .uint, .double, .string, .timestamp, .duration], .int)
+        case .uint: from([.uint, .int, .double, .string], .uint)
+        case .double: from([.double, .int, .uint, .string], .double)
+        case .string: from([.string, .bool, .int, .uint, .double, .bytes, .timestamp, .duration], .string)
+        case .bytes: from([.bytes, .string], .bytes)
+        case .timestamp: from([.timestamp, .string, .int], .timestamp)
+        case .duration: from([.duration, .string], .duration)
+        case .getFullYear, .getMonth, .getDate, .getDayOfMonth, .getDayOfWeek, .getDayOfYear: ofTimestamp
+        case .getHours, .getMinutes, .getSeconds, .getMilliseconds:
+            ofTimestamp + [Overload([.duration], .int, isMethod: true)]
+        case .crosses: [Overload([.double, .double, .double], .bool)]
+        case .percentChange: [Overload([.double, .double], .double)]
+        case .within: [Overload([.map(key: .string, value: .dynamic), .double, .double, .double], .bool)]
+        case .version: [Overload([.string], .bytes)]
+        }
+    }
+
+    /// The extensions take numbers of any type as doubles.
+    var widensNumbers: Bool { `extension` != nil }
+
+    private var ofTimestamp: [Overload] {
+        [Overload([.timestamp], .int, isMethod: true), Overload([.timestamp, .string], .int, isMethod: true)]
+    }
+
+    private func from(_ types: [ExpressionType], _ result: ExpressionType) -> [Overload] {
+        types.map { Overload([$0], result) }
+    }
+
+    private func both(_ parameters: [[ExpressionType]], _ result: ExpressionType) -> [Overload] {
+        parameters.flatMap { [Overload($0, result), Overload($0, result, isMethod: true)] }
+    }
+}
+
+extension ExpressionEnvironment {
+    /// The function of a call; a dot before the name is that of the root namespace.
+    func function(named name: String) -> Function? {
+        guard let function = Function(rawValue: name.first == "." ? String(name.dropFirst()) : name) else { return nil }
+        if let needed = function.extension, !extensions.contains(needed) { return nil }
+        return function
+    }
+
+    /// A sentence on a function that there is not, with the nearest name that there is.
+    func unknownFunction(_ name: String) -> String {
+        if let needed = ExpressionExtension(rawValue: name) {
+            return "the function \(name)() is an extension that is not switched on here: \(needed.rawValue)"
+        }
+        if ["has", "all", "exists", "exists_one", "existsOne", "map", "filter"].contains(name) {
+            let form = name == "has" ? "has(a.b)" : "list.\(name)(x, …)"
+            return "\(name) is written \(form)"
+        }
+        let known = Function.allCases.filter { $0.extension.map(extensions.contains) ?? true }.map(\.rawValue)
+        return "there is no function \(name)()" + nearest(to: name, among: known)
+    }
+
+    func unknownName(_ name: String) -> String {
+        "there is no variable \(name)" + nearest(to: name, among: variables.map(\.name))
+    }
+
+    private func nearest(to name: String, among known: [String]) -> String {
+        let name = String(name.prefix(64))
+        let distances = known.map { ($0, distance(Array(name.lowercased().utf8), Array($0.lowercased().utf8))) }
+        guard let (nearest, distance) = distances.min(by: { $0.1 < $1.1 }), distance <= max(1, name.utf8.count / 3) else {
+            return ""
+        }
+        return "; \(nearest) is near"
+    }
+}
+
+/// How many letters are to be changed, added or left out to make one of the other.
+private func distance(_ one: [UInt8], _ other: [UInt8]) -> Int {
+    var row = Array(0...other.count)
+    for (place, letter) in one.enumerated() {
+        var diagonal = row[0]
+        row[0] = place + 1
+        for (index, otherLetter) in other.enumerated() {
+            let replaced = diagonal + (letter == otherLetter ? 0 : 1)
+            diagonal = row[index + 1]
+            row[index + 1] = min(replaced, row[index] + 1, row[index + 1] + 1)
+        }
+    }
+    return row[other.count]
+}

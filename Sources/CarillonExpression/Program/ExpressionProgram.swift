@@ -1,0 +1,115 @@
+/// A condition that was accepted, ready to be evaluated any number of times, on any number of threads.
+public struct ExpressionProgram: Sendable {
+    /// Its text.
+    public let source: String
+    public let environment: ExpressionEnvironment
+    /// What its value will be; dynamic where that is known only when it is evaluated.
+    public let type: ExpressionType
+    /// Units that an evaluation takes at least and, as far as the sizes of variables are declared, at most.
+    public let cost: ClosedRange<Int>
+    /// The literals, in the order of the text: a condition of the same ``shape`` differs in these only.
+    public let constants: [ExpressionValue]
+    let compiled: Shape
+    let tree: SyntaxTree
+
+    /// Reads, checks and bounds a condition.
+    ///
+    /// - Throws: ``ExpressionRefusal`` with everything that is wrong with it.
+    public init(_ source: String, in environment: ExpressionEnvironment) throws(ExpressionRefusal) {
+        try self.init(source, in: environment, isChecked: true)
+    }
+
+    /// Reads and bounds a condition, and leaves types and names to the evaluation, where what cannot be is an error of the part it
+    /// stands in. A pattern that cannot be read is one as well.
+    public static func unchecked(
+        _ source: String, in environment: ExpressionEnvironment
+    ) throws(ExpressionRefusal) -> ExpressionProgram {
+        try ExpressionProgram(source, in: environment, isChecked: false)
+    }
+
+    private init(_ source: String, in environment: ExpressionEnvironment, isChecked: Bool) throws(ExpressionRefusal) {
+        let tree: SyntaxTree
+        do {
+            tree = try Parser.parse(source, limits: environment.limits)
+        } catch {
+            throw ExpressionRefusal([error], in: source)
+        }
+        var types = Array(repeating: ExpressionType.dynamic, count: tree.nodes.count)
+        if isChecked {
+            do {
+                types = try Checker.check(tree, in: environment)
+            } catch {
+                throw ExpressionRefusal(error.problems, in: source)
+            }
+        }
+        let compiled = Compiler.compile(tree, in: environment)
+        guard !isChecked || compiled.problems.isEmpty else { throw ExpressionRefusal(compiled.problems, in: source) }
+        let cost = CostEstimate.of(tree, types: types, in: environment)
+        guard !isChecked || cost.most <= environment.limits.cost else {
+            let problem = Problem(
+                .cost,
+                "the condition may cost \(Self.text(cost.most)) units, more than the \(environment.limits.cost) it may",
+                at: tree[tree.root].offset)
+            throw ExpressionRefusal([problem], in: source)
+        }
+        self.source = source
+        self.environment = environment
+        self.tree = tree
+        self.compiled = compiled.shape
+        constants = compiled.constants
+        type = types[tree.root]
+        self.cost = min(cost.least, cost.most)...cost.most
+    }
+
+    private static func text(_ units: Int) -> String {
+        units >= CostEstimate.unbounded ? "any number of" : String(units)
+    }
+
+    // MARK: Evaluation
+
+    /// The value for these bindings.
+    ///
+    /// - Throws: ``ExpressionError``. It never traps, and never takes more than the limits of its environment allow.
+    public func value(_ bindings: borrowing ExpressionBindings) throws(ExpressionError) -> ExpressionValue {
+        do {
+            return try Evaluation.run(compiled, constants: constants, bindings, in: environment) {
+                evaluation throws(Fault) in try evaluation.value(compiled.root)
+            }
+        } catch {
+            throw ExpressionError(error, in: compiled, source)
+        }
+    }
+
+    /// Whether it holds for these bindings: a value that is no Boolean is an error. It makes no copy of what it compares.
+    public func holds(_ bindings: borrowing ExpressionBindings) throws(ExpressionError) -> Bool {
+        try shape.holds(bindings, constants: constants)
+    }
+
+    /// What it has in common with conditions that differ in constants only.
+    public var shape: ExpressionShape { ExpressionShape(compiled: compiled, environment: environment, source: source) }
+}
+
+/// A condition without its constants. A million of one shape are compiled once: a row of a database holds ``key`` and the constants.
+public struct ExpressionShape: Sendable {
+    let compiled: Shape
+    let environment: ExpressionEnvironment
+    let source: String
+
+    /// Equal for conditions of one shape in one environment.
+    public var key: String { compiled.key }
+
+    /// Whether the condition with these constants holds, which are as many and of the same types as those of a program of this shape.
+    ///
+    /// - Throws: ``ExpressionError``, whose position is one in the text that the shape was first made of.
+    public func holds(
+        _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue]
+    ) throws(ExpressionError) -> Bool {
+        do {
+            return try Evaluation.run(compiled, constants: constants, bindings, in: environment) {
+                evaluation throws(Fault) in try evaluation.truth(compiled.root)
+            }
+        } catch {
+            throw ExpressionError(error, in: compiled, source)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/// A condition as it was written, macros apart: its nodes in one array, children before their parents.
+struct SyntaxTree {
+    typealias ID = Int
+
+    struct Node {
+        let form: Form
+        /// Where an error about it points to, in UTF-8 from the beginning.
+        let offset: Int
+        /// Levels below it, itself included.
+        let depth: Int
+    }
+
+    enum Form {
+        case literal(ExpressionValue)
+        /// `isRoot` where a dot stands before it: no loop variable hides it and no container stands before it.
+        case name(String, isRoot: Bool)
+        case select(ID, field: String)
+        /// `has(e.f)`.
+        case presence(ID, field: String)
+        case index(ID, ID)
+        case unary(Operator.Unary, ID)
+        case binary(Operator, ID, ID)
+        /// `&&` or `||` of two or more.
+        case all([ID])
+        case any([ID])
+        case conditional(ID, ID, ID)
+        case call(String, target: ID?, arguments: [ID])
+        case list([ID])
+        case map([(key: ID, value: ID)])
+        case fold(Fold)
+    }
+
+    /// A macro over a list or the keys of a map.
+    struct Fold {
+        enum Kind: String {
+            case all, exists, existsOne = "exists_one", map, filter
+        }
+
+        let kind: Kind
+        let range: ID
+        let variable: String
+        /// What decides; nil for a `map` of all.
+        let predicate: ID?
+        /// What a `map` makes of an element.
+        let transform: ID?
+    }
+
+    private(set) var nodes: [Node] = []
+    var root: ID { nodes.count - 1 }
+
+    subscript(id: ID) -> Node { nodes[id] }
+
+    mutating func add(_ form: Form, at offset: Int) -> ID {
+        let depth = form.children.reduce(0) { max($0, nodes[$1].depth) } + 1
+        nodes.append(Node(form: form, offset: offset, depth: depth))
+        return nodes.count - 1
+    }
+}
+
+enum Operator: String {
+    case add = "+", subtract = "-", multiply = "*", divide = "/", modulo = "%"
+    case equal = "==", unequal = "!=", less = "<", lessOrEqual = "<=", more = ">", moreOrEqual = ">="
+    case contained = "in"
+
+    enum Unary: String {
+        case not = "!", negate = "-"
+    }
+}
+
+extension SyntaxTree.Form {
+    var children: [SyntaxTree.ID] {
+        switch self {
+        case .literal, .name: []
+        case .select(let operand, _), .presence(let operand, _), .unary(_, let operand): [operand]
+        case .index(let one, let other), .binary(_, let one, let other): [one, other]
+        case .all(let operands), .any(let operands), .list(let operands): operands
+        case .conditional(let condition, let one, let other): [condition, one, other]
+        case .call(_, let target, let arguments): (target.map { [$0] } ?? []) + arguments
+        case .map(let entries): entries.flatMap { [$0.key, $0.value] }
+        case .fold(let fold): [fold.range] + [fold.predicate, fold.transform].compactMap(\.self)
+        }
+    }
+}

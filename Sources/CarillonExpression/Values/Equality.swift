@@ -1,0 +1,71 @@
+extension ExpressionValue {
+    /// Equality of the language ("Equality" in its definition): numbers on one line whatever their type, an integer beside a double as a
+    /// double; nothing equals NaN; values of different types are unequal, which is no error.
+    public func isEqual(to other: ExpressionValue) -> Bool {
+        switch (self, other) {
+        case (.int(let one), .int(let other)): return one == other
+        case (.double(let one), .double(let other)): return one == other
+        case (.string(let one), .string(let other)): return one.hasSameBytes(as: other)
+        case (.bool(let one), .bool(let other)): return one == other
+        case (.uint(let one), .uint(let other)): return one == other
+        case (.null, .null): return true
+        case (.bytes(let one), .bytes(let other)): return one == other
+        case (.timestamp(let one), .timestamp(let other)): return one == other
+        case (.duration(let one), .duration(let other)): return one == other
+        case (.type(let one), .type(let other)): return one.name == other.name
+        case (.list(let one), .list(let other)):
+            guard one.count == other.count else { return false }
+            return zip(one, other).allSatisfy { $0.isEqual(to: $1) }
+        case (.map(let one), .map(let other)):
+            guard one.count == other.count else { return false }
+            return one.entries.allSatisfy { entry in
+                other.value(for: entry.key).map { entry.value.isEqual(to: $0) } ?? false
+            }
+        default:
+            return order(of: self, and: other) == .same
+        }
+    }
+}
+
+/// How two values that can be ordered stand to each other.
+enum Order {
+    case less
+    case same
+    case more
+    /// One of them is NaN: all comparisons but `!=` are false.
+    case neither
+
+    init<Number: Comparable>(_ one: Number, _ other: Number) {
+        self = one < other ? .less : one == other ? .same : one > other ? .more : .neither
+    }
+
+    init(_ compared: Int) { self.init(compared, 0) }
+}
+
+/// nil where the types have no order with each other.
+@inline(__always)
+func order(of one: ExpressionValue, and other: ExpressionValue) -> Order? {
+    switch (one, other) {
+    case (.double(let one), .double(let other)): Order(one, other)
+    case (.int(let one), .int(let other)): Order(one, other)
+    case (.double(let one), .int(let other)): Order(one, Double(other))
+    case (.int(let one), .double(let other)): Order(Double(one), other)
+    default: rarerOrder(of: one, and: other)
+    }
+}
+
+private func rarerOrder(of one: ExpressionValue, and other: ExpressionValue) -> Order? {
+    switch (one, other) {
+    case (.uint(let one), .uint(let other)): Order(one, other)
+    case (.int(let one), .uint(let other)): one < 0 ? .less : Order(UInt64(one), other)
+    case (.uint(let one), .int(let other)): other < 0 ? .more : Order(one, UInt64(other))
+    case (.uint(let one), .double(let other)): Order(Double(one), other)
+    case (.double(let one), .uint(let other)): Order(one, Double(other))
+    case (.string(let one), .string(let other)): Order(one.compareBytes(to: other))
+    case (.bytes(let one), .bytes(let other)): Order(order(one, other))
+    case (.bool(let one), .bool(let other)): Order(one ? 1 : 0, other ? 1 : 0)
+    case (.timestamp(let one), .timestamp(let other)): Order(one, other)
+    case (.duration(let one), .duration(let other)): Order(one.nanoseconds, other.nanoseconds)
+    default: nil
+    }
+}

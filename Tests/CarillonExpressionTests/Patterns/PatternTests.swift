@@ -1,0 +1,67 @@
+import CarillonExpression
+import Testing
+
+struct PatternTests {
+    @Test(
+        arguments: [
+            ("abc", "xabcx", true), ("^abc$", "abc", true), ("^abc$", "xabc", false), ("a.c", "a\nc", false),
+            ("(?s)a.c", "a\nc", true), ("a|b", "b", true), ("a*", "", true), ("^a+$", "", false),
+            ("^a?b$", "b", true), ("^a{2,3}$", "a", false), ("^a{2,3}$", "aaa", true), ("^a{2,3}$", "aaaa", false),
+            ("^a{2}$", "aa", true), ("^a{2,}$", "aaaaa", true), ("^a{2,}$", "a", false),
+            ("^a{0}$", "", true), ("a{,2}", "a{,2}", true), ("a{", "a{", true), ("a{x}", "a{x}", true),
+            ("[a-c]+", "zzb", true), ("^[^a-c]+$", "xyz", true), ("^[^a-c]+$", "xaz", false),
+            ("^[]a]+$", "]a", true), ("^[a-]+$", "-a", true), ("^[\\d-x]+$", "1-x", true), (#"^\d+$"#, "123", true),
+            (#"^\d+$"#, "١", false), (#"^\D+$"#, "abc", true), (#"^\w+$"#, "a_9", true),
+            (#"^\w+$"#, "é", false), (#"\W"#, "é", true), (#"^\s$"#, "\u{b}", false), (#"^\s$"#, "\t", true),
+            (#"^\S$"#, "\u{b}", true), (#"\bfoo\b"#, "a foo b", true), (#"\bfoo\b"#, "afoo", false),
+            (#"\Bfoo"#, "afoo", true), (#"\Aab\z"#, "ab", true), (#"\Aab\z"#, "ab\n", false), ("^b$", "a\nb\nc", false),
+            ("(?m)^b$", "a\nb\nc", true), ("(?i)straße", "STRAßE", true), ("(?i)k", "\u{212a}", true),
+            ("(?i)[k]", "\u{212a}", true), ("(?i)s", "ſ", true), ("(?i)[^k]", "K", false), ("a(?i)b", "aB", true),
+            ("a(?i)b", "AB", false), ("a(?i:b)c", "aBC", false), ("(?i)a(?-i)b", "Ab", true), ("(?i)a(?-i)b", "AB", false),
+            (#"^\pL+$"#, "éß", true), (#"^\p{Lu}$"#, "É", true), (#"^\p{Lu}$"#, "é", false), (#"^\P{Lu}$"#, "é", true),
+            (#"^\p{^Lu}$"#, "É", false), (#"^[\pN\pL]+$"#, "a1", true), (#"^[^\pN]+$"#, "a", true),
+            ("^[[:alpha:]]+$", "abc", true),
+            ("^[[:^alpha:]]+$", "123", true), ("^[[:digit:]_]+$", "1_2", true), (#"\Qa.b\E"#, "a.b", true),
+            (#"\Qa.b\E"#, "axb", false), (#"^\Qab\E+$"#, "abb", true), (#"\x41\x{1F600}"#, "A😀", true),
+            (#"\101\n"#, "A\n", true), (#"\."#, "a", false),
+            ("(?P<n>a)(?<m>b)", "ab", true), ("(a|b)*c", "ababc", true), ("(a*)*b", "aaaa", false), ("(a|)+$", "b", true),
+            ("^(?:ab)+$", "abab", true), ("a**", "a", nil), ("*a", "a", nil), ("a{2}{3}", "a", nil), ("^*", "a", true),
+            ("(?=a)", "a", nil), ("(?!a)", "a", nil), ("(?<=a)b", "ab", nil), ("(?>a)", "a", nil), ("(?#a)", "a", nil),
+            ("a++", "a", nil), (#"(a)\1"#, "aa", nil), (#"\Z"#, "", nil), (#"\G"#, "", nil), (#"\C"#, "a", nil),
+            ("a{1001}", "a", nil), ("a{3,2}", "a", nil),
+            ("(", "", nil), (")", "", nil), ("[a", "", nil), ("[b-a]", "", nil), ("[[:foo:]]", "", nil),
+            (#"\p{Foo}"#, "", nil), (#"\pX"#, "", nil), (#"\x{110000}"#, "", nil), (#"\xg"#, "", nil), (#"\"#, "", nil),
+            ("(?x)a", "a", nil), ("(?)", "a", nil), ("a{500}{3}", "a", nil),
+            ("(a{40}){40}", "a", nil), ("(?i", "a", nil), ("(?P<>a)", "a", nil), ("((a{0}){1000}){1000}", "a", nil),
+            ("é", "é", true), ("é", "e\u{301}", false), ("^.$", "e\u{301}", false), ("^.$", "😀", true),
+            ("a??b", "b", true), ("a+?b", "aab", true), ("x*", "y", true), (#"[\]]"#, "]", true), (#"^[a\-z]+$"#, "-", true),
+            (#"\_"#, "_", nil), (#"\-"#, "-", true), (#"[\b]"#, "b", nil), ("$^", "", true), ("a$b", "ab", false),
+            ("||", "", true),
+        ] as [(String, String, Bool?)])
+    func `patterns are those of RE2, and what it refuses is refused`(pattern: String, text: String, matches: Bool?) {
+        let expected = matches.map(String.init) ?? "error: invalid_pattern"
+        #expect(Trial.unchecked("t.matches(p)", ["t": .string(text), "p": .string(pattern)]) == expected)
+    }
+
+    @Test func `a pattern that cannot be read is refused with the place in it`() throws {
+        let environment = ExpressionEnvironment([.init("s", .string)])
+        let refusal = #expect(throws: ExpressionRefusal.self) { try ExpressionProgram("s.matches('ab(c')", in: environment) }
+        #expect(refusal?.problems.first?.message.contains("at 2") == true)
+        #expect(refusal?.problems.first?.position.offset == 10)
+    }
+
+    @Test func `time is linear in the text, whatever the pattern`() {
+        var limits = ExpressionLimits()
+        limits.cost = 1 << 30
+        func time(_ count: Int) -> Duration {
+            let text = ExpressionValue.string(String(repeating: "a", count: count))
+            return ContinuousClock().measure {
+                #expect(Trial.unchecked("t.matches('^(a|a)*(a*)*(a?){20}a{20}b$')", ["t": text], limits: limits) == "false")
+            }
+        }
+        // A backtracking engine would take longer than there is time.
+        _ = time(100)
+        let (short, long) = (time(2000), time(20_000))
+        #expect(long < short * 40)
+    }
+}
