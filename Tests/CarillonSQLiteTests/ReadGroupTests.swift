@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(2)))
 struct ReadGroupTests {
     private let database: DatabasePool
     private let transactions = Counted()

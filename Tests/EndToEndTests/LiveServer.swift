@@ -4,6 +4,7 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 import Synchronization
+import TestSupport
 
 /// The real executable, serving from a directory of its own.
 final class LiveServer {
@@ -71,30 +72,9 @@ final class LiveServer {
         _ = try await program.line { $0.contains("serving") ? true : nil }
     }
 
-    /// Each is given once, as a server keeps its port while it is stopped. They lie below those that the system gives to
-    /// whoever connects.
-    private static let ports = Mutex((20_000..<32_000).shuffled())
-
     /// A port that nobody had a moment ago, and that no other test is given.
     static func freePort() throws -> Int {
-        while let port = ports.withLock({ $0.popLast() }) {
-            // A child would inherit the socket, and hold the port.
-            if Program.launching.withLock({ _ in isFree(port) }) { return port }
-        }
-        throw Program.Ended(description: "no free port")
-    }
-
-    private static func isFree(_ port: Int) -> Bool {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        defer { close(descriptor) }
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = UInt16(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 }
-        }
+        try Program.launching.withLock { _ in try FreePort.next() }
     }
 
     // MARK: Requests

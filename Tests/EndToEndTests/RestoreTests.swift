@@ -31,8 +31,10 @@ struct RestoreTests {
             id = try #require(old.device.deviceID)
             await old.stop()
         }
-        // What a backup takes along.
+        // What a backup takes along, once the file is closed.
         let files = FileManager.default
+        let log = server.directory + "/old/carillon-client.sqlite-wal"
+        try await eventually { !FileManager.default.fileExists(atPath: log) }
         try files.copyItem(atPath: server.directory + "/old", toPath: server.directory + "/new")
         #expect(try files.contentsOfDirectory(atPath: server.directory + "/new").contains("carillon-client.install"))
         try files.removeItem(atPath: server.directory + "/new/carillon-client.install")

@@ -1,8 +1,8 @@
-/// Returns once the condition holds; throws after 20 seconds, with the place that waited.
+/// Returns once the condition holds; throws after 50 seconds, with the place that waited.
 package func eventually(
     file: StaticString = #fileID, line: UInt = #line, _ condition: @Sendable () async throws -> Bool
 ) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(50)
     while try await !condition() {
         guard ContinuousClock.now < deadline else { throw NeverHappened(file: file, line: line) }
         try await Task.sleep(for: .milliseconds(5))

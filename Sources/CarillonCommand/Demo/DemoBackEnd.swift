@@ -25,7 +25,7 @@ final class DemoBackEnd: Sendable {
     var address: String { "http://127.0.0.1:\(state.withLock { $0.port })" }
 
     func start() async throws {
-        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -33,20 +33,27 @@ final class DemoBackEnd: Sendable {
                     try channel.pipeline.syncOperations.addHandler(Handler(self))
                 }
             }
-            .bind(host: "127.0.0.1", port: state.withLock { $0.port }).get()
+        let known = state.withLock { $0.port }
+        let listener =
+            try await known == 0 ? Self.bindAnywhere(bootstrap) : bootstrap.bind(host: "127.0.0.1", port: known).get()
         state.withLock { state in
             state.listener = listener
             state.port = listener.localAddress?.port ?? 0
         }
     }
 
+    /// Below the ports that the system gives to whoever asks for any, as it comes back where it was.
+    private static func bindAnywhere(_ bootstrap: ServerBootstrap) async throws -> any NIOCore.Channel {
+        for port in (10_000..<20_000).shuffled().prefix(100) {
+            if let listener = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() { return listener }
+        }
+        return try await bootstrap.bind(host: "127.0.0.1", port: 0).get()
+    }
+
     /// Nobody can connect any more, and everything is forgotten.
     func stop() async throws {
-        let listener = state.withLock { state in
-            state.endpoint = nil
-            return state.listener.take()
-        }
-        try await listener?.close()
+        try await state.withLock { $0.listener.take() }?.close()
+        state.withLock { $0.endpoint = nil }
     }
 
     /// The app gives its endpoint: the server is asked to ping every second.

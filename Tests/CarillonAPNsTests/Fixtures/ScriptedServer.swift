@@ -193,8 +193,9 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
                     streamID: id,
                     payload: .data(.init(data: .byteBuffer(ByteBuffer(string: body)), endStream: endsStream))))
         }
-        write(frames)
+        // Before the answer goes out, upon which the next request may come.
         channel?.eventLoop.execute { self.open[id] = nil }
+        write(frames)
     }
 
     func continueBody(_ stream: Int, _ body: String, endsStream: Bool) {

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// A device from its registration to its end, over real sockets.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(2)))
 struct LifeOfDeviceTests {
     private let base = PushClientTests()
     private var directory: TemporaryDirectory { base.directory }

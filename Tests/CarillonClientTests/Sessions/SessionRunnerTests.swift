@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonClient
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(2)))
 struct SessionRunnerTests {
     private typealias Base = ClientSessionTests
 

@@ -140,11 +140,12 @@ struct GatewayFaultTests {
     // MARK: The service
 
     @Test func `silence is not taken for an answer, and the push comes again under its name`() async throws {
-        try await GatewayWorld.run(timeout: .milliseconds(300)) { world in
+        try await GatewayWorld.run(timeout: .seconds(3)) { world in
             try await world.setCredentials()
             try world.simulator.add(APNsSimulator.FaultRule(.silence, times: 2))
             let device = try await world.device()
             let id = try await world.send(to: device)
+            try await eventually { world.simulator.totals.faults == 1 }
             try await eventually { try await world.pushes(for: id, of: device).first?.reason == "timedOut" }
             world.advance(seconds: 29)
             #expect(try await world.pushes(for: id, of: device).first?.standing == .state(.scheduled))
@@ -160,7 +161,7 @@ struct GatewayFaultTests {
     @Test func `while the service is away pushes wait, and go out when it is back`() async throws {
         // It comes back where it was.
         var configuration = APNsSimulator.Configuration(
-            ports: [.init(.push, .production, port: Int.random(in: 20_000..<32_000))])
+            ports: [.init(.push, .production, port: try FreePort.next())])
         configuration.dataDirectory = try TemporaryDirectory.make()
         let same = configuration
         try await GatewayWorld.run(timeout: .milliseconds(200)) {

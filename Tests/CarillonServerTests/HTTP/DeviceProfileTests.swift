@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// What a device says of itself, and what an operator and another device make of it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(2)))
 struct DeviceProfileTests {
     private static let full = """
         {"platform":"apple","pushToken":"ABcd01","environment":"sandbox","appVersion":"1.2","locale":"de-AT",
@@ -112,7 +112,7 @@ struct DeviceProfileTests {
     }
 
     @Test func `a token that goes to and fro stays where it is until tomorrow`() async throws {
-        let routes = try await RouteFixture()
+        let routes = try await RouteFixture(time: TimeSource { Timestamp(milliseconds: 1_800_000_000_000) })
         let (_, one, key) = try await routes.device()
         let other = try await routes.request(.post, "/v1/devices", key: key)["credential"]
         var last = RouteFixture.Answer(status: 0, headers: [:], body: Data())

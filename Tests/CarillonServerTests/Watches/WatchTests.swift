@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import CarillonServer
@@ -46,6 +47,7 @@ struct WatchTests {
         try await WatchedServer.run(configure: {
             $0.lookUp = names
             $0.authorityFile = file
+            if failure == .noAnswerInTime { $0.answerSeconds = 3 }
         }) { server in
             let channel = try await server.openChannel()
             let other = try await server.openChannel()
@@ -82,10 +84,10 @@ struct WatchTests {
                 _ = await backEnd.received(count)
                 backEnd.answer = .status(status)
             }
-            _ = await backEnd.received(6)
-            let events = try await server.events(channel)
-            #expect(events.map(\.event) == ["pingFailed"])
-            #expect(events.first?.code == 605)
+            try await eventually {
+                let events = try await server.events(channel, wait: 0)
+                return events.map(\.event) == ["pingFailed"] && events.first?.code == 605
+            }
         }
     }
 
@@ -123,8 +125,7 @@ struct WatchTests {
     @Test func `never two pings at once go to one address, and another address does not wait`() async throws {
         let slow = try await ScriptedBackEnd.start(.late(milliseconds: 300))
         let quick = try await ScriptedBackEnd.start()
-        // A call that was given up would be under way there while the next one comes.
-        try await WatchedServer.run(configure: { $0.answerSeconds = 15 }) { server in
+        try await WatchedServer.run { server in
             for _ in 0..<12 {
                 let channel = try await server.openChannel()
                 _ = try await server.watch(channel, ping: "http://127.0.0.1:\(slow.port)")
@@ -216,7 +217,7 @@ struct WatchTests {
         let hangs = try await ScriptedBackEnd.start(.stall(""))
         let quick = try await ScriptedBackEnd.start()
         try await WatchedServer.run(configure: {
-            $0.answerSeconds = 15
+            $0.answerSeconds = 60
             $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
         }) { server in
             let first = try await server.openChannel()
@@ -228,7 +229,7 @@ struct WatchTests {
             let began = ContinuousClock.now
             _ = try await server.watch(other, ping: "http://127.0.0.1:\(quick.port)")
             _ = await quick.received(4)
-            #expect(ContinuousClock.now - began < .seconds(12))
+            #expect(ContinuousClock.now - began < .seconds(50))
             #expect(hangs.mostUnderWay <= 4)
             #expect(hangs.mostUnderWay > 0)
         }
@@ -237,6 +238,7 @@ struct WatchTests {
     @Test func `no more calls are under way than the operator allows`() async throws {
         let hangs = try await ScriptedBackEnd.start(.stall(""))
         try await WatchedServer.run(configure: {
+            $0.answerSeconds = 3
             $0.pace = WorkPace.Limits(underWay: 1, perSecond: 500)
             $0.lookUp = NameLookUp { _ in .addresses([.v4(0x7F00_0001)]) }
         }) { server in

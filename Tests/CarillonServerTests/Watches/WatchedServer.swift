@@ -44,7 +44,7 @@ struct WatchedServer: Sendable {
         var settings = ServerSettings(port: 0, dataDirectory: directory)
         settings.outward.rules.allowsPrivate = true
         settings.outward.shortestPingSeconds = 1
-        settings.outward.answerSeconds = 1
+        settings.outward.answerSeconds = 15
         configure(&settings.outward)
         change(&settings)
         var logger = Logger(label: "test")
