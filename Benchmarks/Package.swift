@@ -29,6 +29,7 @@ let package = Package(
             dependencies: [
                 "APNsFigures",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "CarillonExpression", package: "carillon"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],

@@ -20,6 +20,7 @@ struct Bench: Sendable {
         if wants(.catchUp) { await catchUp(&table) }
         if wants(.restart) { await restart(&table) }
         if wants(.wakes) { await wakes(&table) }
+        if wants(.expressions) { expressions(&table) }
         if wants(.apns) {
             table.sending = await SendingBench(scale: scale.sending, runs: scale.runs, carillon: carillon).table()
         }
@@ -166,6 +167,21 @@ struct Bench: Sendable {
             row("bytes on disk for each of \(many)", results.map(\.bytesEach)),
             row("seconds until a server with \(many) devices is ready", results.map(\.start)),
         ]
+    }
+
+    private func expressions(_ table: inout Table) {
+        let measurement = ExpressionMeasurement(scale: scale)
+        do {
+            let runs = try (1...scale.runs).map { _ in try measurement.measure() }
+            for (index, first) in runs[0].enumerated() {
+                let figure = Figure.runs(runs.map { $0[index].nanoseconds })
+                table.rows.append(Row(group: .expressions, name: first.name, carillon: figure, nchan: .absent))
+            }
+        } catch {
+            say("not measured: \(error)")
+            table.rows.append(
+                Row(group: .expressions, name: "conditions", carillon: .notMeasured("\(error)"), nchan: .absent))
+        }
     }
 
     private func wakes(_ table: inout Table) async {

@@ -126,7 +126,7 @@ struct CostEstimate {
                 own = pattern.cost(of: 4 * first)
             } else {
                 instructions = min(instructions, max(2, 2 * second))
-                own = 1 + second + (4 * first + 1) * (instructions + 7) / 8
+                own = 1 + second + (4 * first + 1) * (instructions + 3) / 4
             }
         case .string, .bytes:
             own = 1 + first / 10

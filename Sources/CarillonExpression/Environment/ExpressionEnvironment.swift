@@ -14,17 +14,41 @@ public struct ExpressionEnvironment: Sendable {
         }
     }
 
+    /// One reference, as a program and its shape are copied often.
+    private final class Storage: Sendable {
+        let variables: [Variable]
+        let container: String
+        let extensions: Set<ExpressionExtension>
+        let limits: ExpressionLimits
+        let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
+        let slots: [String: Int]
+
+        init(
+            _ variables: [Variable], _ container: String, _ extensions: Set<ExpressionExtension>, _ limits: ExpressionLimits,
+            _ zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int?
+        ) {
+            self.variables = variables
+            self.container = container
+            self.extensions = extensions
+            self.limits = limits
+            self.zoneOffset = zoneOffset
+            slots = Dictionary(variables.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first }
+        }
+    }
+
+    private let storage: Storage
+
     /// Their order is the order of the slots in ``ExpressionBindings``.
-    public let variables: [Variable]
+    public var variables: [Variable] { storage.variables }
     /// The namespace in which names are looked for first, such as `acme.orders`; empty for none.
-    public let container: String
-    public let extensions: Set<ExpressionExtension>
-    public let limits: ExpressionLimits
+    public var container: String { storage.container }
+    public var extensions: Set<ExpressionExtension> { storage.extensions }
+    public var limits: ExpressionLimits { storage.limits }
     /// Seconds east of UTC in a zone of the tz database at an instant; nil where it does not know the zone. It is not asked for `UTC` and
     /// for offsets such as `-03:30`.
-    public let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
+    public var zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int? { storage.zoneOffset }
 
-    let slots: [String: Int]
+    var slots: [String: Int] { storage.slots }
 
     /// The first of several declarations of a name counts.
     public init(
@@ -32,12 +56,7 @@ public struct ExpressionEnvironment: Sendable {
         limits: ExpressionLimits = .init(),
         zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int? = { _, _ in nil }
     ) {
-        self.variables = variables
-        self.container = container
-        self.extensions = extensions
-        self.limits = limits
-        self.zoneOffset = zoneOffset
-        slots = Dictionary(variables.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first }
+        storage = Storage(variables, container, extensions, limits, zoneOffset)
     }
 }
 

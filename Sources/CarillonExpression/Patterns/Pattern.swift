@@ -24,7 +24,7 @@ struct Pattern: Sendable {
     }
 
     /// Units of cost for a text of so many bytes: each character is tried at each instruction at the most.
-    func cost(of bytes: Int) -> Int { 1 + (bytes + 1) * (instructions.count + 7) / 8 }
+    func cost(of bytes: Int) -> Int { 1 + (bytes + 1) * (instructions.count + 3) / 4 }
 
     // MARK: Building
 

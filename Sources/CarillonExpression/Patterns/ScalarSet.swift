@@ -1,56 +1,49 @@
 /// The characters that one place of a pattern takes.
 struct ScalarSet: Sendable {
-    private var ranges: [ClosedRange<UInt32>] = []
-    private var categories: [Category] = []
+    private var items: [Item] = []
     var isNegated = false
+    /// Whether what differs in case only is taken too, before anything is negated.
     var foldsCase = false
 
-    /// General categories of Unicode.
-    private struct Category: Sendable {
-        let codes: Set<String>
-        let isNegated: Bool
+    private struct Item: Sendable {
+        var ranges: [ClosedRange<UInt32>] = []
+        /// General categories of Unicode.
+        var categories: Set<String> = []
+        var isNegated = false
+
+        func holds(_ scalar: Unicode.Scalar) -> Bool {
+            if ranges.contains(where: { $0.contains(scalar.value) }) { return true }
+            guard !categories.isEmpty else { return false }
+            return categories.contains(Unicode.GeneralCategory.codes[scalar.properties.generalCategory] ?? "Cn")
+        }
     }
 
-    mutating func insert(_ range: ClosedRange<UInt32>) { ranges.append(range) }
+    mutating func insert(_ range: ClosedRange<UInt32>) { items.append(Item(ranges: [range])) }
 
-    mutating func insert(_ scalar: Unicode.Scalar) { ranges.append(scalar.value...scalar.value) }
+    mutating func insert(_ scalar: Unicode.Scalar) { insert(scalar.value...scalar.value) }
 
     mutating func insert(named ranges: [ClosedRange<UInt32>], negated: Bool) {
-        guard negated else { return self.ranges += ranges }
-        var next: UInt32 = 0
-        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            if range.lowerBound > next { self.ranges.append(next...range.lowerBound - 1) }
-            next = range.upperBound + 1
-        }
-        self.ranges.append(next...0x10FFFF)
+        items.append(Item(ranges: ranges, isNegated: negated))
     }
 
     /// A general category by its name, such as `L` or `Lu`. Answers false for another name.
     mutating func insert(category name: String, negated: Bool) -> Bool {
         if name == "Any" {
-            if !negated { ranges.append(0...0x10FFFF) }
+            items.append(Item(ranges: [0...0x10FFFF], isNegated: negated))
             return true
         }
         let codes = Set(Unicode.GeneralCategory.codes.values.filter { $0 == name || $0.prefix(1) == name })
         guard !codes.isEmpty else { return false }
-        categories.append(Category(codes: codes, isNegated: negated))
+        items.append(Item(categories: codes, isNegated: negated))
         return true
     }
 
     func contains(_ scalar: Unicode.Scalar) -> Bool {
-        holds(scalar) != isNegated
-    }
-
-    private func holds(_ scalar: Unicode.Scalar) -> Bool {
-        if holdsItself(scalar) { return true }
-        return foldsCase && CaseOrbit.of(scalar).contains(where: holdsItself)
-    }
-
-    private func holdsItself(_ scalar: Unicode.Scalar) -> Bool {
-        if ranges.contains(where: { $0.contains(scalar.value) }) { return true }
-        guard !categories.isEmpty else { return false }
-        let code = Unicode.GeneralCategory.codes[scalar.properties.generalCategory] ?? "Cn"
-        return categories.contains { $0.codes.contains(code) != $0.isNegated }
+        let orbit = foldsCase ? CaseOrbit.of(scalar) : []
+        let isHeld = items.contains { item in
+            (item.holds(scalar) || orbit.contains(where: item.holds)) != item.isNegated
+        }
+        return isHeld != isNegated
     }
 }
 

@@ -82,7 +82,11 @@ public struct ExpressionProgram: Sendable {
 
     /// Whether it holds for these bindings: a value that is no Boolean is an error. It makes no copy of what it compares.
     public func holds(_ bindings: borrowing ExpressionBindings) throws(ExpressionError) -> Bool {
-        try shape.holds(bindings, constants: constants)
+        do {
+            return try compiled.holds(bindings, constants: constants, in: environment)
+        } catch {
+            throw ExpressionError(error, in: compiled, source)
+        }
     }
 
     /// What it has in common with conditions that differ in constants only.
@@ -105,11 +109,20 @@ public struct ExpressionShape: Sendable {
         _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue]
     ) throws(ExpressionError) -> Bool {
         do {
-            return try Evaluation.run(compiled, constants: constants, bindings, in: environment) {
-                evaluation throws(Fault) in try evaluation.truth(compiled.root)
-            }
+            return try compiled.holds(bindings, constants: constants, in: environment)
         } catch {
             throw ExpressionError(error, in: compiled, source)
+        }
+    }
+}
+
+extension Shape {
+    fileprivate func holds(
+        _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue],
+        in environment: borrowing ExpressionEnvironment
+    ) throws(Fault) -> Bool {
+        try Evaluation.run(self, constants: constants, bindings, in: environment) { evaluation throws(Fault) in
+            try evaluation.truth(root)
         }
     }
 }

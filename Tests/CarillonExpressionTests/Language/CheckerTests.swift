@@ -87,7 +87,10 @@ struct CheckerTests {
             "a": .list((0..<1000).map { .int($0) }), "s": .string(String(repeating: "a", count: 5000)),
             "b": .bytes(Array(repeating: 0x61, count: 5000)),
         ]
+        let began = ContinuousClock.now
         #expect(Trial.unchecked(source, variables, limits: limits) == "error: budget_exceeded")
+        // Thirty milliseconds and less where it is not a debug build.
+        #expect(ContinuousClock.now - began < .seconds(10))
     }
 
     @Test func `values that lie too deep are not compared`() {

@@ -4,6 +4,7 @@ enum RowGroup: String, CaseIterable, Sendable {
     case catchUp = "catch-up"
     case restart
     case wakes
+    case expressions
     case apns
 }
 
