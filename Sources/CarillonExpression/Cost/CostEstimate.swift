@@ -27,6 +27,11 @@ struct CostEstimate {
         self.environment = environment
     }
 
+    private static func product(_ one: Int, _ other: Int) -> Int {
+        let (product, overflow) = one.multipliedReportingOverflow(by: other)
+        return overflow ? unbounded : min(product, unbounded)
+    }
+
     private mutating func part(_ id: SyntaxTree.ID) -> Part {
         var part = find(id)
         part.least = min(part.least, Self.unbounded)
@@ -115,7 +120,7 @@ struct CostEstimate {
         var own = 1
         var size = size(of: types[id])
         switch environment.function(named: name) {
-        case .contains: own = 1 + ((first + 9) / 10) * ((second + 9) / 10)
+        case .contains: own = 1 + Self.product((first + 9) / 10, (second + 9) / 10)
         case .startsWith, .endsWith: own = 1 + second / 10
         case .matches:
             // As many instructions as the pattern has letters, which most have, or as many as are allowed.
@@ -153,10 +158,10 @@ struct CostEstimate {
         let inner = [fold.predicate, fold.transform].compactMap { $0.map { part($0) } }
         scope.removeLast()
         let step = 1 + inner.reduce(0) { $0 + $1.most }
-        let (most, overflow) = range.size.multipliedReportingOverflow(by: step)
+        let most = Self.product(range.size, step)
         let isList = fold.kind == .map || fold.kind == .filter
         return Part(
-            least: 1 + range.least, most: overflow ? Self.unbounded : 1 + range.most + range.size / 10 + most,
+            least: 1 + range.least, most: 1 + range.most + range.size / 10 + most,
             size: isList ? range.size : 1)
     }
 }

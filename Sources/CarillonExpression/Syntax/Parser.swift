@@ -135,7 +135,6 @@ struct Parser {
         while sees(symbol) {
             offsets.append(token.offset)
             place += 1
-            guard offsets.count <= limits.depth else { throw tooDeep(at: token.offset) }
         }
         var operand: SyntaxTree.ID
         if symbol == .minus, let offset = offsets.last, let literal = try negativeLiteral() {

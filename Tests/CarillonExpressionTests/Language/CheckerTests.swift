@@ -45,7 +45,8 @@ struct CheckerTests {
         ("[1].map(x, x + y)", "refused: unknown_name"),
         ("size(1, 2)", "refused: type"), ("all(1)", "refused: unknown_name"), ("[[1], []][1]", "list(int)"),
         ("null", "null_type"), ("'a' in fields", "bool"), ("1 in fields", "refused: type"),
-        ("[1, 2u].all(x, x > 0)", "bool"), ("1 % 2.0", "refused: type"), ("[[], [1]][0] == ['a']", "refused: type"),
+        ("[1, 2u].all(x, x > 0)", "bool"), ("1 % 2.0", "refused: type"), ("[].exists(y, y == [y])", "refused: type"),
+        ("[[], [1]][0] == ['a']", "refused: type"),
     ])
     func `types are found, and what cannot be meant is refused`(source: String, type: String) {
         #expect(Trial.check(source, Self.variables) == type)
@@ -91,6 +92,31 @@ struct CheckerTests {
         #expect(Trial.unchecked(source, variables, limits: limits) == "error: budget_exceeded")
         // Thirty milliseconds and less where it is not a debug build.
         #expect(ContinuousClock.now - began < .seconds(10))
+    }
+
+    @Test func `each element costs, whatever is asked of it`() {
+        var limits = ExpressionLimits()
+        limits.cost = 500
+        let elements = ExpressionValue.list(Array(repeating: .null, count: 1000))
+        #expect(Trial.unchecked("a.all(x, true)", ["a": elements], limits: limits) == "error: budget_exceeded")
+        #expect(Trial.unchecked("a.size() == 1000", ["a": elements], limits: limits) == "true")
+    }
+
+    @Test func `sizes beyond all measure are refused and nothing more`() {
+        let large: [ExpressionEnvironment.Variable] = [
+            .init("a", .list(.int), maximumSize: .max), .init("s", .string, maximumSize: .max),
+        ]
+        for source in [
+            "a.all(x, a.all(y, a.all(z, true)))", "s.contains(s)", "s.matches(s)", "a.map(x, s + s + s).size() > 0",
+        ] {
+            #expect(Trial.check(source, large) == "refused: cost")
+        }
+    }
+
+    @Test func `no limit of depth goes beyond what the stack bears`() {
+        var limits = ExpressionLimits()
+        limits.depth = 100_000
+        #expect(limits.depth == 250)
     }
 
     @Test func `values that lie too deep are not compared`() {

@@ -23,12 +23,38 @@ struct ProgramTests {
         #expect(patterns[0] != patterns[1])
     }
 
+    @Test func `of declared names the longest counts, within the container first`() throws {
+        let environment = ExpressionEnvironment(
+            [
+                .init("p", .map(key: .string, value: .dynamic)), .init("p.q", .map(key: .string, value: .int)),
+                .init("a.b.p", .string), .init("a.p", .bool),
+            ], container: "a.b")
+        var bindings = ExpressionBindings(environment)
+        bindings["p"] = .map(["q": .map(["r": .int(1)])])
+        bindings["p.q"] = .map(["r": .int(2)])
+        bindings["a.b.p"] = .string("inner")
+        func value(_ source: String) throws -> String {
+            let program = try ExpressionProgram(source, in: environment)
+            return "\(program.type) \(try program.value(bindings).literalText)"
+        }
+        #expect(try value("p.q.r") == "int 2")
+        #expect(try value("p") == "string \"inner\"")
+        #expect(try value(".p.q.r") == "int 2")
+        #expect(try value(".p['q']") == "dyn {\"r\": 1}")
+    }
+
     @Test func `constants of another shape are refused`() throws {
         let environment = ExpressionEnvironment([.init("price", .double)])
         let shape = try ExpressionProgram("price > 1.0", in: environment).shape
+        var bindings = ExpressionBindings(environment)
+        bindings["price"] = .double(2)
+        #expect(try shape.holds(bindings, constants: [.double(1)]))
         for constants in [[], [ExpressionValue.double(1), .double(2)]] {
-            #expect(throws: ExpressionError.self) { try shape.holds(ExpressionBindings(environment), constants: constants) }
+            let error = #expect(throws: ExpressionError.self) { try shape.holds(bindings, constants: constants) }
+            #expect(error?.code == .wrongConstants)
         }
+        let error = #expect(throws: ExpressionError.self) { try shape.holds(bindings, constants: [.string("a")]) }
+        #expect(error?.code == .noOverload)
     }
 
     @Test func `a value that is no Boolean does not hold, and says so`() throws {
@@ -75,7 +101,9 @@ struct ProgramTests {
     }
 
     @Test(arguments: [
-        "list(", "map(string)", "map(double, int)", "integer", "", "list(int) x", String(repeating: "list(", count: 1000),
+        "list(", "map(string)", "map(double, int)", "integer", "", "list(int) x",
+        String(repeating: "list(", count: 40) + "int" + String(repeating: ")", count: 40),
+        String(repeating: "list(", count: 1000),
     ])
     func `what is no type is not read`(text: String) {
         #expect(ExpressionType(text) == nil)
