@@ -1,5 +1,6 @@
 import CarillonWire
 import Foundation
+import TestSupport
 import Testing
 
 /// The real executable, used as a person would use it.
@@ -44,6 +45,17 @@ struct CommandLineTests {
         let slept = text.split(separator: "The phone sleeps").last ?? ""
         for word in ["sent", "woken", "fetched", "acknowledged"] {
             #expect(slept.contains(" ms  \(word)"), "the demo said:\n\(text)")
+        }
+    }
+
+    @Test func `the demo is told again over the data that it left`() async throws {
+        let directory = try TemporaryDirectory.make()
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let address = "127.0.0.1:\(try LiveServer.freePort())"
+        for _ in 0..<2 {
+            let (status, lines) = try await run(["demo", "--once", "--data", directory, "--listen", address])
+            #expect(status == 0, "\(lines)")
+            #expect(lines.contains { $0.contains(" ms  woken") })
         }
     }
 

@@ -54,6 +54,8 @@ final class SessionRunner: Sendable {
 
     /// What the app shares with its notification service extension.
     private let shared: SharedFolder?
+    /// What lies in it.
+    private let sharedKeys = Mutex<[ChannelID: SubscriptionKeys]>([:])
 
     init(store: ClientStore, session: ClientSession, shared: SharedFolder? = nil, logger: Logger) {
         self.store = store
@@ -61,10 +63,7 @@ final class SessionRunner: Sendable {
         storedBefore = session.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
-        let keys = session.channels.values.compactMap { channel in
-            channel.channelID.flatMap { id in channel.keys.map { (id, $0) } }
-        }
-        share { try $0.replaceKeys(Dictionary(keys, uniquingKeysWith: { first, _ in first })) }
+        shareKeys(of: session, isFirst: true)
     }
 
     deinit {
@@ -186,6 +185,24 @@ final class SessionRunner: Sendable {
     /// Whether the extension showed a message.
     func wasPresented(_ id: String) -> Bool { shared?.wasShown(MessageHash.text(of: id)) ?? false }
 
+    /// The extension has the keys of channels that are open, or may be again; what ended is opened by nobody any more.
+    private func shareKeys(of session: ClientSession, isFirst: Bool = false) {
+        guard shared != nil else { return }
+        var keys: [ChannelID: SubscriptionKeys] = [:]
+        for channel in session.channels.values {
+            guard let id = channel.channelID else { continue }
+            switch channel.state {
+            case .connecting, .open, .disconnecting: keys[id] = channel.keys
+            case .none, .closed, .error: break
+            }
+        }
+        let isChanged = sharedKeys.withLock { known in
+            defer { known = keys }
+            return known != keys
+        }
+        if isChanged || isFirst { share { try $0.replaceKeys(keys) } }
+    }
+
     private func share(_ work: (SharedFolder) throws -> Void) {
         guard let shared else { return }
         do {
@@ -245,26 +262,32 @@ final class SessionRunner: Sendable {
         guard let registrar = deviceReporter.withLock({ $0 }) else { return }
         // Ends with one request, which has a time limit.
         Task {
-            switch await registrar.report(report, identity) {
-            case .taken(let status, let since):
-                try? await perform { session, context in
-                    session.reportTaken(report, of: identity, status, since: since, at: context.now)
+            var retryAfter: Duration?
+            do throws(PushError) {
+                switch await registrar.report(report, identity) {
+                case .taken(let status, let since):
+                    return try await perform { session, context in
+                        session.reportTaken(report, of: identity, status, since: since, at: context.now)
+                    }
+                case .failed(.refused, let error):
+                    failures.note(error)
+                    logger.error("The server refused the push token", metadata: ["reason": "\(error)"])
+                    return try await perform { session, context in
+                        session.reportRefused(report, of: identity, error, at: context.now)
+                    }
+                case .failed(let failure, let error):
+                    failures.note(error)
+                    logger.info("The push token is not registered yet", metadata: ["reason": "\(error)"])
+                    if case .unavailable(let after) = failure { retryAfter = after }
                 }
-            case .failed(.refused, let error):
+            } catch {
                 failures.note(error)
-                logger.error("The server refused the push token", metadata: ["reason": "\(error)"])
-                try? await perform { session, context in
-                    session.reportRefused(report, of: identity, error, at: context.now)
-                }
-            case .failed(let failure, let error):
-                failures.note(error)
-                logger.info("The push token is not registered yet", metadata: ["reason": "\(error)"])
-                var retryAfter: Duration?
-                if case .unavailable(let after) = failure { retryAfter = after }
-                let wait = retryAfter
-                try? await perform { session, context in
-                    session.reportFailed(retryAfter: wait, at: context.now, random: context.random)
-                }
+                logger.error("What the server said of the push token could not be stored", metadata: ["error": "\(error)"])
+            }
+            let wait = retryAfter
+            // Nothing is written by this.
+            try? await perform { session, context in
+                session.reportFailed(retryAfter: wait, at: context.now, random: context.random)
             }
         }
     }
@@ -368,9 +391,11 @@ final class SessionRunner: Sendable {
     private func perform(_ action: SessionAction) {
         switch action {
         case .write(.saveChannel(let identifier, let channel)):
-            if let id = channel.channelID { share { try $0.put(channel.keys, of: id) } }
+            shareKeys(of: session.withLock { $0 })
             post(channel, of: identifier)
-        case .write(.removeChannel(let identifier)): post(ChannelMachine(), of: identifier)
+        case .write(.removeChannel(let identifier)):
+            shareKeys(of: session.withLock { $0 })
+            post(ChannelMachine(), of: identifier)
         case .write: break
         case .send(let frame): connection.withLock { $0 }?.send(frame.text)
         case .closeSocket(let code): connection.withLock { $0 }?.close(code: code)

@@ -16,7 +16,7 @@ struct DemoSleep {
     let app: AppID
     let say: @Sendable (String) -> Void
 
-    private static let token = "00ff00ff00ff00ff00ff00ff00ff00ff"
+    private let token = (0..<32).map { _ in Hexadecimal.encode([UInt8.random(in: 0...255)]) }.joined()
 
     func tell() async throws {
         try await prepare()
@@ -55,9 +55,9 @@ struct DemoSleep {
         let members = [("p8", key.privateKey ?? ""), ("keyID", key.id), ("teamID", key.teamID)]
         let body = JSONValue.object(members.map { .init(name: $0, value: .string($1)) })
         _ = try await domain.gateways.set(body, of: app, for: .production)
-        try simulator.add(.init(token: Self.token, topic: app.text, environment: .production))
+        try simulator.add(.init(token: token, topic: app.text, environment: .production))
         var events = client.device.events.makeAsyncIterator()
-        try await client.device.setToken(Self.token)
+        try await client.device.setToken(token)
         while let event = await events.next() {
             if case .registered = event { break }
             if case .registrationFailed(let error) = event { throw error }
@@ -68,7 +68,7 @@ struct DemoSleep {
     private func nextPush() async throws -> APNsSimulator.DeliveredNotification {
         let deadline = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < deadline {
-            if let push = simulator.device(Self.token, in: .production)?.shown.first { return push }
+            if let push = simulator.device(token, in: .production)?.shown.first { return push }
             try await Task.sleep(for: .milliseconds(20))
         }
         let reason = domain.gateways.held.first?.reason ?? "nothing was sent within 30 seconds"

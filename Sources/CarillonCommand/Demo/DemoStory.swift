@@ -38,7 +38,7 @@ struct DemoStory: Service {
         if staysUp { showCommands(address, key, endpoint) }
     }
 
-    /// The app and its channel live through all chapters. Answers the endpoint.
+    /// The app and its channel live through two chapters. Answers the endpoint.
     private func live(_ running: CarillonServer.Running, _ app: AppID, _ key: String) async throws -> String {
         let client = try PushClient(
             configuration: .init(
@@ -49,11 +49,25 @@ struct DemoStory: Service {
         say("")
         try await DemoWatch(channel: channel, say: say).tell()
         say("")
+        await client.stop()
+        try await sleep(running, app, key)
+        return channel.endpoint ?? ""
+    }
+
+    /// Another phone each time: one that was woken is left alone for a while.
+    private func sleep(_ running: CarillonServer.Running, _ app: AppID, _ key: String) async throws {
+        let state = directory + "/phone-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: state) }
+        let client = try PushClient(
+            configuration: .init(
+                server: running.addresses.base, app: Self.app, clientKey: key, storageDirectory: state))
+        try client.start()
+        let channel = try client.channel(Self.channel)
+        _ = try await channel.ensureOpen()
         try await DemoSleep(
             client: client, channel: channel, simulator: simulator, domain: running.domain, app: app, say: say
         ).tell()
         await client.stop()
-        return channel.endpoint ?? ""
     }
 
     private func showCommands(_ address: String, _ key: String, _ endpoint: String) {

@@ -72,6 +72,7 @@ struct PushTable {
         select.bind(end.lease.work)
         select.bind(end.lease.fence)
         guard let kind = try select.first({ PushKind(rawValue: Int($0.integer(0))) }) ?? nil else { return nil }
+        if try goesToAnotherAddress(end) { return .retried(kind) }
         switch end.verdict {
         case .handed:
             try finish(end.lease.work, end.device, kind, .handed, nil, at: end.at)
@@ -94,6 +95,25 @@ struct PushTable {
         case .tokenDead(let reason, let since):
             return try tokenDied(end, kind, reason, since)
         }
+    }
+
+    /// What was said of an address that the device has no more says nothing of the one that it has: the push begins anew with that.
+    private func goesToAnotherAddress(_ end: PushEnd) throws -> Bool {
+        switch end.verdict {
+        case .handed, .parked: return false
+        case .again, .elsewhere, .tokenDead: break
+        }
+        let current = try RegistrationTable(db, memory: memory).registration(of: end.device)
+        guard let current, current.addressRevision != end.addressRevision, current.status == .registered,
+            let address = current.profile.address
+        else { return false }
+        let lane = PushLane(app: end.lane.app, environment: address.environment)
+        try db.run(
+            """
+            UPDATE push SET state = \(PushState.scheduled.rawValue), lane = ?, due_at = ?, set_at = ?, is_elsewhere = 0, attempts = 0
+            WHERE serial = ?
+            """, [lane.number, end.at.milliseconds, end.at.milliseconds, end.lease.work])
+        return true
     }
 
     private func retry(_ end: PushEnd, _ dueAt: Timestamp, isSpent: Bool, reason: String) throws {

@@ -106,6 +106,18 @@ package final class Gateways: Sendable {
         }
     }
 
+    /// Whether a gateway can be made of it: those before go on to work until one that can takes their place.
+    private func checkUsable(_ secret: GatewaySecret, _ lane: PushLane) async throws {
+        let gateway: APNsGateway
+        do {
+            gateway = try APNsGateway(
+                secret, lane: lane, settings: settings, rendering: rendering, texts: texts, logger: logger)
+        } catch let error as APNsError {
+            throw Refusal(.credentialsInvalid, error.message)
+        }
+        await gateway.close()
+    }
+
     private func replace(_ lane: PushLane, by open: Open?, fault: String?) {
         let earlier = state.withLock { state in
             let earlier = state.open[lane]
@@ -163,6 +175,7 @@ package final class Gateways: Sendable {
         let summary = try secret.check(
             for: environment, at: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000))
         let lane = PushLane(app: known.serial, environment: environment)
+        try await checkUsable(secret, lane)
         let credential = GatewayCredential(
             app: app, lane: lane,
             sealed: try sealer.seal(secret.json.bytes, for: known.serial.rawValue),

@@ -3,6 +3,7 @@ import CarillonMessages
 import CarillonWire
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonClient
@@ -34,6 +35,32 @@ struct BackEndTests {
             throw ServerSocket.Ended()
         }
         return (update.version, update.code)
+    }
+
+    @Test func `the extension has the keys of a channel while it is open, and not a moment longer`() async throws {
+        let server = try await ScriptedServer.start()
+        let shared = base.directory.path + "/shared"
+        let folder = SharedFolder(path: shared)
+        let client = try PushClient(
+            configuration: .init(
+                server: server.address, app: "com.example.app", clientKey: "k",
+                storageDirectory: base.directory.path + "/client", sharedDirectory: shared))
+        try client.start()
+        let (socket, _) = try await server.welcome()
+        let channel = try client.channel("presence")
+        let other = try client.channel("other")
+        try await channel.connect(encrypted: true)
+        let id = try await socket.acceptRegistration(token: "token")
+        try await other.connect(encrypted: true)
+        let otherID = try await socket.acceptRegistration(token: "token2")
+        let ids = try #require([id, otherID].map(ChannelID.init) as? [ChannelID])
+        try await eventually { ids.allSatisfy { folder.keys(of: $0) != nil } && channel.state == .open }
+        try await channel.disconnect()
+        guard case .unregister = try await socket.receive() else { throw ServerSocket.Ended() }
+        socket.send(.unregister(channelID: id, status: 200))
+        try await eventually { folder.keys(of: ids[0]) == nil }
+        #expect(folder.keys(of: ids[1]) != nil)
+        await client.stop()
     }
 
     @Test func `the app is shown what was encrypted for its channel, and only that`() async throws {

@@ -27,8 +27,10 @@ struct CredentialTests {
         String(decoding: try JSONEncoder().encode(members), as: UTF8.self)
     }
 
-    private func token(_ pem: String = P256.Signing.PrivateKey().pemRepresentation) throws -> String {
-        try body(["p8": pem, "keyID": "ABC1234567", "teamID": "DEF1234567"])
+    private func token(
+        _ pem: String = P256.Signing.PrivateKey().pemRepresentation, bundleID: String = "com.example.app"
+    ) throws -> String {
+        try body(["p8": pem, "keyID": "ABC1234567", "teamID": "DEF1234567", "bundleID": bundleID])
     }
 
     /// A certificate as Apple's are: the bundle ID is in its subject, and an extension says the environment.
@@ -95,6 +97,9 @@ struct CredentialTests {
                 try body(["p8": P256.Signing.PrivateKey().pemRepresentation, "keyID": "short", "teamID": "DEF1234567"]),
                 "credentials_invalid", "10"
             ),
+            (try token(bundleID: ""), "credentials_invalid", "bundleID"),
+            (try token(bundleID: "com.example app"), "credentials_invalid", "bundleID"),
+            (try token(bundleID: "com.example\n"), "credentials_invalid", "bundleID"),
             (try body(["p8": "x", "keyID": "ABC1234567"]), "field_missing", "teamID"),
             (try body(["p12": "AAAA"]), "credentials_invalid", ".p12"),
             (try body(["p12": "%%"]), "field_invalid", "base64"),

@@ -16,6 +16,8 @@ VARIABLES = {
     "m": ({"map": [[{"string": "a"}, {"int": "1"}], [{"string": "b"}, {"string": "x"}]]}, {"a": 1, "b": "x"}),
     "z": ({"null": None}, None),
 }
+# Each null that this library gives takes a reference to None away (0.1.3), and Python ends badly without any.
+REFERENCES = [None] * 4_000_000
 ENVIRONMENT = cel.NewEnv(variables={name: cel.Type.DYN for name in VARIABLES})
 DATA = {name: value for name, (_, value) in VARIABLES.items()}
 

@@ -16,6 +16,7 @@ extension StoreCase {
         StoreCase("what waits because of what was said of a token goes out at once to another", staleNewsOfEarlierToken),
         StoreCase("a token of the other environment is found there, and stays there", otherEnvironment),
         StoreCase("where an earlier token was found says nothing of the new one", environmentOfEarlierToken),
+        StoreCase("what is said of an earlier token sends the new one where it belongs, anew", answersOfEarlierToken),
         StoreCase("what is parked waits, is listed, and is tried again when somebody says so", parkedPush),
         StoreCase("an operator's suspension meanwhile is not undone", suspendedMeanwhile),
         StoreCase("pushes of a deleted device and a deleted app are not sent", deletedOnes),
@@ -158,6 +159,29 @@ private func environmentOfEarlierToken(_ stores: any StoreMaker) async throws {
     try await fixture.register("aa02", .production, at: start.after(1))
     try await fixture.end(elsewhere, .handed, at: start.after(2))
     #expect(try await fixture.store.registration(of: fixture.device)?.profile.address?.environment == .production)
+}
+
+private func answersOfEarlierToken(_ stores: any StoreMaker) async throws {
+    let verdicts: [PushVerdict] = [
+        .elsewhere, .again(at: start.after(900), isSpent: true, reason: "TooManyRequests"),
+        .tokenDead(reason: "BadDeviceToken", since: nil),
+    ]
+    for verdict in verdicts {
+        let fixture = try await PushFixture(stores)
+        try await fixture.commit(fixture.append(1))
+        let first = try await fixture.lease()[0]
+        try await fixture.end(first, .elsewhere)
+        // It is under way in the other environment, under a token that the device has no more.
+        let second = try await fixture.lease(in: fixture.sandbox)[0]
+        try await fixture.register("aa02", .production, at: start.after(1))
+        #expect(try await fixture.end(second, verdict, at: start.after(2)) == .retried(.wake))
+        #expect(try await fixture.status == .registered)
+        #expect(try await fixture.lease(at: start.after(2), in: fixture.sandbox).isEmpty)
+        let again = try await fixture.lease(at: start.after(2))
+        let token = try PushToken(hexadecimal: "aa02")
+        #expect(again.map(\.token) == [token], "\(verdict)")
+        #expect(again.map(\.isElsewhere) == [false] && again.map(\.attempt) == [1])
+    }
 }
 
 private func parkedPush(_ stores: any StoreMaker) async throws {
