@@ -1,8 +1,10 @@
 """Expressions at random, and what the C++ implementation of the language (cel-expr-python) says of them."""
 
+import ctypes
 import datetime
 import math
 import random
+import sys
 
 from cel_expr_python import cel
 
@@ -16,8 +18,10 @@ VARIABLES = {
     "m": ({"map": [[{"string": "a"}, {"int": "1"}], [{"string": "b"}, {"string": "x"}]]}, {"a": 1, "b": "x"}),
     "z": ({"null": None}, None),
 }
-# Each null that this library gives takes a reference to None away (0.1.3), and Python ends badly without any.
-REFERENCES = [None] * 4_000_000
+# Each null that this library gives takes a reference to None away (0.1.3), and Python ends badly without any. From 3.12 on they are
+# not counted.
+if sys.version_info < (3, 12):
+    ctypes.c_ssize_t.from_address(id(None)).value += 1 << 40
 ENVIRONMENT = cel.NewEnv(variables={name: cel.Type.DYN for name in VARIABLES})
 DATA = {name: value for name, (_, value) in VARIABLES.items()}
 
