@@ -5,6 +5,8 @@ import pwd
 import shutil
 import sqlite3
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -99,20 +101,25 @@ def test_a_full_disk_is_not_a_missing_permission(executable, small_disk, filler)
 
 
 @pytest.fixture
-def somebody(tmp_path) -> dict:
+def common_path():
+    """A directory that everybody may look into. Another pytest that begins takes that right from the folders of this one."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture
+def somebody() -> dict:
     """How a program is run as a user who may not do everything."""
-    tmp_path.chmod(0o755)
     if os.getuid() != 0:
         return {}
-    for parent in tmp_path.parents:
-        if parent.stat().st_uid == 0 and parent != parent.parent:
-            parent.chmod(parent.stat().st_mode | 0o011)
     return {"user": pwd.getpwnam("nobody").pw_uid, "group": 65534, "extra_groups": []}
 
 
 @pytest.mark.parametrize("command", [["apps", "create", "a", "--init"], ["serve", "--listen", "127.0.0.1:9"]])
-def test_a_missing_permission_is_not_a_full_disk(executable, tmp_path, somebody, command):
-    data = tmp_path / "data"
+def test_a_missing_permission_is_not_a_full_disk(executable, common_path, somebody, command):
+    data = common_path / "data"
     data.mkdir(0o555)
     done = run(executable, *command, "--data", data, **somebody)
     assert done.returncode == UNUSABLE, done
@@ -120,9 +127,9 @@ def test_a_missing_permission_is_not_a_full_disk(executable, tmp_path, somebody,
     assert list(data.iterdir()) == []
 
 
-def test_a_directory_that_takes_no_log_is_said_to_lack_the_permission(executable, tmp_path, somebody):
+def test_a_directory_that_takes_no_log_is_said_to_lack_the_permission(executable, common_path, somebody):
     """SQLite says no more than that it cannot open a file."""
-    data = tmp_path / "data"
+    data = common_path / "data"
     assert run(executable, "apps", "create", "a", "--data", data, "--init").returncode == 0
     for file in data.iterdir():
         if file.name.endswith(("-wal", "-shm")):
