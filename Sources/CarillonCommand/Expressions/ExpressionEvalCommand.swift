@@ -40,10 +40,11 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
                 try isChecked
                 ? ExpressionProgram(source, in: environment) : ExpressionProgram.unchecked(source, in: environment)
             let value = try program.value(bindings)
-            return JSONWriter.object { writer in
+            let answer = JSONWriter.object { writer in
                 writer.key("value")
                 TaggedValue.write(value, to: &writer)
             }
+            return answer.count <= TaggedValue.longest ? answer : failure("the value is longer than 16 MiB", "size")
         } catch let refusal as ExpressionRefusal {
             let first = refusal.problems[0]
             return failure(first.message, first.code.name, first.position)
@@ -159,8 +160,11 @@ struct InputLines {
     }
 
     private mutating func read() {
-        let more = FileHandle.standardInput.availableData
-        isEnded = more.isEmpty
-        buffer += more
+        var piece = [UInt8](repeating: 0, count: 1 << 16)
+        var count = 0
+        repeat { count = Foundation.read(STDIN_FILENO, &piece, piece.count) } while count < 0 && errno == EINTR
+        // What cannot be read is at its end.
+        isEnded = count <= 0
+        buffer += piece.prefix(max(0, count))
     }
 }

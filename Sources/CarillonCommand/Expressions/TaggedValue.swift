@@ -10,6 +10,9 @@ enum TaggedValue {
         init(_ sentence: String) { self.sentence = sentence }
     }
 
+    /// Of an answer, in bytes.
+    static let longest = 16 << 20
+
     static func read(_ json: JSONValue) throws(Fault) -> ExpressionValue {
         guard case .object(let members) = json, members.count == 1, let member = members.first else {
             throw Fault("a value is an object with one member, such as {\"int\": \"4\"}")
@@ -60,6 +63,8 @@ enum TaggedValue {
 
     /// A double keeps the sign of its zero.
     static func write(_ value: ExpressionValue, to writer: inout JSONWriter) {
+        // A value can hold another many times over: what is too long to be written is not written to its end.
+        guard writer.bytes.count <= longest else { return }
         writer.object { writer in
             switch value {
             case .null: writer.member("null", text: Array("null".utf8))

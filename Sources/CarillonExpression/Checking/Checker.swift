@@ -26,7 +26,7 @@ struct Checker {
 
     /// After a problem the part is dynamic, so that one mistake is told once.
     private mutating func refuse(_ code: ExpressionProblem.Code, _ message: String, at offset: Int) -> ExpressionType {
-        problems.append(Problem(code, message, at: offset))
+        if problems.count < 100 { problems.append(Problem(code, message, at: offset)) }
         return .dynamic
     }
 
@@ -63,7 +63,10 @@ struct Checker {
             for key in keys where !isKey(key.type) {
                 _ = refuse(.type, "\(text(key.type)) is no type of a key", at: key.offset)
             }
-            return .map(key: joined(keys.map(\.type)), value: joined(entries.map { type($0.value) }))
+            // Never a type that holds others, which could double with each map in a map.
+            let key = substitution.resolved(joined(keys.map(\.type)))
+            let isScalar = [.int, .uint, .bool, .string].contains(key)
+            return .map(key: isScalar ? key : .dynamic, value: joined(entries.map { type($0.value) }))
         case .fold(let fold): return self.fold(fold)
         }
     }

@@ -60,15 +60,16 @@ struct CostEstimate {
         case .binary(let sign, let one, let other): return binary(sign, one, other)
         case .all(let operands), .any(let operands):
             let parts = operands.map { part($0) }
-            return Part(least: parts[0].least, most: parts.reduce(0) { $0 + $1.most }, size: 1)
+            return Part(least: 1 + parts[0].least, most: parts.reduce(parts.count) { $0 + $1.most }, size: 1)
         case .conditional(let condition, let one, let other):
             let (condition, one, other) = (part(condition), part(one), part(other))
             return Part(
                 least: 1 + condition.least + min(one.least, other.least),
                 most: 1 + condition.most + max(one.most, other.most), size: max(one.size, other.size))
         case .call(let name, let target, let arguments): return call(name, (target.map { [$0] } ?? []) + arguments, id)
-        case .list(let elements): return sum(elements, 10, size: elements.count)
-        case .map(let entries): return sum(entries.flatMap { [$0.key, $0.value] }, 30, size: entries.count)
+        case .list(let elements): return sum(elements, 10 + elements.count, size: elements.count)
+        case .map(let entries):
+            return sum(entries.flatMap { [$0.key, $0.value] }, 30 + 2 * entries.count, size: entries.count)
         case .fold(let fold): return self.fold(fold)
         }
     }

@@ -13,6 +13,8 @@ struct Pattern: Sendable {
 
     private let instructions: [Instruction]
     private let sets: [ScalarSet]
+    /// Instructions, and what there is in sets beyond one thing.
+    private let weight: Int
 
     /// Throws with the place where the pattern cannot be read, or where it has more instructions than the limit.
     init(_ text: String, limit: Int) throws(PatternProblem) {
@@ -21,10 +23,11 @@ struct Pattern: Sendable {
         try builder.append(.match)
         instructions = builder.instructions
         sets = builder.sets
+        weight = builder.weight
     }
 
     /// Units of cost for a text of so many bytes: each character is tried at each instruction at the most.
-    func cost(of bytes: Int) -> Int { 1 + (bytes + 1) * (instructions.count + 3) / 4 }
+    func cost(of bytes: Int) -> Int { 1 + (bytes + 1) * (weight + 3) / 4 }
 
     // MARK: Building
 
@@ -32,6 +35,7 @@ struct Pattern: Sendable {
         var instructions: [Instruction] = []
         var sets: [ScalarSet] = []
         let limit: Int
+        private(set) var weight = 0
         /// Repetitions of nothing are made of steps as well.
         private var steps = 0
 
@@ -40,7 +44,8 @@ struct Pattern: Sendable {
         private var next: Int32 { Int32(instructions.count) }
 
         mutating func append(_ instruction: Instruction) throws(PatternProblem) {
-            guard instructions.count < limit else {
+            weight += 1
+            guard weight <= limit else {
                 throw PatternProblem(message: "the pattern is larger than \(limit) instructions", offset: 0)
             }
             instructions.append(instruction)
@@ -48,7 +53,7 @@ struct Pattern: Sendable {
 
         mutating func emit(_ tree: PatternTree) throws(PatternProblem) {
             steps += 1
-            guard steps <= 20 * limit else {
+            guard steps <= 4 * limit else {
                 throw PatternProblem(message: "the pattern repeats repetitions too often", offset: 0)
             }
             switch tree {
@@ -56,6 +61,7 @@ struct Pattern: Sendable {
             case .scalar(let scalar): try append(.scalar(scalar.value))
             case .set(let set):
                 sets.append(set)
+                weight += max(0, set.count - 1)
                 try append(.set(Int32(sets.count - 1)))
             case .any: try append(.any)
             case .assertion(let assertion): try append(.assertion(assertion))

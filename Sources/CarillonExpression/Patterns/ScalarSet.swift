@@ -18,6 +18,9 @@ struct ScalarSet: Sendable {
         }
     }
 
+    /// What each character is compared with.
+    var count: Int { items.count }
+
     mutating func insert(_ range: ClosedRange<UInt32>) { items.append(Item(ranges: [range])) }
 
     mutating func insert(_ scalar: Unicode.Scalar) { insert(scalar.value...scalar.value) }

@@ -91,6 +91,7 @@ struct Evaluation {
     private mutating func logic(_ first: Int32, _ count: Int32, deciding: Bool) throws(Fault) -> Bool {
         var fault: Fault?
         for index in 0..<count {
+            try spend(1, at: operand(first, index))
             do {
                 if try truth(operand(first, index)) == deciding { return deciding }
             } catch {
@@ -304,7 +305,7 @@ struct Evaluation {
     }
 
     private mutating func list(_ first: Int32, _ count: Int32, _ place: Int32) throws(Fault) -> ExpressionValue {
-        try spend(10, at: place)
+        try spend(10 + Int(count), at: place)
         var elements: [ExpressionValue] = []
         elements.reserveCapacity(Int(count))
         for index in 0..<count { elements.append(try value(operand(first, index))) }
@@ -312,7 +313,7 @@ struct Evaluation {
     }
 
     private mutating func map(_ first: Int32, _ count: Int32, _ place: Int32) throws(Fault) -> ExpressionValue {
-        try spend(30, at: place)
+        try spend(30 + 2 * Int(count), at: place)
         var map = ExpressionMap()
         for index in 0..<count {
             let key = try value(operand(first, 2 * index))
@@ -353,13 +354,16 @@ struct Evaluation {
         _ text: ExpressionValue, _ pattern: ExpressionValue, _ place: Int32
     ) throws(Fault.Reason) -> ExpressionValue {
         guard case .string(let text) = text, case .string(let pattern) = pattern else { throw .noOverload }
+        // To read it costs as well, whether or not it can be read.
+        spent &+= pattern.utf8.count + environment.pointee.limits.patternInstructions / 4
+        if spent > budget { throw .budget }
         let compiled: Pattern
         do {
             compiled = try Pattern(pattern, limit: environment.pointee.limits.patternInstructions)
         } catch {
             throw .badPattern
         }
-        spent &+= pattern.utf8.count + compiled.cost(of: text.utf8.count)
+        spent &+= compiled.cost(of: text.utf8.count)
         if spent > budget { throw .budget }
         return .bool(compiled.matches(text))
     }

@@ -68,7 +68,9 @@ extension SyntaxTree {
             }
             text += name + "("
             // The pattern belongs to the program, so that it is in the key as it is.
-            if name == "matches", let last = arguments.last, case .literal(.string(let pattern)) = self[last].form {
+            if name == "matches" || name == ".matches", let last = arguments.last,
+                case .literal(.string(let pattern)) = self[last].form
+            {
                 arguments.removeLast()
                 row(arguments)
                 text += (arguments.isEmpty ? "" : ", ") + ExpressionValue.string(pattern).literalText

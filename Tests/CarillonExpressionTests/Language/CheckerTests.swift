@@ -113,6 +113,24 @@ struct CheckerTests {
         }
     }
 
+    @Test func `types do not double with each map in a map`() {
+        let source = "[1]" + String(repeating: ".map(a, {a: a})", count: 40)
+        #expect(Trial.check(source).hasPrefix("refused: type"))
+    }
+
+    @Test func `what is made of constants, and patterns that cannot be read, cost as well`() {
+        var limits = ExpressionLimits()
+        limits.cost = 20_000
+        let elements = ExpressionValue.list(Array(repeating: .null, count: 1000))
+        let row = String(repeating: "1,", count: 100)
+        for source in [
+            "l.map(i, [i, \(row)])", "l.exists(i, \(Array(repeating: "false", count: 100).joined(separator: "||")))",
+            "l.exists(i, 'x'.matches('((((){100}){100}){100})' + ''))",
+        ] {
+            #expect(Trial.unchecked(source, ["l": elements], limits: limits) == "error: budget_exceeded")
+        }
+    }
+
     @Test func `no limit of depth goes beyond what the stack bears`() {
         var limits = ExpressionLimits()
         limits.depth = 100_000

@@ -21,6 +21,8 @@ struct ProgramTests {
         for source in different { #expect(try ExpressionProgram(source, in: environment).shape.key != one.shape.key) }
         let patterns = try ["a+", "b+"].map { try ExpressionProgram("symbol.matches('\($0)')", in: environment).shape.key }
         #expect(patterns[0] != patterns[1])
+        let rooted = try ["a+", "b+"].map { try ExpressionProgram(".matches(symbol, '\($0)')", in: environment).shape.key }
+        #expect(rooted[0] != rooted[1])
     }
 
     @Test func `of declared names the longest counts, within the container first`() throws {
