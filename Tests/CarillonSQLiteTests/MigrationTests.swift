@@ -131,6 +131,54 @@ struct MigrationTests {
         try reopened.close()
     }
 
+    @Test(arguments: 7..<Schema.version)
+    func `an earlier file keeps the keys that seal, what devices said, and how many devices there are`(
+        version: Int
+    ) async throws {
+        let directory = try makeFile(version: version)
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { [start] db in
+            try db.execute(
+                sql: version < 8
+                    ? "INSERT INTO token_key VALUES (1, zeroblob(32), 1), (2, zeroblob(32), 2)"
+                    : "INSERT INTO token_key VALUES (1, zeroblob(32), 0, 1), (2, zeroblob(32), 0, 2)")
+            try db.execute(
+                sql: """
+                    INSERT INTO device_profile (device, app, platform, token, environment, revision, confirmed_at, takings,
+                        taken_on, reason, status_at, locale)
+                    VALUES (1, 1, 'apple', x'aa01', 'production', 3, ?1, 2, ?2, 'token_dead', ?1, 'de')
+                    """, arguments: [start.milliseconds, start.seconds / 86_400])
+        }
+        try queue.close()
+        var settings = StoreSettings()
+        settings.devicesPerApp = 1
+        let store = try SQLiteStore(directory: directory, settings: settings)
+        let ring = try await store.keyRing()
+        #expect(ring.map(\.id) == [2, 1] && ring.allSatisfy { !$0.isWrapped && $0.bytes == Array(repeating: 0, count: 32) })
+        let registration = try #require(try await store.registration(of: DeviceSerial(1)))
+        #expect(registration.profile.address?.token == (try PushToken(hexadecimal: "aa01")))
+        #expect(registration.status == .suspended(.tokenDead) && registration.profile.locale == "de")
+        #expect(registration.addressRevision == 3 && registration.takings == 2)
+        // The one device that there is counts, and goes with its token's takings.
+        let app = try #require(AppID("com.example.app"))
+        let new = NewDevice(DeviceID(Bytes16(high: 2, low: 2)), app: app, profile: registration.profile)
+        func insert() async throws -> InsertedDevice {
+            try await store.insertDevice(new, at: start) { _ in SecretHash(of: [2, 2]) }
+        }
+        guard case .refused(let refusal) = try await insert() else {
+            Issue.record("the device was not counted")
+            return
+        }
+        #expect(refusal.code == .devicesTooMany)
+        _ = try await store.deleteDevice(DeviceSerial(1), at: start)
+        guard case .stored(let device) = try await insert() else {
+            Issue.record("the device is counted still")
+            return
+        }
+        #expect(try await store.registration(of: device.serial)?.takings == 2)
+        try store.close()
+    }
+
     @Test(arguments: 1..<Schema.version)
     func `an earlier file takes a watch`(version: Int) async throws {
         let directory = try makeFile(version: version)

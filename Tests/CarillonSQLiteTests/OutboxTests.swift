@@ -93,6 +93,57 @@ struct OutboxTests {
         #expect(try await world.due().isEmpty && world.outbox.faults.isEmpty)
     }
 
+    @Test func `an answer to credentials that were replaced meanwhile says nothing of the new ones`() async throws {
+        let world = try await World(devices: 3)
+        let lane = PushLane(app: AppSerial(1), environment: .production)
+        let pushes = try await world.due()
+        world.outbox.renewed(lane)
+        let refused = PushAnswer.credentialsRefused(reason: "InvalidProviderToken")
+        #expect(await world.outbox.ended(pushes[0], refused, hasOther: false) == nil)
+        #expect(world.outbox.faults.isEmpty)
+        #expect(try await world.due().map(\.device) == [pushes[0].device], "it goes out with the new ones")
+        #expect(await world.outbox.ended(pushes[1], refused, hasOther: false) == nil)
+        #expect(world.outbox.faults.isEmpty)
+        let next = try #require(try await world.due().first)
+        #expect(await world.outbox.ended(next, refused, hasOther: false) != nil)
+    }
+
+    @Test func `thousands that are parked are tried again, a part in each transaction`() async throws {
+        let world = try await World(devices: 1100)
+        let app = AppSerial(1)
+        while true {
+            let some = try await world.due()
+            guard !some.isEmpty else { break }
+            for push in some { _ = await world.outbox.ended(push, .wrong(reason: "BadTopic"), hasOther: false) }
+        }
+        #expect(try await world.store.parkedPushes(of: app, limit: 5000).count == 1100)
+        #expect(try await world.store.requeueParkedPushes(of: app, at: world.clock.now) == 1100)
+        #expect(try await world.store.parkedPushes(of: app, limit: 5000).isEmpty)
+    }
+
+    @Test func `a device that is told of nothing is looked through once, however often its address changes`() async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        let fixture = try await StoreFixture(store)
+        for position in Int64(1)...100 {
+            _ = try await store.commit([.append(fixture.envelope(position), AppendRules(wake: nil))])
+        }
+        let device = fixture.device.serial
+        for environment in [PushEnvironment.production, .sandbox] {
+            var profile = DeviceProfile()
+            profile.address = .init(
+                platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: environment)
+            let wish = RegistrationWish.says(profile, confirms: true)
+            _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in wish }
+            #expect(store.memory.pushes[device]?.quietBefore == 101)
+        }
+        let rules = AppendRules(wake: WakeWish(.background, dueAt: StoreFixture.start))
+        _ = try await store.commit([.append(fixture.envelope(200), rules)])
+        _ = try await store.changeRegistration(of: device, at: StoreFixture.start) { _ in
+            .says(DeviceProfile(), confirms: true)
+        }
+        #expect(store.memory.pushes[device]?.quietBefore == 101, "what came wakes")
+    }
+
     @Test func `a lane without a gateway is left alone`() async throws {
         let world = try await World(devices: 1)
         #expect(try await world.outbox.due { _ in false }.pushes.isEmpty)
@@ -129,7 +180,7 @@ struct OutboxTests {
         _ = await world.outbox.ended(push, .later(reason: "ServiceUnavailable", seconds: 900), hasOther: false)
         world.clock.now = world.clock.now.adding(seconds: -3600)
         #expect(try await world.due().isEmpty)
-        world.clock.now = world.clock.now.adding(seconds: 900)
+        world.clock.now = world.clock.now.adding(seconds: 1125)
         #expect(try await world.due().map(\.id) == [push.id])
     }
 }

@@ -1,4 +1,5 @@
 import CarillonAPNsSimulator
+import CarillonBasics
 import CarillonClient
 import CarillonNotification
 import CarillonWire
@@ -121,6 +122,45 @@ struct PushDeviceTests {
         world.server.program.signal(SIGCONT)
     }
 
+    @Test func `a client that is started while a wake is handled runs on, and wakes at once end together`() async throws {
+        let world = try await World()
+        let client = try world.client()
+        world.server.program.signal(SIGSTOP)
+        async let first = client.handleWake(within: .seconds(40))
+        try await Task.sleep(for: .milliseconds(300))
+        try client.start()
+        #expect(throws: PushError.self) { try client.start() }
+        world.server.program.signal(SIGCONT)
+        #expect(await first == .noData)
+        #expect(client.availability.service, "it is the app's now")
+        async let second = client.handleWake(within: .seconds(40))
+        async let third = client.handleWake(within: .seconds(10))
+        #expect(await [second, third] == [.noData, .noData])
+        #expect(client.availability.service)
+        await client.stop()
+        #expect(!client.availability.service)
+        async let fourth = client.handleWake(within: .seconds(10))
+        async let fifth = client.handleWake(within: .seconds(10))
+        #expect(await [fourth, fifth] == [.noData, .noData])
+        #expect(!client.availability.service)
+        try client.start()
+        for await availability in client.availabilityUpdates where availability.service { break }
+        await client.stop()
+    }
+
+    @Test func `a wake over a connection that is slow to answer waits for it`() async throws {
+        let world = try await World()
+        let client = try world.client()
+        try client.start()
+        for await availability in client.availabilityUpdates where availability.service { break }
+        world.server.program.signal(SIGSTOP)
+        async let wake = client.handleWake(within: .seconds(40))
+        try await Task.sleep(for: .milliseconds(200))
+        world.server.program.signal(SIGCONT)
+        #expect(await wake == .noData)
+        await client.stop()
+    }
+
     @Test func `token change, suspension, resumption and restart, as listeners hear them`() async throws {
         let world = try await World()
         try world.book("aa01")
@@ -153,6 +193,10 @@ struct PushDeviceTests {
         try await world.operate("suspend", client.device)
         try await eventually { client.device.isSuspended }
         #expect(client.device.status == .suspended(.byOperator) && client.device.deviceID == id)
+        // Who is connected has its messages all the same.
+        let endpoint = try await client.channel("orders").ensureOpen().endpoint
+        _ = try await world.server.send("hello", to: endpoint)
+        try await eventually { client.channels.first?.waitingMessages == 1 }
         // Heard later: the client is away meanwhile.
         await client.stop()
         try await world.operate("resume", client.device)
@@ -186,6 +230,43 @@ struct PushDeviceTests {
         let id = try await oneRun()
         let again = try world.client()
         #expect(again.device.isRegistered && again.device.token == "aa01" && again.device.deviceID == id)
+    }
+
+    @Test func `operators list devices page by page, by their status, and delete them`() async throws {
+        let world = try await World()
+        for number in 1...3 {
+            let client = try world.client("app\(number)")
+            try await client.device.setToken("aa0\(number)")
+            try client.start()
+            try await eventually { client.device.isRegistered }
+            if number == 2 {
+                try await world.operate("suspend", client.device)
+                try await eventually { client.device.isSuspended }
+            }
+            await client.stop()
+        }
+        func list(_ options: String...) async throws -> [String] {
+            let lines = try await run(
+                ["devices", "list", LiveServer.app, "--server", world.server.address, "--key", world.admin, "--json"]
+                    + options
+            ).lines
+            return lines.compactMap { line in
+                guard case .string(let id)? = JSONValue(parsing: Array(line.utf8))?["id"] else { return nil }
+                return id
+            }
+        }
+        let all = try await list()
+        #expect(all.count == 3)
+        #expect(try await list("--after", all[0]) == Array(all[1...]))
+        #expect(try await list("--after", all[2]).isEmpty)
+        #expect(try await list("--limit", "2") == Array(all[..<2]))
+        #expect(try await list("--status", "suspended") == [all[1]])
+        #expect(try await list("--status", "registered") == [all[0], all[2]])
+        let place = ["--server", world.server.address, "--key", world.admin]
+        #expect(try await run(["devices", "delete", all[0]] + place).status == 0)
+        #expect(try await list() == Array(all[1...]))
+        #expect(try await run(["devices", "delete", all[0]] + place).status != 0)
+        #expect(try await run(["devices", "list", LiveServer.app, "--status", "asleep"] + place).status != 0)
     }
 
     @Test func `a token that Apple calls dead suspends the device, and the next registration resumes it`() async throws {

@@ -11,8 +11,8 @@ public enum PushWakeResult: Hashable, Sendable {
 extension PushClient {
     /// Fetches what waits, when a background push woke the app: connects, and returns when all that waited has come.
     ///
-    /// What came is durable, and acknowledged, when this returns. A client that did not run runs for the length of the call; one
-    /// that does makes sure that its connection is alive. Call it from
+    /// What came is durable, and acknowledged, when this returns. A client that did not run runs for the length of the call, or on
+    /// when it is started meanwhile; one that does makes sure that its connection is alive. Call it from
     /// `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, and leave it some of the 30 seconds that Apple gives
     /// an app.
     ///
@@ -21,15 +21,13 @@ extension PushClient {
     public func handleWake(within limit: Duration = .seconds(20)) async -> PushWakeResult {
         let before = runner.catchUps.messages
         let end = runner.catchUps.nextEnd()
-        var startedHere = false
-        do {
-            try start()
-            startedHere = true
-        } catch {
+        let started = startForWake()
+        if started != .began {
             // It runs: what waits may have come, or come over a connection that is dead.
             do {
                 try await runner.perform { session, context in session.wakeReceived(at: context.now) }
             } catch {
+                if started == .joined { await stopForWake() }
                 return .failed
             }
         }
@@ -45,7 +43,7 @@ extension PushClient {
             defer { group.cancelAll() }
             return await group.next() ?? false
         }
-        if startedHere { await stop() }
+        if started != .runs { await stopForWake() }
         guard isInTime else { return .failed }
         return runner.catchUps.messages > before ? .newData : .noData
     }

@@ -18,6 +18,8 @@ public final class PushClient: Sendable, Service {
         case inCaller
         /// Ended by `stop()`, or with the client.
         case byItself(Task<Void, Never>)
+        /// Ended with the last wake that is handled, unless the app starts the client meanwhile.
+        case forWakes(Task<Void, Never>, count: Int)
     }
 
     let runner: SessionRunner
@@ -69,7 +71,10 @@ public final class PushClient: Sendable, Service {
     }
 
     deinit {
-        if case .byItself(let task) = running.withLock({ $0 }) { task.cancel() }
+        switch running.withLock({ $0 }) {
+        case .byItself(let task), .forWakes(let task, _): task.cancel()
+        case .no, .inCaller: break
+        }
     }
 
     // MARK: Running
@@ -85,11 +90,19 @@ public final class PushClient: Sendable, Service {
     /// it take longer than those five seconds to end, put the client first.
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyRunning``; `CancellationError` when the task was cancelled.
     public func run() async throws {
-        try running.withLock { running throws(PushError) in
-            guard case .no = running else { throw Self.alreadyRunning }
+        let wakes = try running.withLock { running throws(PushError) -> Task<Void, Never>? in
+            let wakes: Task<Void, Never>?
+            switch running {
+            case .no: wakes = nil
+            case .forWakes(let task, _): wakes = task
+            case .inCaller, .byItself: throw Self.alreadyRunning
+            }
             running = .inCaller
+            return wakes
         }
         defer { running.withLock { $0 = .no } }
+        wakes?.cancel()
+        await wakes?.value
         let loop = loop
         await cancelWhenGracefulShutdown { await loop.run() }
         let runs = runner.endRun()
@@ -108,15 +121,60 @@ public final class PushClient: Sendable, Service {
     /// - Throws: ``PushError`` with ``PushError/Code/alreadyRunning``.
     public func start() throws(PushError) {
         try running.withLock { running throws(PushError) in
-            guard case .no = running else { throw Self.alreadyRunning }
-            let loop = loop
-            let runner = runner
-            // Ended by stop() or deinit.
-            running = .byItself(
-                Task {
-                    await loop.run()
-                    runner.endIterations(runner.endRun())
-                })
+            switch running {
+            case .no: running = .byItself(begin())
+            case .forWakes(let task, let count): running = .byItself(count > 0 ? task : begin(after: task))
+            case .inCaller, .byItself: throw Self.alreadyRunning
+            }
+        }
+    }
+
+    private func begin(after earlier: Task<Void, Never>? = nil) -> Task<Void, Never> {
+        let loop = loop
+        let runner = runner
+        return Task {
+            await earlier?.value
+            await loop.run()
+            runner.endIterations(runner.endRun())
+        }
+    }
+
+    enum WakeStart {
+        case began
+        /// It ran already for another wake.
+        case joined
+        /// It runs for the app.
+        case runs
+    }
+
+    /// Has the client run until ``stopForWake()``, which is to be said unless it runs for the app.
+    func startForWake() -> WakeStart {
+        running.withLock { running in
+            switch running {
+            case .no: running = .forWakes(begin(), count: 1)
+            // The last one is just being ended.
+            case .forWakes(let task, 0): running = .forWakes(begin(after: task), count: 1)
+            case .forWakes(let task, let count):
+                running = .forWakes(task, count: count + 1)
+                return .joined
+            case .inCaller, .byItself: return .runs
+            }
+            return .began
+        }
+    }
+
+    /// A wake was handled. Ends what the first of them began, unless it is the app's by now.
+    func stopForWake() async {
+        let task = running.withLock { running -> Task<Void, Never>? in
+            guard case .forWakes(let task, let count) = running else { return nil }
+            running = .forWakes(task, count: max(0, count - 1))
+            return count == 1 ? task : nil
+        }
+        guard let task else { return }
+        task.cancel()
+        await task.value
+        running.withLock { running in
+            if case .forWakes(task, count: 0) = running { running = .no }
         }
     }
 

@@ -9,7 +9,8 @@ final class PushDeviceListeners: Sendable {
     private enum Call: Sendable {
         case added(any PushDeviceDelegate, PushDevice)
         case removed(any PushDeviceDelegate, PushDevice)
-        case happened(PushDeviceEvent, PushDevice)
+        /// To those who were there then.
+        case happened(PushDeviceEvent, PushDevice, [Weak])
     }
 
     private struct State {
@@ -51,7 +52,7 @@ final class PushDeviceListeners: Sendable {
         let begins = state.withLock { state in
             for event in events { for reader in state.readers.values { reader.yield(event) } }
             guard let device = state.device, !state.delegates.isEmpty else { return false }
-            state.calls += events.map { .happened($0, device) }
+            state.calls += events.map { .happened($0, device, state.delegates) }
             return Self.begin(&state)
         }
         if begins { call() }
@@ -95,11 +96,17 @@ final class PushDeviceListeners: Sendable {
                 switch next {
                 case .added(let delegate, let device): delegate.didAddDelegate(to: device)
                 case .removed(let delegate, let device): delegate.didRemoveDelegate(from: device)
-                case .happened(let event, let device):
-                    for delegate in self.delegates { Self.call(delegate, event, device) }
+                case .happened(let event, let device, let listeners):
+                    for delegate in listeners.compactMap(\.delegate) where self.isThere(delegate) {
+                        Self.call(delegate, event, device)
+                    }
                 }
             }
         }
+    }
+
+    private func isThere(_ delegate: any PushDeviceDelegate) -> Bool {
+        state.withLock { state in state.delegates.contains { $0.delegate === delegate } }
     }
 
     private func next() -> Call? {

@@ -33,16 +33,20 @@ struct DemoStory: Service {
         let app = try AppID.checked(Self.app)
         if try await running.domain.apps.serial(of: app) == nil { _ = try await running.domain.apps.create(app) }
         let key = try await running.domain.keys.createKey(role: .client, app: app, name: "demo").secret.text
-        let endpoint = try await live(running, app, key)
+        // Endpoints are addresses of the server: one of another run may be of another.
+        let state = directory + "/app-" + String(address.map { $0.isLetter || $0.isNumber ? $0 : "-" })
+        let endpoint = try await live(running, app, key, state)
         await simulator.stop()
-        if staysUp { showCommands(address, key, endpoint) }
+        if staysUp { showCommands(address, key, endpoint, state) }
     }
 
     /// The app and its channel live through two chapters. Answers the endpoint.
-    private func live(_ running: CarillonServer.Running, _ app: AppID, _ key: String) async throws -> String {
+    private func live(
+        _ running: CarillonServer.Running, _ app: AppID, _ key: String, _ state: String
+    ) async throws -> String {
         let client = try PushClient(
             configuration: .init(
-                server: running.addresses.base, app: Self.app, clientKey: key, storageDirectory: directory + "/app"))
+                server: running.addresses.base, app: Self.app, clientKey: key, storageDirectory: state))
         try client.start()
         let channel = try client.channel(Self.channel)
         try await DemoPush(channel: channel, say: say).tell()
@@ -70,13 +74,13 @@ struct DemoStory: Service {
         await client.stop()
     }
 
-    private func showCommands(_ address: String, _ key: String, _ endpoint: String) {
+    private func showCommands(_ address: String, _ key: String, _ endpoint: String, _ state: String) {
         let program = Bundle.main.executablePath ?? "carillon"
         say("")
         say("The server stays up until Ctrl-C. Do the same by hand, in two more terminals:")
         say("")
         say("  \(program) listen --server \(address) --app \(Self.app) --channel \(Self.channel) \\")
-        say("      --state \(directory)/app --key \(key)")
+        say("      --state \(state) --key \(key)")
         say("")
         say("  \(program) send \(endpoint) --wait \"Hello\"")
     }

@@ -72,6 +72,7 @@ struct ServeOptions {
         try number("stall-seconds", &settings.stallSeconds)
         try number("outcomes-per-device", &settings.store.inbox.outcomes)
         try number("idempotency-keys-per-device", &settings.store.inbox.idempotencyKeys)
+        try number("devices-per-app", &settings.store.devicesPerApp)
         try number("anonymous-idle-seconds", &settings.anonymousIdleSeconds)
         try number("anonymous-unused-seconds", &settings.anonymousUnusedSeconds)
         try number("inactive-seconds", &settings.inactiveSeconds)

@@ -25,6 +25,7 @@ struct ServeSetting {
         ServeSetting("outcome-seconds", "how long outcomes are kept (604800)"),
         ServeSetting("outcomes-per-device", "outcomes that are kept of one device (10000)"),
         ServeSetting("idempotency-keys-per-device", "idempotency keys that are kept of one device (10000)"),
+        ServeSetting("devices-per-app", "devices that an app may have (10000000)"),
         ServeSetting("anonymous-idle-seconds", "when an anonymous device that never connects is removed (2592000)"),
         ServeSetting("anonymous-unused-seconds", "the same of one that has no channel (86400)"),
         ServeSetting("inactive-seconds", "when a registered device that was not seen is removed (23328000)"),

@@ -2,8 +2,8 @@ package import CarillonWire
 
 /// Keeps what apps push with.
 package protocol GatewayStore: Sendable {
-    /// Sets the credentials of an app for an environment, in place of those before; the revision goes up by itself. Answers
-    /// false when there is no such app any more.
+    /// Sets the credentials of an app for an environment, in place of those before. Answers false when
+    /// there is no such app any more.
     func putCredential(_ credential: GatewayCredential) async throws -> Bool
     /// All there are, those of one app when it is named.
     func credentials(of app: AppID?) async throws -> [GatewayCredential]
@@ -21,16 +21,13 @@ package struct GatewayCredential: Equatable, Sendable {
     package var sealed: [UInt8]
     /// For those who list credentials: no secret is in it.
     package var summary: String
-    /// Goes up each time they are set.
-    package var revision: Int64
     package var setAt: Timestamp
 
-    package init(app: AppID, lane: PushLane, sealed: [UInt8], summary: String, revision: Int64 = 0, setAt: Timestamp) {
+    package init(app: AppID, lane: PushLane, sealed: [UInt8], summary: String, setAt: Timestamp) {
         self.app = app
         self.lane = lane
         self.sealed = sealed
         self.summary = summary
-        self.revision = revision
         self.setAt = setAt
     }
 }

@@ -43,6 +43,8 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case watchesRefused = "carillon_watches_refused_total"
 
     case pushes = "carillon_pushes_total"
+    case pushesFolded = "carillon_pushes_folded_total"
+    case parkedPushesForgotten = "carillon_parked_pushes_forgotten_total"
     case pushesUnderWay = "carillon_pushes_under_way"
     case pushLanesPaused = "carillon_push_lanes_paused"
     case pushResultsDropped = "carillon_push_results_dropped_total"
@@ -122,6 +124,8 @@ extension ServerMetric {
         case .callResultsDropped: "Results of calls that could not be written down, and are known no more."
         case .watchesRefused: "Watches refused because a device or an app had as many as it may."
         case .pushes: "Pushes through vendors' services, by what became of them."
+        case .pushesFolded: "Alerts that became part of a wake, because a device had as many as may wait."
+        case .parkedPushesForgotten: "Parked pushes forgotten because a device had too many."
         case .pushesUnderWay: "Pushes with vendors' services that have no answer yet."
         case .pushLanesPaused:
             "Apps and environments whose pushes wait, as the service cannot be reached or refuses the credentials."

@@ -1,3 +1,4 @@
+import CarillonWire
 import Metrics
 import Synchronization
 
@@ -21,6 +22,8 @@ package final class Outbox: Sendable {
 
     private struct State {
         var lanes: [PushLane: LaneMachine] = [:]
+        /// How often the credentials of a lane were changed.
+        var generations: [PushLane: Int] = [:]
         var underWay = 0
         /// Results that are not on disk.
         var ends: [PushEnd] = []
@@ -51,7 +54,12 @@ package final class Outbox: Sendable {
     package func begin() async throws { try await store.bringBackPushes(at: time.now()) }
 
     /// The credentials of a lane were set or taken away.
-    package func renewed(_ lane: PushLane) { state.withLock { $0.lanes[lane]?.renewed() } }
+    package func renewed(_ lane: PushLane) {
+        state.withLock { state in
+            state.lanes[lane]?.renewed()
+            state.generations[lane, default: 0] += 1
+        }
+    }
 
     // MARK: Beginning
 
@@ -72,11 +80,15 @@ package final class Outbox: Sendable {
             do {
                 let leased = try await store.leasePushes(
                     of: lane, limit: room, at: now, until: now.adding(seconds: LeasedPush.leaseSeconds))
-                state.withLock { state in
+                let generation = state.withLock { state in
                     state.underWay += leased.pushes.count
                     state.lanes[lane, default: LaneMachine()].began(leased.pushes.count)
+                    return state.generations[lane, default: 0]
                 }
-                all.pushes += leased.pushes
+                for var push in leased.pushes {
+                    push.generation = generation
+                    all.pushes.append(push)
+                }
                 all.areMoreDue = all.areMoreDue || leased.areMoreDue
             } catch {
                 // What was leased before is to be sent all the same.
@@ -110,11 +122,13 @@ package final class Outbox: Sendable {
     package func ended(_ push: LeasedPush, _ answer: PushAnswer, hasOther: Bool) async -> Turn? {
         let now = time.now()
         let verdict = PushRules.verdict(
-            on: answer, attempt: push.attempt, isElsewhere: push.isElsewhere, hasOther: hasOther, at: now)
+            on: answer, attempt: push.attempt, isElsewhere: push.isElsewhere, hasOther: hasOther,
+            spread: push.id.low, at: now)
         let (turn, isFirst) = state.withLock { state -> (Turn?, Bool) in
             state.underWay -= 1
             var lane = state.lanes[push.lane, default: LaneMachine()]
-            let hasTurned = lane.ended(LaneSignal(answer), at: now)
+            let isOfNow = push.generation == state.generations[push.lane, default: 0]
+            let hasTurned = lane.ended(isOfNow ? LaneSignal(answer) : .nothing, at: now)
             let turn: Turn? = hasTurned ? lane.fault.map { .paused($0) } ?? .opened : nil
             // One that is open and has nothing to do is as a new one.
             state.lanes[push.lane] = lane == LaneMachine() ? nil : lane

@@ -90,6 +90,8 @@ package struct LeasedPush: Equatable, Sendable {
     package var isElsewhere: Bool
     package var expiresAt: Timestamp
     package var content: Content
+    /// Which of its lane's credentials it is sent with: answers to earlier ones say nothing of the lane.
+    package var generation = 0
 
     package init(
         lease: WorkLease, id: Bytes16, device: DeviceSerial, lane: PushLane, token: PushToken, addressRevision: Int64,

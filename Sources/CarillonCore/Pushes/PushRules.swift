@@ -33,9 +33,11 @@ package enum PushVerdict: Equatable, Sendable {
 
 /// Decides what follows from an answer.
 package enum PushRules {
-    /// - Parameter hasOther: Whether the app has credentials for the other environment.
+    /// - Parameters:
+    ///   - hasOther: Whether the app has credentials for the other environment.
+    ///   - spread: Any number that differs from push to push, so that those that failed together do not come back together.
     package static func verdict(
-        on answer: PushAnswer, attempt: Int, isElsewhere: Bool, hasOther: Bool, at now: Timestamp
+        on answer: PushAnswer, attempt: Int, isElsewhere: Bool, hasOther: Bool, spread: UInt64, at now: Timestamp
     ) -> PushVerdict {
         switch answer {
         case .taken: return .handed
@@ -46,12 +48,17 @@ package enum PushRules {
         case .credentialsRefused(let reason), .unreachable(let reason):
             return .again(at: now, isSpent: false, reason: reason)
         case .later(let reason, let seconds):
-            return .again(at: now.adding(seconds: max(1, seconds)), isSpent: true, reason: reason)
+            return .again(at: later(max(1, seconds), spread, than: now), isSpent: true, reason: reason)
         case .unanswered(let reason):
             let seconds = unansweredSeconds << Int64(min(max(0, attempt - 1), 5))
-            return .again(at: now.adding(seconds: seconds), isSpent: true, reason: reason)
+            return .again(at: later(seconds, spread, than: now), isSpent: true, reason: reason)
         case .notSent: return .again(at: now, isSpent: false, reason: "not sent")
         }
+    }
+
+    /// And up to a quarter more.
+    private static func later(_ seconds: Int64, _ spread: UInt64, than now: Timestamp) -> Timestamp {
+        Timestamp(milliseconds: now.milliseconds + seconds * 1000 + seconds * 250 * Int64(spread % 1024) / 1024)
     }
 
     private static let unansweredSeconds: Int64 = 30

@@ -78,7 +78,6 @@ extension GatewayCredential {
         }
         self.init(
             app: app, lane: PushLane(app: AppSerial(row["app"]), environment: environment),
-            sealed: row.bytes("sealed") ?? [], summary: row["summary"], revision: row["revision"],
-            setAt: row.timestamp("set_at"))
+            sealed: row.bytes("sealed") ?? [], summary: row["summary"], setAt: row.timestamp("set_at"))
     }
 }

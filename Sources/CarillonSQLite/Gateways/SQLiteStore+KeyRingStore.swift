@@ -14,7 +14,9 @@ extension SQLiteStore: KeyRingStore {
         let isDone = try await group.run { db in
             guard try Self.keyRing(in: db) == before else { return false }
             // What was there before is not to be found in the file any more.
+            let setting = try Int.fetchOne(db, sql: "PRAGMA secure_delete") ?? 0
             try db.execute(sql: "PRAGMA secure_delete = ON")
+            defer { try? db.execute(sql: "PRAGMA secure_delete = \(setting)") }
             try db.run("DELETE FROM token_key")
             // The first of them is the youngest.
             for (age, key) in after.enumerated() {
@@ -22,7 +24,6 @@ extension SQLiteStore: KeyRingStore {
                     "INSERT INTO token_key (id, bytes, is_wrapped, created_at) VALUES (?, ?, ?, ?)",
                     [key.id, Data(key.bytes), key.isWrapped, after.count - age])
             }
-            try db.execute(sql: "PRAGMA secure_delete = OFF")
             return true
         }
         if isDone, directory != nil {

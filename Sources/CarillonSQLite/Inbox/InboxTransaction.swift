@@ -57,6 +57,11 @@ final class InboxTransaction {
         return (rows.count + forgotten, excess <= forgotten)
     }
 
+    /// What is not sent yet for a device that is no more.
+    func cancelPushes(of device: DeviceSerial, at now: Timestamp) throws {
+        try PushTable(db, memory: memory, settings: settings).cancelAll(of: device, at: now)
+    }
+
     /// No connection outlives the process that it was given by: what it was given of TTL 0 and did not answer for is lost.
     func dropVolatile(at now: Timestamp) throws {
         // As long ahead as it may be due, and as much again for a clock that was set back.

@@ -21,8 +21,22 @@ final class PushMemory: Sendable {
         var alerts = 0
         /// When the last of them is due.
         var lastAlertAt: Timestamp?
+        /// When one of them was last given out.
+        var alertLeasedAt: Timestamp?
+        /// When the device last answered for an envelope, as far as that was of interest.
+        var answeredAt: Timestamp?
         /// Pushes that are kept, over or not.
         var kept = 0
+        /// No envelope before this position waits that the device is to be woken for.
+        var quietBefore: Int64 = 0
+
+        /// Takes over what no table has.
+        mutating func follow(_ earlier: Reach?) {
+            guard let earlier else { return }
+            alertLeasedAt = earlier.alertLeasedAt
+            answeredAt = earlier.answeredAt
+            quietBefore = earlier.quietBefore
+        }
     }
 
     private struct State {

@@ -32,25 +32,31 @@ extension PushTable {
     func lease(_ lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) throws -> LeasedPushes {
         var leased = LeasedPushes()
         let due = try dueRows(of: lane, limit: limit, at: now)
-        var alerts: [DeviceSerial: Int64] = [:]
+        var putOff: [DeviceSerial: Int64] = [:]
         for row in due {
-            if row.kind == .alert {
-                // What gathered while the lane was closed does not come all at once.
-                let earlier = alerts[row.device, default: 0]
-                alerts[row.device] = earlier + 1
-                if earlier > 0 {
-                    try setDue(row.serial, now.adding(seconds: earlier * PushLimits.secondsBetweenAlerts), at: now)
-                    continue
-                }
+            // What gathered while the lane was closed does not come all at once.
+            if row.kind == .alert, let free = try nextAlert(of: row.device, at: now) {
+                try setDue(
+                    row.serial, free.adding(seconds: putOff[row.device, default: 0] * PushLimits.secondsBetweenAlerts),
+                    at: now)
+                putOff[row.device, default: 0] += 1
+                continue
             }
             if let push = try lease(row, lane, at: now, until: end) { leased.pushes.append(push) }
         }
         let wakes = try dueWakes(of: lane, limit: limit - due.count, at: now)
-        for device in wakes {
-            if let push = try lease(wakeOf: device, lane, at: now, until: end) { leased.pushes.append(push) }
+        for wake in wakes {
+            if let push = try lease(wake, lane, at: now, until: end) { leased.pushes.append(push) }
         }
         leased.areMoreDue = due.count + wakes.count == limit
         return leased
+    }
+
+    /// Nil when an alert of the device may go out now.
+    private func nextAlert(of device: DeviceSerial, at now: Timestamp) throws -> Timestamp? {
+        guard let last = try WakeTable(db, memory: memory).reach(of: device).alertLeasedAt, last <= now else { return nil }
+        let free = last.adding(seconds: PushLimits.secondsBetweenAlerts)
+        return free > now ? free : nil
     }
 
     private struct DueRow {
@@ -63,7 +69,8 @@ extension PushTable {
         var fence: Int64
         var isElsewhere: Bool
         var expiresAt: Timestamp
-        var badge: Int
+        /// Nil until it was given out once.
+        var badge: Int?
     }
 
     private func dueRows(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueRow] {
@@ -83,25 +90,34 @@ extension PushTable {
                     serial: columns.integer(0), id: try columns.bytes16(1), device: DeviceSerial(columns.integer(2)),
                     kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, position: columns.integer(4),
                     attempts: Int(columns.integer(5)), fence: columns.integer(6), isElsewhere: columns.integer(7) != 0,
-                    expiresAt: columns.timestamp(8), badge: Int(columns.integer(9))))
+                    expiresAt: columns.timestamp(8), badge: columns.integerIfAny(9).map { Int($0) }))
             return true
         }
         return rows
     }
 
-    private func dueWakes(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DeviceSerial] {
+    private struct DueWake {
+        var device: DeviceSerial
+        /// The device was given time to answer.
+        var isPatient: Bool
+    }
+
+    private func dueWakes(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueWake] {
         guard limit > 0 else { return [] }
         var select = try BoundStatement(
-            db, "SELECT device FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
+            db, "SELECT device, due_at - set_at FROM wake WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?")
         select.bind(lane.number)
         select.bind(now.milliseconds)
         select.bind(limit)
-        var devices: [DeviceSerial] = []
+        var wakes: [DueWake] = []
         try select.forEachRow { columns in
-            devices.append(DeviceSerial(columns.integer(0)))
+            wakes.append(
+                DueWake(
+                    device: DeviceSerial(columns.integer(0)),
+                    isPatient: columns.integer(1) >= 1000 * WakeWish.presenceSeconds))
             return true
         }
-        return devices
+        return wakes
     }
 
     /// Looks at it again: much may have happened since it was decided.
@@ -111,6 +127,10 @@ extension PushTable {
             return nil
         }
         guard let address = try address(of: row.device) else {
+            if try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [row.device.rawValue]) == nil {
+                try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
+                return nil
+            }
             // Until the device can be reached, or its time is over.
             try db.run(
                 "UPDATE push SET due_at = NULL, state = \(PushState.scheduled.rawValue) WHERE serial = ?", [row.serial])
@@ -123,9 +143,16 @@ extension PushTable {
                 try finish(row.serial, row.device, .alert, .cancelled, nil, at: now)
                 return nil
             }
-            content = .alert(envelope, topic: try topic(at: row.position), badge: row.badge)
+            content = .alert(
+                envelope, topic: try topic(at: row.position), badge: try row.badge ?? countBadge(row.serial, row.device))
+            var reach = try WakeTable(db, memory: memory).reach(of: row.device)
+            reach.alertLeasedAt = now
+            memory.pushes[row.device] = reach
         case .wake:
-            guard try WaitingWakes(db, index: memory.index).span(of: row.device, at: now) != nil else {
+            var reach = try WakeTable(db, memory: memory).reach(of: row.device)
+            let isWanted = try WaitingWakes(db, index: memory.index).areAny(of: row.device, &reach, at: now)
+            memory.pushes[row.device] = reach
+            guard isWanted else {
                 try finish(row.serial, row.device, .wake, .cancelled, nil, at: now)
                 return nil
             }
@@ -142,13 +169,23 @@ extension PushTable {
             expiresAt: row.expiresAt, content: content)
     }
 
-    private func lease(
-        wakeOf device: DeviceSerial, _ lane: PushLane, at now: Timestamp, until end: Timestamp
-    ) throws -> LeasedPush? {
+    private func lease(_ due: DueWake, _ lane: PushLane, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {
+        let device = due.device
         var reach = try WakeTable(db, memory: memory).reach(of: device)
         defer { memory.pushes[device] = reach }
+        if due.isPatient, let answeredAt = reach.answeredAt, answeredAt <= now {
+            // It is awake, and busy: it gets its time anew.
+            let dueAt = answeredAt.adding(seconds: WakeWish.presenceSeconds)
+            if dueAt > now {
+                try db.run(
+                    "UPDATE wake SET due_at = ?, set_at = ? WHERE device = ?",
+                    [dueAt.milliseconds, answeredAt.milliseconds, device.rawValue])
+                reach.wake?.dueAt = dueAt
+                return nil
+            }
+        }
         guard let address = try address(of: device), reach.lane == lane,
-            let span = try WaitingWakes(db, index: memory.index).span(of: device, at: now)
+            let span = try WaitingWakes(db, index: memory.index).span(of: device, &reach, at: now)
         else {
             try db.run("UPDATE wake SET due_at = NULL WHERE device = ?", [device.rawValue])
             reach.wake?.dueAt = nil
@@ -189,6 +226,13 @@ extension PushTable {
         var select = try BoundStatement(db, "SELECT topic FROM envelope WHERE position = ?")
         select.bind(position)
         return try select.first { $0.text(0) } ?? nil
+    }
+
+    private func countBadge(_ serial: Int64, _ device: DeviceSerial) throws -> Int {
+        let badge = try Int64.first(
+            db, "UPDATE device_profile SET badge = badge + 1 WHERE device = ? RETURNING badge", [device.rawValue])
+        try db.run("UPDATE push SET badge = ? WHERE serial = ?", [badge, serial])
+        return Int(badge ?? 0)
     }
 
     private func setDue(_ serial: Int64, _ dueAt: Timestamp, at now: Timestamp) throws {

@@ -53,15 +53,21 @@ struct PushTable {
         return inserted
     }
 
+    /// What is over goes before what is parked.
     private func forgetOldest(of device: DeviceSerial, _ reach: inout PushMemory.Reach) throws {
-        try db.run(
-            """
-            DELETE FROM push WHERE serial IN (SELECT serial FROM push
-                WHERE device = ? AND state BETWEEN \(PushState.handed.rawValue) AND \(PushState.expired.rawValue)
-                ORDER BY serial LIMIT ?)
-            """, [device.rawValue, reach.kept - PushLimits.keptPerDevice])
-        reach.kept -= db.changesCount
+        let forgotten = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    DELETE FROM push WHERE serial IN (SELECT serial FROM push
+                        WHERE device = ? AND state BETWEEN \(PushState.handed.rawValue) AND \(PushState.parked.rawValue)
+                        ORDER BY state = \(PushState.parked.rawValue), serial LIMIT ?)
+                    RETURNING state
+                    """), arguments: [device.rawValue, reach.kept - PushLimits.keptPerDevice])
+        reach.kept -= forgotten.count
+        db.count(forgotten.count { $0 == PushState.parked.rawValue }, of: Self.parkedForgotten)
     }
+
+    private static let parkedForgotten = ServerMetric.parkedPushesForgotten.counter()
 
     // MARK: Ending
 
@@ -172,23 +178,53 @@ struct PushTable {
         update.bind(reason)
         update.bind(serial)
         try update.run()
+        switch state {
+        case .cancelled: db.count(1, of: Self.cancelled)
+        case .expired: db.count(1, of: Self.expired)
+        default: break
+        }
         if kind == .alert, state == .rejected {
             // Its message waits still: when the device can be reached, a wake tells of it.
-            try db.run(
-                "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?)",
+            let position = try Int64.first(
+                db,
+                "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?) RETURNING position",
                 [WakeMode.background.number, serial])
+            if let position, var reach = memory.pushes[device] {
+                reach.quietBefore = min(reach.quietBefore, position)
+                memory.pushes[device] = reach
+            }
         }
         try WakeTable(db, memory: memory).pushEnded(kind, of: device, state, at: now)
     }
 
-    /// Answers how many there were.
-    func requeueParked(of lane: PushLane, at now: Timestamp) throws -> Int {
+    /// The device is gone, and nothing of it is sent any more.
+    func cancelAll(of device: DeviceSerial, at now: Timestamp) throws {
+        try db.run(
+            """
+            UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?, due_at = NULL, ends_at = ?
+            WHERE device = ? AND state IN (\(PushState.scheduled.rawValue), \(PushState.parked.rawValue))
+            """, [now.milliseconds, now.adding(seconds: retentionSeconds).milliseconds, device.rawValue])
+        db.count(db.changesCount, of: Self.cancelled)
+        memory.pushes[device] = nil
+    }
+
+    private static let cancelled = ServerMetric.pushes.counter("cancelled")
+    private static let expired = ServerMetric.pushes.counter("expired")
+
+    /// Answers how many there were, and the oldest of them; those before it are left to be done.
+    func requeueParked(
+        of lane: PushLane, before serial: Int64, limit: Int, at now: Timestamp
+    ) throws -> (count: Int, oldest: Int64?) {
         // The newest first: one wake of a device is enough.
         var select = try BoundStatement(
             db,
-            "SELECT serial, device, kind FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue) ORDER BY serial DESC"
-        )
+            """
+            SELECT serial, device, kind FROM push WHERE lane = ? AND state = \(PushState.parked.rawValue) AND serial < ?
+            ORDER BY serial DESC LIMIT ?
+            """)
         select.bind(lane.number)
+        select.bind(serial)
+        select.bind(limit)
         var parked: [(serial: Int64, device: DeviceSerial, kind: PushKind?)] = []
         try select.forEachRow { columns in
             parked.append(
@@ -207,11 +243,12 @@ struct PushTable {
                 try db.run(
                     "UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?, ends_at = ? WHERE serial = ?",
                     [now.milliseconds, now.adding(seconds: retentionSeconds).milliseconds, push.serial])
+                db.count(1, of: Self.cancelled)
             }
             // What is remembered of it counts its pushes otherwise.
             memory.pushes[push.device] = nil
         }
-        return parked.count
+        return (parked.count, parked.last?.serial)
     }
 
     // MARK: Time

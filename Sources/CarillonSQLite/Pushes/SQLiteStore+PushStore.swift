@@ -41,8 +41,15 @@ extension SQLiteStore: PushStore {
         for message: MessageID, of device: DeviceSerial, at now: Timestamp
     ) async throws -> [PushRecord] {
         try await read { db in
+            // A wake says nothing of a message that wakes nobody, though it stands between two that do.
             var select = try BoundStatement(
-                db, "SELECT \(PushRecord.columns) FROM push WHERE device = ? AND ? BETWEEN first AND last ORDER BY serial")
+                db,
+                """
+                SELECT \(PushRecord.columns) FROM push WHERE device = ?1 AND ?2 BETWEEN first AND last
+                    AND (kind = \(PushKind.alert.rawValue)
+                        OR coalesce((SELECT wake FROM envelope WHERE position = ?2), \(WakeMode.background.number)) <> 0)
+                ORDER BY serial
+                """)
             select.bind(device.rawValue)
             select.bind(message.position)
             var records: [PushRecord] = []
@@ -50,7 +57,7 @@ extension SQLiteStore: PushStore {
                 records.append(try PushRecord(columns))
                 return true
             }
-            if let owed = try PushRecord.owed(for: message.position, of: device, records, at: now, in: db) {
+            if let owed = try PushRecord.owed(for: message.position, of: device, at: now, in: db) {
                 records.append(owed)
             }
             return records
@@ -79,11 +86,23 @@ extension SQLiteStore: PushStore {
     }
 
     package func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int {
-        try await group.run { [memory, settings] db in
-            let table = PushTable(db, memory: memory, settings: settings)
-            return try Self.lanes(of: app).reduce(0) { try $0 + table.requeueParked(of: $1, at: now) }
+        var requeued = 0
+        for lane in Self.lanes(of: app) {
+            // What is parked meanwhile is newer, or was requeued: it is not looked at again.
+            var oldest: Int64? = .max
+            while let before = oldest {
+                let some = try await group.run { [memory, settings] db in
+                    try PushTable(db, memory: memory, settings: settings)
+                        .requeueParked(of: lane, before: before, limit: Self.requeuedAtOnce, at: now)
+                }
+                requeued += some.count
+                oldest = some.oldest
+            }
         }
+        return requeued
     }
+
+    private static let requeuedAtOnce = 500
 
     private static func lanes(of app: AppSerial) -> [PushLane] {
         PushEnvironment.allCases.map { PushLane(app: app, environment: $0) }
@@ -105,7 +124,7 @@ extension PushRecord {
 
     /// What the device is owed for a message beside what stands in the outbox; nil when it is nothing.
     fileprivate static func owed(
-        for position: Int64, of device: DeviceSerial, _ others: [PushRecord], at now: Timestamp, in db: Database
+        for position: Int64, of device: DeviceSerial, at now: Timestamp, in db: Database
     ) throws -> PushRecord? {
         var select = try BoundStatement(
             db,

@@ -20,15 +20,48 @@ struct WaitingWakes {
     }
 
     /// Nil when nothing waits that wakes.
-    func span(of device: DeviceSerial, at now: Timestamp) throws -> Span? {
+    func span(of device: DeviceSerial, _ reach: inout PushMemory.Reach, at now: Timestamp) throws -> Span? {
+        guard let first = try first(of: device, &reach, at: now) else { return nil }
+        let last = try last(of: device, notBefore: first, at: now)
+        return Span(first: first.position, last: last.position, expiresAt: last.expiresAt)
+    }
+
+    /// Whether anything waits that wakes.
+    func areAny(of device: DeviceSerial, _ reach: inout PushMemory.Reach, at now: Timestamp) throws -> Bool {
+        try first(of: device, &reach, at: now) != nil
+    }
+
+    /// What was looked at once is not looked at again: a device that is told of nothing may have thousands of envelopes.
+    private func first(of device: DeviceSerial, _ reach: inout PushMemory.Reach, at now: Timestamp) throws -> Waking? {
         let key = InboxIndex.Key(device, isFinal: false)
-        let young = try index.slots(of: key).map(\.position)
-        guard
-            let last = try waking(young.reversed(), at: now) ?? waking(inTableOf: key, fromTheEnd: true, at: now)
-        else { return nil }
-        let first = try waking(inTableOf: key, fromTheEnd: false, at: now) ?? waking(young, at: now)
-        return Span(
-            first: min(first?.position ?? last.position, last.position), last: last.position, expiresAt: last.expiresAt)
+        var beyond = reach.quietBefore - 1
+        while true {
+            let some = try positions(inTableOf: key, fromTheEnd: false, beyond: beyond, limit: Self.atOnce)
+            if let found = try waking(some, at: now) {
+                reach.quietBefore = found.position
+                return found
+            }
+            if let last = some.last { beyond = last }
+            guard some.count == Self.atOnce else { break }
+        }
+        let young = try index.slots(of: key).map(\.position).filter { $0 >= reach.quietBefore }
+        let found = try waking(young, at: now)
+        reach.quietBefore = found?.position ?? max(beyond, young.last ?? 0) + 1
+        return found
+    }
+
+    /// The last that wakes; when it is not among the newest, what stands before those.
+    private func last(of device: DeviceSerial, notBefore first: Waking, at now: Timestamp) throws -> Waking {
+        let key = InboxIndex.Key(device, isFinal: false)
+        var newest: [Int64] = try index.slots(of: key).map(\.position).suffix(Self.looks).reversed()
+        if newest.count < Self.looks {
+            let older = try positions(
+                inTableOf: key, fromTheEnd: true, beyond: newest.last ?? .max, limit: Self.looks - newest.count)
+            newest += older
+        }
+        if let found = try waking(newest.filter { $0 > first.position }, at: now) { return found }
+        guard let oldest = newest.last, oldest > first.position else { return first }
+        return (oldest - 1, first.expiresAt)
     }
 
     /// Whether nothing waits at all.
@@ -48,16 +81,6 @@ struct WaitingWakes {
             if let row, row.wake == WakeMode.background.number, row.expiresAt > now { return (position, row.expiresAt) }
         }
         return nil
-    }
-
-    private func waking(inTableOf key: InboxIndex.Key, fromTheEnd: Bool, at now: Timestamp) throws -> Waking? {
-        var beyond: Int64 = fromTheEnd ? .max : 0
-        while true {
-            let some = try positions(inTableOf: key, fromTheEnd: fromTheEnd, beyond: beyond, limit: Self.atOnce)
-            if let found = try waking(some, at: now) { return found }
-            guard some.count == Self.atOnce, let last = some.last else { return nil }
-            beyond = last
-        }
     }
 
     private func positions(
@@ -81,6 +104,7 @@ struct WaitingWakes {
     }
 
     private static let atOnce = 16
+    private static let looks = 256
 }
 
 extension WakeMode {

@@ -18,12 +18,16 @@ struct WakeTable {
     func arrived(_ envelope: Envelope, _ wish: WakeWish?) throws -> WakeMode {
         guard let wish, wish.mode != .none, envelope.behaviour.mayWake else { return .none }
         var reach = try reach(of: envelope.device)
+        defer { memory.pushes[envelope.device] = reach }
+        reach.quietBefore = min(reach.quietBefore, envelope.position)
         // When it can be reached, one wake tells of all that waits.
         guard let lane = reach.lane else { return .background }
-        defer { memory.pushes[envelope.device] = reach }
-        if wish.mode == .alert, try hasAlertText(envelope.app), reach.alerts < PushLimits.alertsPerDevice {
-            try queueAlert(for: envelope, in: lane, &reach, wish.dueAt)
-            return .alert
+        if wish.mode == .alert, try hasAlertText(envelope.app) {
+            if reach.alerts < PushLimits.alertsPerDevice {
+                try queueAlert(for: envelope, in: lane, &reach, wish.dueAt)
+                return .alert
+            }
+            db.count(1, of: Self.folded)
         }
         let dueAt = (reach.wake?.pace ?? WakePace()).dueAt(wish.dueAt)
         if reach.wake == nil || reach.wake?.isUnderWay == false && reach.wake?.dueAt.map({ dueAt < $0 }) ?? true {
@@ -38,6 +42,8 @@ struct WakeTable {
         // Of a device that is not known here a wake is the exception.
         guard var wake = known == nil ? try wake(of: device) : known?.wake else { return }
         var reach = try known ?? read(device)
+        reach.answeredAt = now
+        defer { memory.pushes[device] = reach }
         let isDone = try wake.dueAt != nil && WaitingWakes(db, index: memory.index).isEmpty(device)
         guard wake.pace.unanswered > 0 || isDone else { return }
         wake.pace.answered()
@@ -49,7 +55,6 @@ struct WakeTable {
             try write(device, wake)
             reach.wake = wake
         }
-        memory.pushes[device] = reach
     }
 
     /// A device has another address, or another status. What is due goes there, or waits until it can be reached.
@@ -61,6 +66,7 @@ struct WakeTable {
         let device = registration.device
         let before = memory.pushes[device]
         var reach = try read(device)
+        reach.follow(before)
         guard before != reach || before == nil || hasOtherAddress else { return }
         defer { memory.pushes[device] = reach }
         guard let lane = reach.lane else {
@@ -86,7 +92,7 @@ struct WakeTable {
         try db.run("UPDATE wake SET lane = ?, unanswered = 0 WHERE device = ?", [lane.number, device.rawValue])
         reach.wake?.pace.answered()
         guard reach.wake?.dueAt == nil, reach.wake?.isUnderWay != true,
-            try WaitingWakes(db, index: memory.index).span(of: device, at: now) != nil
+            try WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: now)
         else { return }
         try put(device, lane, (reach.wake?.pace ?? WakePace()).dueAt(now), at: now, &reach)
     }
@@ -120,6 +126,8 @@ struct WakeTable {
 
     // MARK: Alerts
 
+    private static let folded = ServerMetric.pushesFolded.counter()
+
     private func hasAlertText(_ app: AppSerial) throws -> Bool {
         if let known = memory.pushes.hasAlertText(app) { return known }
         let isThere = try Int.first(db, "SELECT 1 FROM app_alert WHERE app = ?", [app.rawValue]) != nil
@@ -138,11 +146,8 @@ struct WakeTable {
         }
         let span = WaitingWakes.Span(
             first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
-        let push = try PushTable(db, memory: memory).insert(
+        _ = try PushTable(db, memory: memory).insert(
             .alert, of: envelope.device, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, &reach)
-        let badge = try Int64.first(
-            db, "UPDATE device_profile SET badge = badge + 1 WHERE device = ? RETURNING badge", [envelope.device.rawValue])
-        try db.run("UPDATE push SET badge = ? WHERE serial = ?", [badge, push.serial])
         reach.alerts += 1
         reach.lastAlertAt = dueAt
     }
@@ -225,7 +230,7 @@ extension WakeTable {
         var wake = reach.wake ?? .init()
         wake.isUnderWay = false
         if state == .handed { wake.pace.handed(at: now) }
-        let isWaiting = try WaitingWakes(db, index: memory.index).span(of: device, at: now) != nil
+        let isWaiting = try WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: now)
         // What is parked would be parked again: it waits for somebody to look, or for the day to pass.
         let wanted = state == .parked ? now.adding(seconds: 86_400) : now
         wake.dueAt = isWaiting ? wake.pace.dueAt(wanted) : nil

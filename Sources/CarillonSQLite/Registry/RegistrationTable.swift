@@ -34,16 +34,29 @@ struct RegistrationTable {
         return try select.first(DeviceRegistration.init)
     }
 
+    /// How often a token was taken that nobody has now.
+    private func released(
+        _ address: DeviceProfile.Address, in app: AppSerial
+    ) throws -> RegistrationRules.Takings? {
+        var select = try BoundStatement(
+            db, "SELECT takings, taken_on FROM released_token WHERE app = ? AND platform = ? AND token = ?")
+        select.bind(app.rawValue)
+        select.bind(address.platform.rawValue)
+        select.bind(address.token.bytes)
+        return try select.first { .init(count: Int($0.integer(0)), day: $0.integer(1)) }
+    }
+
     func decide(
         _ profile: DeviceProfile, confirms: Bool, of user: UserWord?, over current: DeviceRegistration, app: AppSerial,
         at now: Timestamp
     ) throws -> Result<RegistrationRules.Decision, Refusal> {
         let isNew = profile.address != current.profile.address
         let rival = try isNew ? profile.address.flatMap { try holder(of: $0, in: app) } : nil
+        let takings = try isNew && rival == nil ? profile.address.flatMap { try released($0, in: app) } : nil
         do throws(Refusal) {
             return .success(
                 try RegistrationRules.register(
-                    profile, confirms: confirms, over: current, heldBy: rival, user: user, at: now))
+                    profile, confirms: confirms, over: current, heldBy: rival, released: takings, user: user, at: now))
         } catch {
             return .failure(error)
         }

@@ -13,9 +13,15 @@ extension SQLiteStore: DeviceStore {
         _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> InsertedDevice {
         let key = new.key.map { Int64(bitPattern: $0.value) }
-        return try await group.run { [memory] db in
-            guard let app = try Int64.first(db, Self.selectOpenApp, [new.app.text, key, key]) else { return .notAllowed }
+        return try await group.run { [memory, settings] db in
+            let select = try db.cachedStatement(sql: Self.selectOpenApp)
+            let read = { (row: Row) in (app: row[0] as Int64, devices: row[1] as Int) }
+            guard let (app, devices) = try Row.first(select, [new.app.text, key, key], read) else { return .notAllowed }
             let known = try new.registration.flatMap { try Self.device(registeredAs: $0, app: app, in: db) }
+            guard known != nil || devices < settings.devicesPerApp else {
+                return .refused(
+                    Refusal(.devicesTooMany, "The app has \(settings.devicesPerApp) devices, as many as it may."))
+            }
             let table = RegistrationTable(db, memory: memory)
             var decision: RegistrationRules.Decision?
             if new.profile != nil || new.user != nil {
@@ -134,7 +140,7 @@ extension SQLiteStore: DeviceStore {
 
     /// The app, when the key opens it still that a device registers with, if it does with one.
     private static let selectOpenApp = """
-        SELECT serial FROM app WHERE id = ?
+        SELECT serial, devices FROM app WHERE id = ?
             AND (? IS NULL OR EXISTS (SELECT 1 FROM access_key WHERE access_key.id = ? AND revoked_at IS NULL))
         """
 

@@ -12,6 +12,16 @@ package struct AlertText: Equatable, Sendable {
 
     /// - Parameter body: An object whose names are all known.
     package init(_ body: JSONValue) throws(Refusal) {
+        try self.init(read: body)
+        let beyond = PushRendering.sizeOfLargest(with: self) - PushRendering.largestPayload
+        guard beyond <= 0 else {
+            throw Refusal(
+                .fieldInvalid,
+                "The texts are \(beyond) bytes too long, as JSON has them: beside them there must be room for a message.")
+        }
+    }
+
+    private init(read body: JSONValue) throws(Refusal) {
         for name in Self.memberNames {
             switch body[name] {
             case nil, .null: break
@@ -36,7 +46,7 @@ package struct AlertText: Equatable, Sendable {
     }
 
     package init?(document: String) {
-        guard let body = JSONValue(parsing: Array(document.utf8)), let text = try? AlertText(body) else { return nil }
+        guard let body = JSONValue(parsing: Array(document.utf8)), let text = try? AlertText(read: body) else { return nil }
         self = text
     }
 

@@ -14,13 +14,8 @@ import Synchronization
 
 /// The credentials of apps, and the ways to vendors' services that are open with them.
 package final class Gateways: Sendable {
-    private struct Open {
-        var gateway: any PushGateway
-        var revision: Int64
-    }
-
     private struct State {
-        var open: [PushLane: Open] = [:]
+        var open: [PushLane: any PushGateway] = [:]
         /// Lanes whose credentials cannot be used, and why.
         var unusable: [PushLane: String] = [:]
         var names: [AppSerial: AppID] = [:]
@@ -38,6 +33,8 @@ package final class Gateways: Sendable {
     private let time: TimeSource
     private let logger: Logger
     private let state = Mutex(State())
+    /// What is in use is what was stored last.
+    private let turns = Turns()
 
     package init(
         store: any GatewayStore & AppStore, keys: [TokenKey], isKeyRingWrapped: Bool, outbox: Outbox,
@@ -67,10 +64,10 @@ package final class Gateways: Sendable {
 
     func gateway(_ lane: PushLane) -> (any PushGateway)? {
         state.withLock { state in
-            if let open = state.open[lane] { return open.gateway }
+            if let open = state.open[lane] { return open }
             guard lane.environment == .test else { return nil }
             let gateway = TestGateway(app: lane.app, rendering: rendering, texts: texts, time: time)
-            state.open[lane] = Open(gateway: gateway, revision: 0)
+            state.open[lane] = gateway
             return gateway
         }
     }
@@ -78,13 +75,15 @@ package final class Gateways: Sendable {
     /// What would have been sent in the environment `test`, the oldest first.
     package func testPushes(of app: AppSerial) -> [TestGateway.Sent] {
         let lane = PushLane(app: app, environment: .test)
-        return (state.withLock { $0.open[lane]?.gateway } as? TestGateway)?.remembered ?? []
+        return (state.withLock { $0.open[lane] } as? TestGateway)?.remembered ?? []
     }
 
     /// Opens the ways for all credentials that there are. Those that cannot be used are logged, and shown by ``faults``.
     package func open() async throws {
-        state.withLock { $0.isOpen = true }
-        for credential in try await store.credentials(of: nil) { open(credential) }
+        try await turns.take {
+            self.state.withLock { $0.isOpen = true }
+            for credential in try await self.store.credentials(of: nil) { self.open(credential) }
+        }
     }
 
     private func open(_ credential: GatewayCredential) {
@@ -96,7 +95,7 @@ package final class Gateways: Sendable {
             let gateway = try APNsGateway(
                 try GatewaySecret(body, of: credential.app), lane: lane, settings: settings, rendering: rendering,
                 texts: texts, logger: logger)
-            replace(lane, by: Open(gateway: gateway, revision: credential.revision), fault: nil)
+            replace(lane, by: gateway, fault: nil)
         } catch {
             let reason = (error as? Refusal)?.detail ?? (error as? APNsError)?.message ?? "\(type(of: error))"
             logger.error(
@@ -118,7 +117,7 @@ package final class Gateways: Sendable {
         await gateway.close()
     }
 
-    private func replace(_ lane: PushLane, by open: Open?, fault: String?) {
+    private func replace(_ lane: PushLane, by open: (any PushGateway)?, fault: String?) {
         let earlier = state.withLock { state in
             let earlier = state.open[lane]
             state.open[lane] = open
@@ -127,12 +126,12 @@ package final class Gateways: Sendable {
         }
         outbox.renewed(lane)
         // Ends by itself, when what is under way has its answers.
-        if let earlier { Task { await earlier.gateway.close() } }
+        if let earlier { Task { await earlier.close() } }
     }
 
     func close() async {
         let all = state.withLock { state in
-            let all = state.open.values.map(\.gateway)
+            let all = Array(state.open.values)
             state.open = [:]
             return all
         }
@@ -180,8 +179,10 @@ package final class Gateways: Sendable {
             app: app, lane: lane,
             sealed: try sealer.seal(secret.json.bytes, for: known.serial.rawValue),
             summary: String(decoding: try JSONEncoder().encode(summary), as: UTF8.self), setAt: now)
-        guard try await store.putCredential(credential) else { throw Self.unknown(app) }
-        if state.withLock({ $0.isOpen }) { open(credential) }
+        try await turns.take {
+            guard try await self.store.putCredential(credential) else { throw Self.unknown(app) }
+            if self.state.withLock({ $0.isOpen }) { self.open(credential) }
+        }
         return (credential, summary)
     }
 
@@ -197,11 +198,27 @@ package final class Gateways: Sendable {
     }
 
     package func remove(of app: AppID, for environment: PushEnvironment) async throws {
-        guard let lane = try await store.removeCredential(of: app, for: environment) else {
-            throw Refusal(.credentialsUnknown, "The app has no credentials for the environment \(environment.rawValue).")
+        try await turns.take {
+            guard let lane = try await self.store.removeCredential(of: app, for: environment) else {
+                throw Refusal(
+                    .credentialsUnknown, "The app has no credentials for the environment \(environment.rawValue).")
+            }
+            self.replace(lane, by: nil, fault: nil)
         }
-        replace(lane, by: nil, fault: nil)
     }
+
+    /// The app was deleted.
+    package func forget(_ app: AppSerial) async {
+        _ = try? await turns.take {
+            for environment in PushEnvironment.allCases {
+                self.replace(PushLane(app: app, environment: environment), by: nil, fault: nil)
+            }
+            self.state.withLock { $0.names[app] = nil }
+        }
+    }
+
+    /// How an app is called, for the log.
+    func name(of app: AppSerial) -> String { state.withLock { $0.names[app]?.text } ?? "\(app.rawValue)" }
 
     // MARK: Alerts
 

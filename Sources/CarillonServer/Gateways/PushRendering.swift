@@ -37,6 +37,16 @@ struct PushRendering: Sendable {
         return notification.expiration(.at(Date(timeIntervalSince1970: TimeInterval(push.expiresAt.milliseconds / 1000))))
     }
 
+    /// Of the payload when a message of 2400 bytes of plain text travels with the text (`aes128gcm`, RFC 8188: a head of 86
+    /// bytes, a delimiter and a tag of 16).
+    static func sizeOfLargest(with text: AlertText) -> Int {
+        let fields = PushFields(
+            kind: "alert", message: MessageHash.text(of: ""), channel: ChannelID(Bytes16(high: 0, low: 0)).description,
+            body: Base64URL.encode([UInt8](repeating: 0, count: 2400 + 103)), coding: "aes128gcm", encryption: nil,
+            cryptoKey: nil)
+        return text.notification(badge: .max).custom("carillon", fields).jsonString.utf8.count
+    }
+
     /// The message itself travels when nobody but the app can read it, and when there is room.
     private func alert(for envelope: Envelope, _ text: AlertText?, _ badge: Int) -> APNsNotification {
         let bare = text?.notification(badge: badge) ?? APNsNotification.alert().mutableContent()

@@ -62,7 +62,9 @@ struct PushRunner: Service {
     private func send(_ push: LeasedPush) async {
         let answer = await gateways.gateway(push.lane)?.send(push) ?? .notSent
         let hasOther = push.lane.other.map(gateways.isConfigured) ?? false
-        let lane: Logger.Metadata = ["app": "\(push.lane.app.rawValue)", "environment": "\(push.lane.environment)"]
+        let lane: Logger.Metadata = [
+            "app": "\(gateways.name(of: push.lane.app))", "environment": "\(push.lane.environment)",
+        ]
         switch await outbox.ended(push, answer, hasOther: hasOther) {
         case .paused(let fault):
             logger.error("pushes of an app are held back", metadata: lane.merging(["reason": "\(fault.reason)"]) { $1 })

@@ -19,13 +19,8 @@ struct GatewayRoutes: Sendable {
         routes.on(.post, "/v1/apps/:app/pushes/parked/requeue", requeue)
     }
 
-    private func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
-        _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
-        return try AppID.checked(try context.parameters.require("app"))
-    }
-
     private func serial(_ request: Request, _ context: RouteContext) async throws -> AppSerial {
-        let app = try await app(request, context)
+        let app = try await domain.app(request, context)
         guard let serial = try await domain.apps.serial(of: app) else {
             throw Refusal(.appUnknown, "There is no app \"\(app)\".")
         }
@@ -39,40 +34,40 @@ struct GatewayRoutes: Sendable {
     // MARK: Credentials
 
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let all = try await domain.gateways.credentials(of: try await app(request, context))
+        let all = try await domain.gateways.credentials(of: try await domain.app(request, context))
         return Response(
             status: .ok, json: CredentialList(credentials: all.map { CredentialBody($0.credential, $0.summary, $0.fault) }))
     }
 
     @Sendable private func set(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let app = try await app(request, context)
+        let app = try await domain.app(request, context)
         let body = try await request.object(of: GatewaySecret.memberNames)
         let (credential, summary) = try await domain.gateways.set(body, of: app, for: try environment(context))
         return Response(status: .ok, json: CredentialBody(credential, summary, nil))
     }
 
     @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await domain.gateways.remove(of: try await app(request, context), for: try environment(context))
+        try await domain.gateways.remove(of: try await domain.app(request, context), for: try environment(context))
         return Response(status: .noContent)
     }
 
     // MARK: Alerts
 
     @Sendable private func alert(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let text = try await domain.gateways.alert(of: try await app(request, context))
+        let text = try await domain.gateways.alert(of: try await domain.app(request, context))
         guard let text else { throw Refusal(.notFound, "The app has no alert; its messages wake in the background.") }
         return Response(status: .ok, text: text.json.bytes, type: "application/json")
     }
 
     @Sendable private func setAlert(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let app = try await app(request, context)
+        let app = try await domain.app(request, context)
         let text = try AlertText(try await request.object(of: AlertText.memberNames))
         try await domain.gateways.setAlert(text, of: app)
         return Response(status: .ok, text: text.json.bytes, type: "application/json")
     }
 
     @Sendable private func removeAlert(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await domain.gateways.setAlert(nil, of: try await app(request, context))
+        try await domain.gateways.setAlert(nil, of: try await domain.app(request, context))
         return Response(status: .noContent)
     }
 
@@ -94,6 +89,14 @@ struct GatewayRoutes: Sendable {
         let app = try await serial(request, context)
         let count = try await domain.pushes.requeueParkedPushes(of: app, at: domain.time.now())
         return Response(status: .ok, json: ["requeued": count])
+    }
+}
+
+extension Domain {
+    /// The app of the path, for an operator.
+    func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
+        _ = try await keys.authorize(bearer: request.bearer, as: [.admin])
+        return try AppID.checked(try context.parameters.require("app"))
     }
 }
 

@@ -41,7 +41,13 @@ struct OperatorRoutes: Sendable {
 
     @Sendable private func deleteApp(_ request: Request, _ context: RouteContext) async throws -> Response {
         try await authorize(request)
-        try await domain.apps.delete(try AppID.checked(try context.parameters.require("app")))
+        let app = try AppID.checked(try context.parameters.require("app"))
+        let serial = try await domain.apps.serial(of: app)
+        try await domain.apps.delete(app)
+        if let serial {
+            await domain.gateways.forget(serial)
+            domain.users.forget(serial)
+        }
         return Response(status: .noContent)
     }
 

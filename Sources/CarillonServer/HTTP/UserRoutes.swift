@@ -13,24 +13,19 @@ struct UserRoutes: Sendable {
         routes.on(.delete, "/v1/apps/:app/users", remove)
     }
 
-    private func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
-        _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
-        return try AppID.checked(try context.parameters.require("app"))
-    }
-
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let (rules, setAt) = try await domain.users.rules(of: try await app(request, context))
+        let (rules, setAt) = try await domain.users.rules(of: try await domain.app(request, context))
         return Response(status: .ok, json: UserRulesBody(rules, setAt: setAt))
     }
 
     @Sendable private func set(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let app = try await app(request, context)
+        let app = try await domain.app(request, context)
         let (rules, setAt) = try await domain.users.set(try await request.object(of: UserRules.memberNames), of: app)
         return Response(status: .ok, json: UserRulesBody(rules, setAt: setAt))
     }
 
     @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await domain.users.remove(of: try await app(request, context))
+        try await domain.users.remove(of: try await domain.app(request, context))
         return Response(status: .noContent)
     }
 }

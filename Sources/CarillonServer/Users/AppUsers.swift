@@ -81,6 +81,9 @@ package final class AppUsers: Sendable {
         opened.withLock { $0[serial] = nil }
     }
 
+    /// The app was deleted.
+    package func forget(_ app: AppSerial) { opened.withLock { $0[app] = nil } }
+
     private func serial(of app: AppID) async throws -> AppSerial {
         guard let known = try await apps.app(app) else { throw Self.unknown(app) }
         return known.serial

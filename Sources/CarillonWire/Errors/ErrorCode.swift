@@ -51,6 +51,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case appUnknown = "app_unknown"
     case keyUnknown = "key_unknown"
     case deviceUnknown = "device_unknown"
+    case devicesTooMany = "devices_too_many"
     case channelUnknown = "channel_unknown"
     case channelsTooMany = "channels_too_many"
     case pushTokenInvalid = "push_token_invalid"
@@ -86,7 +87,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
-        case .appExists, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested, .keyFileMissing,
+        case .appExists, .devicesTooMany, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested,
+            .keyFileMissing,
             .usersNotConfigured:
             409
         case .tokenGone: 410
@@ -144,6 +146,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .appUnknown: "No such app"
         case .keyUnknown: "No such key"
         case .deviceUnknown: "No such device"
+        case .devicesTooMany: "The app has too many devices"
         case .channelUnknown: "No such channel"
         case .channelsTooMany: "The device has too many channels"
         case .pushTokenInvalid: "The push token is not valid"

@@ -6,9 +6,10 @@ struct PushRulesTests {
     private let now = Timestamp(milliseconds: 1_700_000_000_000)
 
     private func verdict(
-        _ answer: PushAnswer, attempt: Int = 1, isElsewhere: Bool = false, hasOther: Bool = true
+        _ answer: PushAnswer, attempt: Int = 1, isElsewhere: Bool = false, hasOther: Bool = true, spread: UInt64 = 0
     ) -> PushVerdict {
-        PushRules.verdict(on: answer, attempt: attempt, isElsewhere: isElsewhere, hasOther: hasOther, at: now)
+        PushRules.verdict(
+            on: answer, attempt: attempt, isElsewhere: isElsewhere, hasOther: hasOther, spread: spread, at: now)
     }
 
     @Test func `what was taken is handed over, and what is wrong is parked`() {
@@ -52,6 +53,22 @@ struct PushRulesTests {
             }
         }
         #expect(waits == [30, 60, 120, 960, 960, 960])
+    }
+
+    @Test func `what failed together does not come back together, nor too early, nor more than a quarter late`() {
+        for answer in [PushAnswer.later(reason: "x", seconds: 900), .unanswered(reason: "x")] {
+            let least: Int64 = answer == .unanswered(reason: "x") ? 30_000 : 900_000
+            let waits = (UInt64(0)..<2000).map { number in
+                if case .again(let at, _, _) = verdict(answer, spread: number) {
+                    at.milliseconds - now.milliseconds
+                } else {
+                    Int64(0)
+                }
+            }
+            #expect(waits.allSatisfy { least...(least * 5 / 4) ~= $0 })
+            #expect(Set(waits).count > 900)
+            #expect((waits.max() ?? 0) > least * 6 / 5)
+        }
     }
 
     @Test func `what an answer says of the lane`() {

@@ -4,6 +4,7 @@ import CarillonWire
 import Crypto
 import Foundation
 import HTTPTypes
+import NIOSSL
 import SwiftASN1
 import TestSupport
 import Testing
@@ -84,6 +85,23 @@ struct CredentialTests {
             try await routes.request(
                 .put, Self.path + "sandbox", key: routes.admin, try certificateBody(try certificate(environment: 1))
             ).status == 200)
+    }
+
+    @Test func `a PKCS 12 file is set with its passphrase, and refused without`() async throws {
+        let routes = try await routes()
+        let certificate = try certificate()
+        let bundle = NIOSSLPKCS12Bundle(
+            certificateChain: try NIOSSLCertificate.fromPEMBytes(Array(certificate.pem.utf8)),
+            privateKey: try NIOSSLPrivateKey(bytes: Array(certificate.key.utf8), format: .pem))
+        let file = Data(try bundle.serialize(passphrase: "open".utf8)).base64EncodedString()
+        let set = try await routes.request(
+            .put, Self.path + "production", key: routes.admin, try body(["p12": file, "passphrase": "open"]))
+        #expect(set.status == 200 && set["kind"] == "certificate" && set["bundleID"] == "com.example.app")
+        #expect(!set["expiresAt"].isEmpty)
+        for wrong in [["p12": file, "passphrase": "shut"], ["p12": file]] {
+            let answer = try await routes.request(.put, Self.path + "production", key: routes.admin, try body(wrong))
+            #expect(answer.status == 400 && answer.code == "credentials_invalid" && answer["detail"].contains("passphrase"))
+        }
     }
 
     @Test func `what does not fit is refused with why, and what was set stays`() async throws {

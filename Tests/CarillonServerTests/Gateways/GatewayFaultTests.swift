@@ -149,10 +149,10 @@ struct GatewayFaultTests {
             try await eventually { try await world.pushes(for: id, of: device).first?.reason == "timedOut" }
             world.advance(seconds: 29)
             #expect(try await world.pushes(for: id, of: device).first?.standing == .state(.scheduled))
-            world.advance(seconds: 1)
+            world.advance(seconds: 9)
             try await eventually { world.simulator.totals.faults == 2 }
             try await eventually { world.domain.outbox.underWay == 0 }
-            world.advance(seconds: 60)
+            world.advance(seconds: 75)
             try await handed(id, device, world)
             #expect(try await world.status(of: device) == .registered)
         }

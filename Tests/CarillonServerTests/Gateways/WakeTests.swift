@@ -134,6 +134,42 @@ struct WakeTests {
         }
     }
 
+    @Test(arguments: ["x", "\"", "\u{1}", "\u{2028}", "\u{1F514}"])
+    func `the largest text of an alert leaves room for a message of 2400 bytes`(_ character: String) async throws {
+        func text(_ count: Int) throws -> AlertText {
+            let half = JSONValue.string(String(repeating: character, count: count / 2))
+            return try AlertText(
+                .object([
+                    .init(name: "title", value: half), .init(name: "body", value: half),
+                    .init(name: "badge", value: .string("auto")),
+                ]))
+        }
+        let accepted = (2...512).filter { (try? text($0)) != nil }
+        #expect(accepted == Array(2...(accepted.last ?? 0)) && (accepted.last ?? 0) >= 70)
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            try await world.domain.gateways.setAlert(try text(accepted.last ?? 0), of: world.app)
+            let device = try await world.device()
+            let id = try await world.send(
+                Array(repeating: 7, count: 2503), to: device, urgency: .high, coding: .aes128gcm)
+            try await handed(id, device, world)
+            let payload = try #require(world.shown().last).payload
+            #expect(JSONValue(parsing: payload)?["carillon"]?["body"] != nil && payload.count <= 4096)
+        }
+    }
+
+    @Test func `an app that was deleted has no gateway any more`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let serial = try #require(try await world.domain.apps.serial(of: world.app))
+            let lane = PushLane(app: serial, environment: .production)
+            try await eventually { world.domain.gateways.isConfigured(lane) }
+            _ = world.domain.gateways.gateway(PushLane(app: serial, environment: .test))
+            await world.domain.gateways.forget(serial)
+            #expect(!world.domain.gateways.isConfigured(lane) && world.domain.gateways.gateway(lane) == nil)
+        }
+    }
+
     @Test func `the test environment opens no connection, and remembers a hundred payloads`() async throws {
         try await GatewayWorld.run { world in
             let device = try await world.device("aa", .test)

@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("an alert is for its message, and goes with it", alertForItsMessage),
         StoreCase("alerts come one a second, twenty wait, and the rest is one wake", alertsAreBounded),
         StoreCase("alerts that gathered do not come at once", gatheredAlerts),
+        StoreCase("alerts that gathered come one a second out of several batches, too", gatheredInBatches),
         StoreCase("alerts of a suspended device wait, and go out when it is resumed", suspendedAlerts),
         StoreCase("what an alert could not tell, a wake tells when the device can be reached again", missedAlerts),
         StoreCase("alerts count for the badge, until it is reset", alertsCount),
@@ -86,6 +87,23 @@ private func gatheredAlerts(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.lease(at: later).isEmpty)
     #expect(try await fixture.lease(at: later.after(1)).count == 1)
     #expect(try await fixture.lease(at: later.after(2)).count == 1)
+}
+
+private func gatheredInBatches(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    for position in Int64(1)...7 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
+    let later = start.after(600)
+    var told: [Int64] = []
+    for second in Int64(0)..<7 {
+        var now: [LeasedPush] = []
+        for _ in 0..<10 { now += try await fixture.lease(at: later.after(second), limit: 2) }
+        #expect(now.count == 1, "second \(second)")
+        for push in now {
+            guard case .alert(_, _, let badge) = push.content else { continue }
+            told.append(Int64(badge))
+        }
+    }
+    #expect(told == Array(1...7), "each counts when it goes out")
 }
 
 private func suspendedAlerts(_ stores: any StoreMaker) async throws {

@@ -17,6 +17,8 @@ extension StoreCase {
         StoreCase("a token of the other environment is found there, and stays there", otherEnvironment),
         StoreCase("where an earlier token was found says nothing of the new one", environmentOfEarlierToken),
         StoreCase("what is said of an earlier token sends the new one where it belongs, anew", answersOfEarlierToken),
+        StoreCase("parked pushes of a device are kept so many, the newest", parkedAreBounded),
+        StoreCase("pushes of a device that is gone are cancelled", pushesOfNobody),
         StoreCase("what is parked waits, is listed, and is tried again when somebody says so", parkedPush),
         StoreCase("an operator's suspension meanwhile is not undone", suspendedMeanwhile),
         StoreCase("pushes of a deleted device and a deleted app are not sent", deletedOnes),
@@ -198,6 +200,37 @@ private func parkedPush(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.store.requeueParkedPushes(of: app, at: start.after(10)) == 1)
     #expect(try await fixture.lease(at: start.after(10)).map(\.id) == [push.id])
     #expect(try await fixture.store.parkedPushes(of: app, limit: 10).isEmpty)
+}
+
+private func parkedAreBounded(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    let most = PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4
+    for position in Int64(1)...Int64(most + 20) {
+        let now = start.after(2 * position)
+        try await fixture.commit(fixture.append(position, .alert, at: now, urgency: .high))
+        let push = try #require(try await fixture.lease(at: now).first { $0.content != .wake })
+        try await fixture.end(push, .parked(reason: "\(position)"), at: now)
+    }
+    let parked = try await fixture.store.parkedPushes(of: fixture.base.device.app, limit: 1000)
+    #expect(parked.count <= most && parked.count >= PushLimits.keptPerDevice)
+    #expect(parked.last?.reason == "\(most + 20)" && parked.first?.reason != "1")
+}
+
+private func pushesOfNobody(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    for position in Int64(1)...3 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
+    let underWay = try await fixture.lease()[0]
+    try await fixture.end(try await fixture.lease(at: start.after(1))[0], .parked(reason: "BadTopic"), at: start.after(1))
+    _ = try await fixture.store.deleteDevice(fixture.device, at: start.after(2))
+    #expect(try await fixture.standings(1) == [.state(.leased)])
+    #expect(try await fixture.standings(2) == [.state(.cancelled)])
+    #expect(try await fixture.standings(3) == [.state(.cancelled)])
+    #expect(try await fixture.store.requeueParkedPushes(of: fixture.base.device.app, at: start.after(3)) == 0)
+    #expect(try await fixture.end(underWay, .again(at: start.after(9), isSpent: true, reason: "x")) == .retried(.alert))
+    #expect(try await fixture.lease(at: start.after(10)).isEmpty)
+    #expect(try await fixture.standings(1) == [.state(.cancelled)])
 }
 
 private func suspendedMeanwhile(_ stores: any StoreMaker) async throws {

@@ -9,6 +9,9 @@ extension StoreCase {
         StoreCase("a device without a token is not woken", noTokenNoWake),
         StoreCase("many messages make one wake, for all of them", oneWakeForAll),
         StoreCase("who is there has a while, and what it acknowledges wakes nobody", presenceHasAWhile),
+        StoreCase("who answers all the time is not woken for the next", busyIsNotWoken),
+        StoreCase("a wake is for the first and the last that wake, among many that do not", wakeAmongMany),
+        StoreCase("a message that wakes nobody was pushed by nobody", quietWasNotPushed),
         StoreCase("what is acknowledged before it is written makes no wake", acknowledgedBeforeWritten),
         StoreCase("a wake goes with the last acknowledgement, and not before", wakeGoesWithTheLast),
         StoreCase("what does not wake does not keep a wake", onlySilentOnesAreLeft),
@@ -59,6 +62,58 @@ private func presenceHasAWhile(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(2, dueAt: start.after(10)))
     try await fixture.commit(fixture.append(3))
     #expect(try await fixture.lease(at: start).count == 1)
+}
+
+private func busyIsNotWoken(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, dueAt: start.after(10)))
+    for second in Int64(1)...30 {
+        let now = start.after(second)
+        try await fixture.commit(fixture.append(second + 1, at: now, dueAt: now.after(10)))
+        try await fixture.commit(fixture.acknowledge(second, at: now))
+        #expect(try await fixture.lease(at: now).isEmpty, "second \(second)")
+    }
+    #expect(try await fixture.lease(at: start.after(39)).isEmpty)
+    #expect(try await fixture.lease(at: start.after(40)).count == 1, "it answered no more")
+    // Who is gone after its answer is woken at once.
+    try await fixture.commit(fixture.acknowledge(31, at: start.after(41)))
+    let other = try await PushFixture(stores)
+    try await other.commit(other.append(1, dueAt: start.after(10)), other.append(2, dueAt: start.after(10)))
+    try await other.commit(other.acknowledge(1, at: start.after(1)))
+    try await other.commit(other.append(3, at: start.after(2)))
+    #expect(try await other.lease(at: start.after(2)).count == 1)
+}
+
+private func wakeAmongMany(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    for position in Int64(1)...400 {
+        try await fixture.commit(
+            fixture.append(position, position == 40 || position == 60 ? .background : .none, ttl: position))
+    }
+    var push = try #require(try await fixture.lease().first)
+    // The last that wakes stands before more than are looked at.
+    #expect(push.expiresAt == start.after(40))
+    #expect(try await fixture.standings(40) == [.state(.leased)])
+    #expect(try await fixture.standings(60) == [.state(.leased)])
+    for quiet in [Int64(39), 300] { #expect(try await fixture.standings(quiet).isEmpty) }
+    try await fixture.end(push, .handed)
+    try await fixture.commit(fixture.acknowledge(40), fixture.acknowledge(60))
+    #expect(try await fixture.lease(at: start.after(1300)).isEmpty)
+    try await fixture.register("aa02", at: start.after(1300))
+    #expect(try await !fixture.isDue(at: start.after(1300)), "the others wake nobody, whatever the address is")
+    try await fixture.commit(
+        fixture.append(401, at: start.after(1300), ttl: 500), fixture.append(402, .none, at: start.after(1300)))
+    push = try #require(try await fixture.lease(at: start.after(1300)).first)
+    #expect(push.expiresAt == start.after(1800))
+}
+
+private func quietWasNotPushed(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1), fixture.append(2, .none), fixture.append(3))
+    try await fixture.hand(at: start)
+    #expect(try await fixture.standings(1).first == .state(.handed))
+    #expect(try await fixture.standings(2).isEmpty)
+    #expect(try await fixture.standings(3).first == .state(.handed))
 }
 
 private func acknowledgedBeforeWritten(_ stores: any StoreMaker) async throws {

@@ -8,6 +8,8 @@ private let start = StoreFixture.start
 extension StoreCase {
     static let registrations: [StoreCase] = [
         StoreCase("what a device says of itself is kept, whole", whatADeviceSaysIsKept),
+        StoreCase("a token that was let go of counts how often it was taken", takingsOutliveTheirDevice),
+        StoreCase("an app has so many devices and no more", devicesAreLimited),
         StoreCase("a token is one device's of an app, and who presents it takes it", tokenIsTaken),
         StoreCase("apps have tokens of their own", appsHaveTokensOfTheirOwn),
         StoreCase("what is refused leaves no device and changes none", whatIsRefusedLeavesNothing),
@@ -112,6 +114,52 @@ private func whatIsRefusedLeavesNothing(_ stores: any StoreMaker) async throws {
     let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: start) { _ in wish }
     #expect(throws: refusal) { try result?.get() }
     #expect(try await fixture.store.registration(of: fixture.device.serial) == before)
+}
+
+private func takingsOutliveTheirDevice(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let owner = try await another(1, fixture, saying: profile("aa01"))
+    // Whoever takes it and lets go of it, by another token or by leaving, has taken it all the same.
+    for number in UInt64(2)...3 {
+        let thief = try await another(number, fixture, saying: profile("aa01"))
+        if number == 2 {
+            _ = try await change(thief.serial, fixture, to: .says(profile("aa99"), confirms: true))
+        } else {
+            _ = try await fixture.store.deleteDevice(thief.serial, at: start)
+        }
+        let back = try await change(owner.serial, fixture, to: .says(profile("aa01"), confirms: true))
+        #expect(back.registration.takings == Int(number) - 1)
+        #expect(try await fixture.store.registration(of: owner.serial)?.takings == Int(number) - 1)
+    }
+    let tomorrow = start.adding(seconds: 86_400)
+    _ = try await fixture.store.deleteDevice(owner.serial, at: start)
+    let wish = RegistrationWish.says(try profile("aa01"), confirms: true)
+    let result = try await fixture.store.changeRegistration(of: fixture.device.serial, at: tomorrow) { _ in wish }
+    #expect(try #require(result).get().registration.takings == 0)
+}
+
+private func devicesAreLimited(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores.open(StoreSettings(devicesPerApp: 3)))
+    let second = try await another(1, fixture, saying: profile("aa01"))
+    _ = try await another(2, fixture, saying: profile("aa02"))
+    let new = NewDevice(DeviceID(Bytes16(high: 9, low: 3)), app: try StoreFixture.appID, profile: try profile("aa03"))
+    func insert() async throws -> ErrorCode? {
+        guard
+            case .refused(let refusal) = try await fixture.store.insertDevice(
+                new, at: start, credential: { _ in SecretHash(of: [9, 3]) })
+        else { return nil }
+        return refusal.code
+    }
+    #expect(try await insert() == .devicesTooMany)
+    #expect(try await fixture.store.device(new.proposed) == nil)
+    let other = try #require(AppID("com.example.other"))
+    _ = try await fixture.store.createApp(other, at: start)
+    let elsewhere = NewDevice(DeviceID(Bytes16(high: 9, low: 4)), app: other, profile: try profile("aa03"))
+    let inserted = try await fixture.insert(elsewhere, secret: [9, 4])
+    #expect(inserted != nil, "each app has its own")
+    _ = try await fixture.store.deleteDevice(second.serial, at: start)
+    #expect(try await insert() == nil)
+    #expect(try await fixture.store.device(new.proposed) != nil)
 }
 
 private func registrationGoesWithItsDevice(_ stores: any StoreMaker) async throws {

@@ -28,6 +28,17 @@ package enum RegistrationRules {
         }
     }
 
+    /// How often a token went from one device to another in a day; days are counted from 1970.
+    package struct Takings: Equatable, Sendable {
+        package var count: Int
+        package var day: Int64
+
+        package init(count: Int, day: Int64) {
+            self.count = count
+            self.day = day
+        }
+    }
+
     package static let takingsPerDay = 5
     private static let daySeconds: Int64 = 86_400
 
@@ -35,10 +46,11 @@ package enum RegistrationRules {
     ///   - confirms: Whether the device says the address now, and not only what stands beside it.
     ///   - current: What is stored of the device.
     ///   - holder: Another device that has the token of the profile, if there is one.
+    ///   - released: Of the token, when nobody has it now.
     ///   - user: Whose the device is from now on; nil leaves it.
     package static func register(
         _ profile: DeviceProfile, confirms: Bool = true, over current: DeviceRegistration,
-        heldBy holder: DeviceRegistration?, user: UserWord? = nil, at now: Timestamp
+        heldBy holder: DeviceRegistration?, released: Takings? = nil, user: UserWord? = nil, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
         registration.profile = profile
@@ -48,6 +60,9 @@ package enum RegistrationRules {
             registration.addressRevision += 1
             registration.confirmedAt = now
             if !profile.hasToken(of: current.profile) { registration.takings = 0 }
+            if let released, released.day == now.seconds / daySeconds {
+                (registration.takings, registration.takenOn) = (released.count, released.day)
+            }
             if let holder, holder.device != current.device {
                 let (loser, takings) = try take(from: holder, at: now)
                 (registration.takings, registration.takenOn) = (takings, loser.takenOn)

@@ -1,0 +1,37 @@
+/// What version 10 adds: how many devices an app has, and how often a push token was taken that nobody has now.
+enum DeviceLimitSchema {
+    static let changes = """
+        ALTER TABLE app ADD COLUMN devices INTEGER NOT NULL DEFAULT 0;
+        UPDATE app SET devices = (SELECT count(*) FROM device WHERE device.app = app.serial);
+        CREATE TRIGGER device_inserted AFTER INSERT ON device
+            BEGIN UPDATE app SET devices = devices + 1 WHERE serial = new.app; END;
+        CREATE TRIGGER device_deleted AFTER DELETE ON device
+            BEGIN UPDATE app SET devices = devices - 1 WHERE serial = old.app; END;
+
+        -- Takings of a day (device_profile.takings), kept beyond the device that had the token last.
+        CREATE TABLE released_token (
+            app INTEGER NOT NULL,
+            platform TEXT NOT NULL,
+            token BLOB NOT NULL,
+            takings INTEGER NOT NULL,
+            taken_on INTEGER NOT NULL,
+            PRIMARY KEY (app, platform, token)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX released_token_day ON released_token (taken_on);
+        CREATE TRIGGER token_released AFTER UPDATE OF token ON device_profile
+            WHEN old.takings > 0 AND old.token IS NOT NULL AND old.token IS NOT new.token
+            BEGIN \(remember) END;
+        CREATE TRIGGER token_deleted AFTER DELETE ON device_profile
+            WHEN old.takings > 0 AND old.token IS NOT NULL
+            BEGIN \(remember) END;
+        """
+
+    /// And forgets some of what was taken on earlier days. What a trigger does on a conflict is decided by the statement that
+    /// fires it.
+    private static let remember = """
+        DELETE FROM released_token WHERE app = old.app AND platform = old.platform AND token = old.token;
+        INSERT INTO released_token VALUES (old.app, old.platform, old.token, old.takings, old.taken_on);
+        DELETE FROM released_token WHERE (app, platform, token) IN
+            (SELECT app, platform, token FROM released_token WHERE taken_on < old.taken_on LIMIT 10);
+        """
+}

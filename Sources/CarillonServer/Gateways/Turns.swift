@@ -1,0 +1,19 @@
+import Synchronization
+
+/// Work of many callers, one after another in the order in which they came. What was begun is done, also when its caller is
+/// cancelled.
+final class Turns: Sendable {
+    private let last = Mutex<Task<Void, Never>?>(nil)
+
+    func take<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let task = last.withLock { last in
+            let task = Task { [last] in
+                await last?.value
+                return try await work()
+            }
+            last = Task { _ = await task.result }
+            return task
+        }
+        return try await task.value
+    }
+}
