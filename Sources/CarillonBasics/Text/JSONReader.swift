@@ -223,6 +223,8 @@ struct JSONReader {
         let digits = String(decoding: text[start..<index], as: UTF8.self)
         if isWhole, let integer = Int(digits) { return .integer(integer) }
         guard let number = Double(digits), number.isFinite else { return nil }
+        // An integer has no negative zero.
+        guard number != 0 || number.sign == .plus else { return .number(number) }
         return Int(exactly: number).map { .integer($0) } ?? .number(number)
     }
 

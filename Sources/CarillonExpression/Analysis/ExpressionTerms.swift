@@ -112,8 +112,15 @@ private struct TermFinder {
         for operand in ids {
             var next = alternatives(operand, isNegated: isNegated)
             if found.count * next.count > ExpressionTerms.most { next = [residue(operand, isNegated)] }
-            found = found.flatMap { one in
-                next.map { Alternative(terms: one.terms + $0.terms, residue: one.residue + $0.residue) }
+            if next.count == 1 {
+                for index in found.indices {
+                    found[index].terms += next[0].terms
+                    found[index].residue += next[0].residue
+                }
+            } else {
+                found = found.flatMap { one in
+                    next.map { Alternative(terms: one.terms + $0.terms, residue: one.residue + $0.residue) }
+                }
             }
         }
         return found

@@ -77,8 +77,14 @@ struct Checker {
 
     /// Of two that fit each other the wider one.
     private func more(_ one: ExpressionType, _ other: ExpressionType) -> ExpressionType {
-        let (one, other) = (substitution.resolved(one), substitution.resolved(other))
-        return one == .dynamic || other == .dynamic ? .dynamic : one == .null ? other : one
+        switch (substitution.resolved(one), substitution.resolved(other)) {
+        case (.dynamic, _), (_, .dynamic): .dynamic
+        case (.null, let other): other
+        case (.list(let one), .list(let other)): .list(more(one, other))
+        case (.map(let key, let value), .map(let otherKey, let otherValue)):
+            .map(key: more(key, otherKey), value: more(value, otherValue))
+        case (let one, _): one
+        }
     }
 
     private func isKey(_ type: ExpressionType) -> Bool {
@@ -165,10 +171,7 @@ struct Checker {
 
     private mutating func unary(_ sign: Operator.Unary, _ operand: ExpressionType, at offset: Int) -> ExpressionType {
         let allowed: [ExpressionType] = sign == .not ? [.bool] : [.int, .double]
-        let fitting = allowed.filter { type in
-            var trial = substitution
-            return trial.accepts(type, operand)
-        }
+        let fitting = allowed.filter { type in substitution.trying { $0.accepts(type, operand) } }
         guard let first = fitting.first else {
             return refuse(.type, "\(sign.rawValue) does not take \(text(operand))", at: offset)
         }
@@ -202,9 +205,9 @@ struct Checker {
         case .less, .lessOrEqual, .more, .moreOrEqual:
             if one.isNumeric, other.isNumeric { return .bool }
             let ordered: [ExpressionType] = [.bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration]
-            for type in ordered {
-                var trial = substitution
-                if trial.accepts(type, one), trial.accepts(type, other) { return .bool }
+            for type in ordered
+            where substitution.trying({ $0.accepts(type, one) && $0.accepts(type, other) }) {
+                return .bool
             }
             if one == .dynamic && other.isNumeric || other == .dynamic && one.isNumeric { return .bool }
         case .contained:
@@ -226,17 +229,16 @@ struct Checker {
         _ sign: Operator, _ one: ExpressionType, _ other: ExpressionType, at offset: Int
     ) -> ExpressionType {
         var results: [ExpressionType] = []
-        for (left, right, result) in Self.sums[sign] ?? [] {
-            var trial = substitution
-            if trial.accepts(left, one), trial.accepts(right, other) { results.append(result) }
+        for (left, right, result) in Self.sums[sign] ?? []
+        where substitution.trying({ $0.accepts(left, one) && $0.accepts(right, other) }) {
+            results.append(result)
         }
         if sign == .add {
-            let element = substitution.fresh()
-            var trial = substitution
-            if trial.accepts(.list(element), one), trial.accepts(.list(element), other) {
-                if results.isEmpty { substitution = trial }
-                results.append(trial.resolved(.list(element)))
+            let list = ExpressionType.list(substitution.fresh())
+            func fits(_ substitution: inout Substitution) -> ExpressionType? {
+                substitution.accepts(list, one) && substitution.accepts(list, other) ? substitution.resolved(list) : nil
             }
+            if let result = results.isEmpty ? fits(&substitution) : substitution.trying(fits) { results.append(result) }
         }
         guard let first = results.first else {
             let isNumeric = one.isNumeric && other.isNumeric
@@ -259,11 +261,13 @@ struct Checker {
         for declared in function.overloads
         where declared.isMethod == (target != nil) && declared.parameters.count == given.count {
             let overload = substitution.instance(declared)
-            var trial = substitution
-            let fits = zip(overload.parameters, given).allSatisfy { wanted, given in
-                function.widensNumbers && wanted == .double && given.isNumeric || trial.accepts(wanted, given)
+            let result = substitution.trying { substitution -> ExpressionType? in
+                let fits = zip(overload.parameters, given).allSatisfy { wanted, given in
+                    function.widensNumbers && wanted == .double && given.isNumeric || substitution.accepts(wanted, given)
+                }
+                return fits ? substitution.resolved(overload.result) : nil
             }
-            if fits { results.append(trial.resolved(overload.result)) }
+            if let result { results.append(result) }
         }
         guard let first = results.first else {
             let types = given.map { text($0) }

@@ -1,6 +1,8 @@
 /// What the checker has found the free types to be.
 struct Substitution {
     private var found: [Int: ExpressionType] = [:]
+    /// The numbers of those that were found, in order, so that a trial can be taken back.
+    private var trail: [Int] = []
     private var next = 2
 
     mutating func fresh() -> ExpressionType {
@@ -30,31 +32,47 @@ struct Substitution {
 
     /// The type as far as it is known; what was never found is dynamic to whoever asks in the end.
     func resolved(_ type: ExpressionType) -> ExpressionType {
+        var type = type
+        while case .free(let number) = type, let next = found[number] { type = next }
         switch type {
-        case .free(let number): found[number].map(resolved) ?? type
-        case .list(let element): .list(resolved(element))
-        case .map(let key, let value): .map(key: resolved(key), value: resolved(value))
-        default: type
+        case .list(let element): return .list(resolved(element))
+        case .map(let key, let value): return .map(key: resolved(key), value: resolved(value))
+        default: return type
         }
     }
 
     /// Whether a value of the second type can stand where the first is asked for; finds free types by it.
     mutating func accepts(_ wanted: ExpressionType, _ given: ExpressionType) -> Bool {
-        let before = self
+        let before = trail.count
         guard fits(resolved(wanted), resolved(given)) else {
-            self = before
+            takeBack(to: before)
             return false
         }
         return true
     }
 
+    /// Takes back what the work finds of free types.
+    mutating func trying<Result>(_ work: (inout Substitution) -> Result) -> Result {
+        let before = trail.count
+        defer { takeBack(to: before) }
+        return work(&self)
+    }
+
+    private mutating func takeBack(to count: Int) {
+        for number in trail[count...] { found[number] = nil }
+        trail.removeSubrange(count...)
+    }
+
     private mutating func fits(_ wanted: ExpressionType, _ given: ExpressionType) -> Bool {
         switch (wanted, given) {
         case (.dynamic, _), (_, .dynamic): return true
-        case (.free(let one), .free(let other)) where one == other: return true
+        case (.free(let one), .free(let other)):
+            // The younger one becomes the older, so that many lead to one and not each to the next.
+            if one != other { find(max(one, other), .free(min(one, other))) }
+            return true
         case (.free(let number), let type), (let type, .free(let number)):
             guard !Self.holds(type, number) else { return false }
-            found[number] = type
+            find(number, type)
             return true
         case (.list(let wanted), .list(let given)): return fits(wanted, given)
         case (.map(let key, let value), .map(let givenKey, let givenValue)):
@@ -63,6 +81,11 @@ struct Substitution {
         case (.timestamp, .null), (.duration, .null): return true
         default: return wanted == given
         }
+    }
+
+    private mutating func find(_ number: Int, _ type: ExpressionType) {
+        found[number] = type
+        trail.append(number)
     }
 
     private static func holds(_ type: ExpressionType, _ number: Int) -> Bool {

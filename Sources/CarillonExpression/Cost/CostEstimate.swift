@@ -1,11 +1,30 @@
 /// What a condition may cost, before it is evaluated: in the same units as the evaluation counts, with sizes as far as they are
 /// declared.
 struct CostEstimate {
+    /// How large a value may be.
+    struct Extent {
+        /// As `size()` counts.
+        var size: Int
+        /// Of a text, in UTF-8; as many as the size of what is none.
+        var bytes: Int
+
+        static let one = Extent(size: 1, bytes: 1)
+
+        init(size: Int, bytes: Int? = nil) {
+            self.size = size
+            self.bytes = bytes ?? size
+        }
+
+        static func larger(_ one: Extent, _ other: Extent) -> Extent {
+            Extent(size: max(one.size, other.size), bytes: max(one.bytes, other.bytes))
+        }
+    }
+
     /// Of a part: what it costs at least and at most, and how large its value may be.
     struct Part {
         var least: Int
         var most: Int
-        var size: Int
+        var extent = Extent.one
     }
 
     /// Above all limits; sums of a few of these do not overflow.
@@ -14,7 +33,7 @@ struct CostEstimate {
     private let tree: SyntaxTree
     private let types: [ExpressionType]
     private let environment: ExpressionEnvironment
-    private var scope: [(name: String, size: Int)] = []
+    private var scope: [(name: String, extent: Extent)] = []
 
     static func of(_ tree: SyntaxTree, types: [ExpressionType], in environment: ExpressionEnvironment) -> Part {
         var estimate = CostEstimate(tree: tree, types: types, environment: environment)
@@ -32,119 +51,180 @@ struct CostEstimate {
         return overflow ? unbounded : min(product, unbounded)
     }
 
+    private static func sum(_ one: Int, _ other: Int) -> Int { min(one + other, unbounded) }
+
     private mutating func part(_ id: SyntaxTree.ID) -> Part {
         var part = find(id)
         part.least = min(part.least, Self.unbounded)
         part.most = min(part.most, Self.unbounded)
-        part.size = min(part.size, Self.unbounded)
+        part.extent = Extent(size: min(part.extent.size, Self.unbounded), bytes: min(part.extent.bytes, Self.unbounded))
         return part
     }
 
-    /// What has no size is of size 1.
-    private func size(of type: ExpressionType, _ declared: Int? = nil) -> Int {
-        switch type {
-        case .string, .bytes, .list, .map, .dynamic, .free: declared ?? environment.limits.variableSize
-        default: 1
+    /// Of what is not declared.
+    private func extent(of type: ExpressionType, _ size: Int? = nil) -> Extent {
+        let size = size ?? environment.limits.variableSize
+        return switch type {
+        // A code point has up to four bytes.
+        case .string, .dynamic, .free: Extent(size: size, bytes: Self.product(size, 4))
+        case .bytes, .list, .map: Extent(size: size)
+        default: .one
         }
     }
 
+    /// Of an element of a list, or a key or a value of a map.
+    private func extent(ofElement type: ExpressionType) -> Extent { extent(of: type, environment.limits.elementSize) }
+
     private mutating func find(_ id: SyntaxTree.ID) -> Part {
-        let form = tree[id].form
-        if let value = tree.constant(id) { return Part(least: 0, most: 0, size: value.extent) }
-        switch form {
-        case .literal(let value): return Part(least: 0, most: 0, size: value.extent)
+        if let value = tree.constant(id) { return Part(least: 0, most: 0, extent: Extent(size: value.extent)) }
+        switch tree[id].form {
+        case .literal(let value): return Part(least: 0, most: 0, extent: Extent(size: value.extent))
         case .name, .select: return named(id)
-        case .presence(let operand, _): return sum([operand], 1, size: 1)
-        case .index(let one, let other): return sum([one, other], 1, size: size(of: types[id]))
-        case .unary(_, let operand): return sum([operand], 1, size: 1)
-        case .binary(let sign, let one, let other): return binary(sign, one, other)
+        case .presence(let operand, let field): return sum([part(operand)], 1 + Self.lookup(field))
+        case .index(let one, let other):
+            let (one, other) = (part(one), part(other))
+            return sum([one, other], 1 + other.extent.bytes / 10, extent(of: types[id]))
+        case .unary(_, let operand): return sum([part(operand)], 1)
+        case .binary(let sign, let one, let other): return binary(sign, one, other, id)
         case .all(let operands), .any(let operands):
             let parts = operands.map { part($0) }
-            return Part(least: 1 + parts[0].least, most: parts.reduce(parts.count) { $0 + $1.most }, size: 1)
+            return Part(least: 1 + parts[0].least, most: parts.reduce(parts.count) { $0 + $1.most })
         case .conditional(let condition, let one, let other):
             let (condition, one, other) = (part(condition), part(one), part(other))
             return Part(
                 least: 1 + condition.least + min(one.least, other.least),
-                most: 1 + condition.most + max(one.most, other.most), size: max(one.size, other.size))
+                most: 1 + condition.most + max(one.most, other.most), extent: .larger(one.extent, other.extent))
         case .call(let name, let target, let arguments): return call(name, (target.map { [$0] } ?? []) + arguments, id)
-        case .list(let elements): return sum(elements, 10 + elements.count, size: elements.count)
+        case .list(let elements):
+            return sum(elements.map { part($0) }, 10 + elements.count, Extent(size: elements.count))
         case .map(let entries):
-            return sum(entries.flatMap { [$0.key, $0.value] }, 30 + 2 * entries.count, size: entries.count)
+            let keys = entries.map { part($0.key) }
+            let own = 30 + 2 * entries.count + keys.reduce(0) { $0 + $1.extent.bytes / 10 }
+            return sum(keys + entries.map { part($0.value) }, own, Extent(size: entries.count))
         case .fold(let fold): return self.fold(fold)
         }
     }
 
-    private mutating func sum(_ ids: [SyntaxTree.ID], _ own: Int, size: Int) -> Part {
-        let parts = ids.map { part($0) }
-        return Part(
-            least: own + parts.reduce(0) { $0 + $1.least }, most: own + parts.reduce(0) { $0 + $1.most }, size: size)
+    private func sum(_ parts: [Part], _ own: Int, _ extent: Extent = .one) -> Part {
+        Part(
+            least: 1 + parts.reduce(0) { $0 + $1.least }, most: parts.reduce(own) { Self.sum($0, $1.most) }, extent: extent)
     }
+
+    /// A key is looked up by all of its bytes.
+    private static func lookup(_ key: String) -> Int { key.utf8.count / 10 }
+
+    // MARK: Names
 
     private mutating func named(_ id: SyntaxTree.ID) -> Part {
         if let (parts, isRoot) = tree.dottedName(id) {
+            let fields = { (count: Int) in parts[count...].reduce(0) { $0 + 1 + Self.lookup($1) } }
             if !isRoot, let local = scope.last(where: { $0.name == parts[0] }) {
-                let size = parts.count == 1 ? local.size : size(of: types[id])
-                return Part(least: parts.count, most: parts.count, size: size)
+                let own = 1 + fields(1)
+                return Part(least: own, most: own, extent: parts.count == 1 ? local.extent : extent(of: types[id]))
             }
             if case (.variable(let slot), let count)? = environment.meaning(of: parts, isRoot: isRoot) {
-                let variable = environment.variables[slot]
-                let own = 1 + parts.count - count
-                return Part(least: own, most: own, size: size(of: types[id], variable.maximumSize))
+                // What is declared of a map says nothing of what is in it.
+                let declared = count == parts.count ? environment.variables[slot].maximumSize : nil
+                let own = 1 + fields(count)
+                return Part(least: own, most: own, extent: extent(of: types[id], declared))
             }
-            // Each part is looked for.
-            return Part(least: 1, most: parts.count, size: size(of: types[id]))
+            // Each part is looked for, in each namespace.
+            var most = fields(1)
+            for count in 1...parts.count {
+                let names = environment.candidates(parts.prefix(count).joined(separator: "."), isRoot: isRoot)
+                most = names.reduce(most + 1) { $0 + Self.lookup($1) }
+            }
+            return Part(least: 1, most: most, extent: extent(of: types[id]))
         }
-        guard case .select(let operand, _) = tree[id].form else { return Part(least: 1, most: 1, size: size(of: types[id])) }
-        return sum([operand], 1, size: size(of: types[id]))
+        guard case .select(let operand, let field) = tree[id].form else {
+            return Part(least: 1, most: 1, extent: extent(of: types[id]))
+        }
+        return sum([part(operand)], 1 + Self.lookup(field), extent(of: types[id]))
     }
 
-    private mutating func binary(_ sign: Operator, _ one: SyntaxTree.ID, _ other: SyntaxTree.ID) -> Part {
-        let (one, other) = (part(one), part(other))
-        let smaller = min(one.size, other.size)
-        let larger = max(one.size, other.size)
-        let (own, size): (Int, Int) =
-            switch sign {
-            case .add: (1 + (one.size + other.size) / 10, larger == 1 ? 1 : one.size + other.size)
-            // Elements that have elements are bounded by the evaluation.
-            case .equal, .unequal: (1 + (smaller == 1 ? 0 : smaller), 1)
-            case .less, .lessOrEqual, .more, .moreOrEqual: (1 + smaller / 10, 1)
-            case .contained: (1 + other.size, 1)
-            default: (1, 1)
-            }
-        return Part(least: 1 + one.least + other.least, most: own + one.most + other.most, size: size)
+    // MARK: Operators
+
+    private mutating func binary(
+        _ sign: Operator, _ first: SyntaxTree.ID, _ second: SyntaxTree.ID, _ id: SyntaxTree.ID
+    ) -> Part {
+        let (one, other) = (part(first), part(second))
+        let (left, right) = (one.extent, other.extent)
+        switch sign {
+        case .add:
+            let isSized =
+                switch types[id] {
+                case .string, .bytes, .list, .map, .dynamic, .free: true
+                default: false
+                }
+            let bytes = Self.sum(left.bytes, right.bytes)
+            let sum = isSized ? Extent(size: Self.sum(left.size, right.size), bytes: bytes) : .one
+            return self.sum([one, other], 1 + bytes / 10, sum)
+        case .equal, .unequal:
+            return sum([one, other], 1 + equality(types[first], left, types[second], right))
+        case .less, .lessOrEqual, .more, .moreOrEqual: return sum([one, other], 1 + min(left.bytes, right.bytes) / 10)
+        case .contained:
+            if case .map = types[second] { return sum([one, other], 1 + left.bytes / 10) }
+            let element: ExpressionType = if case .list(let element) = types[second] { element } else { .dynamic }
+            let step = 1 + equality(types[first], left, element, extent(ofElement: element))
+            return sum([one, other], Self.sum(1 + left.bytes / 10, Self.product(right.size, step)))
+        default: return sum([one, other], 1)
+        }
     }
+
+    /// Units of a comparison, with all elements. How far elements go down that are not declared is bounded by the evaluation.
+    private func equality(_ one: ExpressionType, _ left: Extent, _ other: ExpressionType, _ right: Extent) -> Int {
+        let count = min(left.size, right.size)
+        switch (one, other) {
+        case (.list(let one), .list(let other)):
+            let step = 1 + equality(one, extent(ofElement: one), other, extent(ofElement: other))
+            return Self.product(count, step)
+        case (.map(let key, let one), .map(_, let other)):
+            let step = 1 + equality(one, extent(ofElement: one), other, extent(ofElement: other))
+            return Self.product(count, step + extent(ofElement: key).bytes / 10)
+        case (.list, .dynamic), (.dynamic, .list), (.map, .dynamic), (.dynamic, .map):
+            let known = one == .dynamic ? other : one
+            return equality(known, left, known, right)
+        // A text, or texts.
+        case (.dynamic, .dynamic):
+            return max(Self.product(count, 1 + extent(ofElement: .dynamic).bytes / 10), min(left.bytes, right.bytes) / 10)
+        default: return min(left.bytes, right.bytes) / 10
+        }
+    }
+
+    // MARK: Calls
 
     private mutating func call(_ name: String, _ ids: [SyntaxTree.ID], _ id: SyntaxTree.ID) -> Part {
         let parts = ids.map { part($0) }
-        let first = parts.first?.size ?? 1
-        let second = parts.count > 1 ? parts[1].size : 1
+        let first = parts.first?.extent ?? .one
+        let second = parts.count > 1 ? parts[1].extent : .one
         var own = 1
-        var size = size(of: types[id])
+        var extent = extent(of: types[id])
         switch environment.function(named: name) {
-        case .contains: own = 1 + Self.product((first + 9) / 10, (second + 9) / 10)
-        case .startsWith, .endsWith: own = 1 + second / 10
+        case .contains: own = 1 + Self.product((first.bytes + 9) / 10, (second.bytes + 9) / 10)
+        case .startsWith, .endsWith: own = 1 + second.bytes / 10
         case .matches:
-            // As many instructions as the pattern has letters, which most have, or as many as are allowed.
-            var instructions = environment.limits.patternInstructions
-            if ids.count > 1, case .literal(.string(let text)) = tree[ids[1]].form,
-                let pattern = try? Pattern(text, limit: instructions)
-            {
-                own = pattern.cost(of: 4 * first)
+            let instructions = environment.limits.patternInstructions
+            if ids.count > 1, case .literal(.string(let text)) = tree[ids[1]].form {
+                own = (try? Pattern(text, limit: instructions))?.cost(of: first.bytes) ?? 1
             } else {
-                instructions = min(instructions, max(2, 2 * second))
-                own = 1 + second + (4 * first + 1) * (instructions + 3) / 4
+                // As many instructions as are allowed.
+                own = 2 + second.bytes + instructions / 4
+                own = Self.sum(own, Self.product(first.bytes + 1, instructions + 3) / 4)
             }
         case .string, .bytes:
-            own = 1 + first / 10
+            own = 1 + first.bytes / 10
             // A number has as many letters at most.
-            size = max(first, 40)
+            extent = Extent(size: max(first.bytes, 40))
         case .within: own = 5
-        case .size, .bool, .int, .uint, .double, .timestamp, .duration, .version: own = 1 + first / 10
-        case .dyn: size = first
-        default: break
+        case .version:
+            own = 1 + first.bytes / 10
+            extent = Extent(size: Self.sum(10, Self.product(first.bytes, 3)))
+        case .size, .bool, .int, .uint, .double, .timestamp, .duration: own = 1 + first.bytes / 10
+        case .dyn: extent = first
+        // Of a zone.
+        default: own = 1 + second.bytes / 10
         }
-        return Part(
-            least: 1 + parts.reduce(0) { $0 + $1.least }, most: own + parts.reduce(0) { $0 + $1.most }, size: size)
+        return sum(parts, own, extent)
     }
 
     private mutating func fold(_ fold: SyntaxTree.Fold) -> Part {
@@ -155,14 +235,14 @@ struct CostEstimate {
             case .map(let key, _): key
             default: .dynamic
             }
-        scope.append((fold.variable, size(of: element)))
+        scope.append((fold.variable, extent(ofElement: element)))
         let inner = [fold.predicate, fold.transform].compactMap { $0.map { part($0) } }
         scope.removeLast()
-        let step = 1 + inner.reduce(0) { $0 + $1.most }
-        let most = Self.product(range.size, step)
+        let step = inner.reduce(1) { Self.sum($0, $1.most) }
+        let steps = Self.sum(range.extent.size / 10, Self.product(range.extent.size, step))
         let isList = fold.kind == .map || fold.kind == .filter
         return Part(
-            least: 1 + range.least, most: 1 + range.most + range.size / 10 + most,
-            size: isList ? range.size : 1)
+            least: 1 + range.least, most: Self.sum(1 + range.most, steps),
+            extent: isList ? Extent(size: range.extent.size) : .one)
     }
 }

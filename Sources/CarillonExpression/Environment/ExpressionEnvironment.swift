@@ -22,6 +22,8 @@ public struct ExpressionEnvironment: Sendable {
         let limits: ExpressionLimits
         let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
         let slots: [String: Int]
+        /// Of a variable or a type that is declared, counted in parts.
+        let longestName: Int
 
         init(
             _ variables: [Variable], _ container: String, _ extensions: Set<ExpressionExtension>, _ limits: ExpressionLimits,
@@ -33,6 +35,8 @@ public struct ExpressionEnvironment: Sendable {
             self.limits = limits
             self.zoneOffset = zoneOffset
             slots = Dictionary(variables.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first }
+            let names = variables.map(\.name) + Array(ExpressionType.named.keys)
+            longestName = names.reduce(1) { max($0, 1 + $1.utf8.count { $0 == UInt8(ascii: ".") }) }
         }
     }
 
@@ -95,7 +99,7 @@ extension ExpressionEnvironment {
 
     /// The longest prefix of a dotted name that is declared, or is a type, and how many parts it has.
     func meaning(of parts: [String], isRoot: Bool) -> (meaning: Meaning, count: Int)? {
-        for count in stride(from: parts.count, to: 0, by: -1) {
+        for count in stride(from: min(parts.count, storage.longestName), to: 0, by: -1) {
             let name = parts.prefix(count).joined(separator: ".")
             for candidate in candidates(name, isRoot: isRoot) {
                 if let slot = slots[candidate] { return (.variable(slot: slot), count) }
@@ -109,12 +113,13 @@ extension ExpressionEnvironment {
 extension SyntaxTree {
     /// The parts of `a.b.c`, if that is what the node is.
     func dottedName(_ id: ID) -> (parts: [String], isRoot: Bool)? {
-        switch self[id].form {
-        case .name(let name, let isRoot): return ([name], isRoot)
-        case .select(let operand, let field):
-            guard let (parts, isRoot) = dottedName(operand) else { return nil }
-            return (parts + [field], isRoot)
-        default: return nil
+        var fields: [String] = []
+        var id = id
+        while case .select(let operand, let field) = self[id].form {
+            fields.append(field)
+            id = operand
         }
+        guard case .name(let name, let isRoot) = self[id].form else { return nil }
+        return ([name] + fields.reversed(), isRoot)
     }
 }

@@ -14,6 +14,8 @@ public struct ExpressionLimits: Sendable, Hashable {
     public var cost = 100_000
     /// The size that a variable is taken to have at most where its declaration does not say; 1,000 unless said.
     public var variableSize = 1000
+    /// The size that an element of a list, or a key or a value of a map, is taken to have at most; 100 unless said.
+    public var elementSize = 100
     /// Instructions of a pattern; 1,000 unless said.
     public var patternInstructions = 1000
 

@@ -8,7 +8,8 @@ extension Function {
         case .matches: 1
         case .size, .bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration, .version: 1 + textExtent(one) / 10
         case .within: 5
-        default: 1
+        // Of a zone.
+        default: 1 + textExtent(two) / 10
         }
     }
 

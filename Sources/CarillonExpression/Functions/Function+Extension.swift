@@ -50,7 +50,8 @@ extension Function {
         let height = sin((other.0 - one.0) * radians / 2)
         let width = sin((other.1 - one.1) * radians / 2)
         let square = height * height + cos(one.0 * radians) * cos(other.0 * radians) * width * width
-        return 2 * 6_371_008.8 * asin(min(1, square.squareRoot()))
+        // What is no number stays none, and is within no distance.
+        return 2 * 6_371_008.8 * asin(square > 1 ? 1 : square.squareRoot())
     }
 }
 

@@ -50,8 +50,12 @@ extension Function {
         of zone: String, at instant: ExpressionTimestamp, _ environment: borrowing ExpressionEnvironment
     ) -> Int? {
         if zone.isEmpty || zone == "UTC" { return 0 }
+        guard zone.utf8.count <= longestZone else { return nil }
         return fixedOffset(zone) ?? environment.zoneOffset(zone, instant)
     }
+
+    /// No zone of the tz database has a longer name.
+    private static let longestZone = 64
 
     /// Of `-03:30`, `+03:30` or `03:30`.
     private static func fixedOffset(_ zone: String) -> Int? {

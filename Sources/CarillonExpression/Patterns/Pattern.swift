@@ -59,9 +59,10 @@ struct Pattern: Sendable {
             switch tree {
             case .empty: break
             case .scalar(let scalar): try append(.scalar(scalar.value))
-            case .set(let set):
+            case .set(var set):
+                set.settle()
                 sets.append(set)
-                weight += max(0, set.count - 1)
+                weight += set.weight - 1
                 try append(.set(Int32(sets.count - 1)))
             case .any: try append(.any)
             case .assertion(let assertion): try append(.assertion(assertion))

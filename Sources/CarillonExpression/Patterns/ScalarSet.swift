@@ -1,53 +1,89 @@
 /// The characters that one place of a pattern takes.
 struct ScalarSet: Sendable {
-    private var items: [Item] = []
+    /// Sorted, and none touches another, once the set is settled.
+    private var ranges: [ClosedRange<UInt32>] = []
+    private var categories: Set<String> = []
+    /// What a set takes that has not what is in these.
+    private var others: [Item] = []
     var isNegated = false
     /// Whether what differs in case only is taken too, before anything is negated.
     var foldsCase = false
 
-    private struct Item: Sendable {
-        var ranges: [ClosedRange<UInt32>] = []
+    private enum Item: Hashable, Sendable {
+        case ranges([ClosedRange<UInt32>])
         /// General categories of Unicode.
-        var categories: Set<String> = []
-        var isNegated = false
+        case categories(Set<String>)
 
         func holds(_ scalar: Unicode.Scalar) -> Bool {
-            if ranges.contains(where: { $0.contains(scalar.value) }) { return true }
-            guard !categories.isEmpty else { return false }
-            return categories.contains(Unicode.GeneralCategory.codes[scalar.properties.generalCategory] ?? "Cn")
+            switch self {
+            case .ranges(let ranges): ranges.contains { $0.contains(scalar.value) }
+            case .categories(let categories): categories.contains(scalar.category)
+            }
         }
     }
 
-    /// What each character is compared with.
-    var count: Int { items.count }
+    /// Steps in which a character is looked for.
+    var weight: Int {
+        Int.bitWidth - ranges.count.leadingZeroBitCount + (categories.isEmpty ? 0 : 1) + others.count
+    }
 
-    mutating func insert(_ range: ClosedRange<UInt32>) { items.append(Item(ranges: [range])) }
+    mutating func insert(_ range: ClosedRange<UInt32>) { ranges.append(range) }
 
     mutating func insert(_ scalar: Unicode.Scalar) { insert(scalar.value...scalar.value) }
 
     mutating func insert(named ranges: [ClosedRange<UInt32>], negated: Bool) {
-        items.append(Item(ranges: ranges, isNegated: negated))
+        if negated { insert(other: .ranges(ranges)) } else { self.ranges += ranges }
+    }
+
+    private mutating func insert(other: Item) {
+        if !others.contains(other) { others.append(other) }
+    }
+
+    /// To be said after the last insertion, before it is looked into.
+    mutating func settle() {
+        ranges.sort { $0.lowerBound < $1.lowerBound }
+        var settled: [ClosedRange<UInt32>] = []
+        for range in ranges {
+            if let last = settled.last, range.lowerBound <= last.upperBound + 1 {
+                settled[settled.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
+            } else {
+                settled.append(range)
+            }
+        }
+        ranges = settled
     }
 
     /// A general category by its name, such as `L` or `Lu`. Answers false for another name.
     mutating func insert(category name: String, negated: Bool) -> Bool {
         if name == "Any" {
-            items.append(Item(ranges: [0...0x10FFFF], isNegated: negated))
+            insert(named: [0...0x10FFFF], negated: negated)
             return true
         }
         let codes = Set(Unicode.GeneralCategory.codes.values.filter { $0 == name || $0.prefix(1) == name })
         guard !codes.isEmpty else { return false }
-        items.append(Item(categories: codes, isNegated: negated))
+        if negated { insert(other: .categories(codes)) } else { categories.formUnion(codes) }
         return true
     }
 
     func contains(_ scalar: Unicode.Scalar) -> Bool {
-        let orbit = foldsCase ? CaseOrbit.of(scalar) : []
-        let isHeld = items.contains { item in
-            (item.holds(scalar) || orbit.contains(where: item.holds)) != item.isNegated
-        }
+        let alike = foldsCase ? CaseOrbit.of(scalar) + [scalar] : [scalar]
+        let isHeld = alike.contains(where: holds) || others.contains { other in !alike.contains(where: other.holds) }
         return isHeld != isNegated
     }
+
+    private func holds(_ scalar: Unicode.Scalar) -> Bool {
+        var (low, high) = (0, ranges.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if ranges[middle].upperBound < scalar.value { low = middle + 1 } else { high = middle }
+        }
+        if low < ranges.count, ranges[low].lowerBound <= scalar.value { return true }
+        return !categories.isEmpty && categories.contains(scalar.category)
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var category: String { Unicode.GeneralCategory.codes[properties.generalCategory] ?? "Cn" }
 }
 
 extension ScalarSet {

@@ -180,7 +180,9 @@ struct Evaluation {
         case .presence(let operand, let field):
             try spend(1, at: place)
             guard case .map(let map) = try value(operand) else { throw Fault(reason: .noOverload, operation: place) }
-            return .bool(map.value(for: self.field(field)) != nil)
+            let field = self.field(field)
+            try spend(field.utf8.count / 10, at: place)
+            return .bool(map.value(for: field) != nil)
         case .index(let one, let other): return try element(one, other, place)
         case .less, .lessOrEqual, .more, .moreOrEqual, .equal, .unequal, .all, .any, .not: return try .bool(truth(place))
         case .negate(let operand): return try negated(operand, place)
@@ -213,6 +215,7 @@ struct Evaluation {
             try spend(1, at: place)
             let candidates = shape._withUnsafeGuaranteedRef { $0.names[Int(first + index)] }
             for candidate in candidates {
+                try spend(candidate.utf8.count / 10, at: place)
                 guard var found = bindings.pointee.others[candidate] else { continue }
                 for number in (fields + count - index)..<(fields + count) {
                     found = try selected(field(number), of: found, place)
@@ -225,11 +228,15 @@ struct Evaluation {
 
     private mutating func select(_ operand: Int32, _ number: Int32, _ place: Int32) throws(Fault) -> ExpressionValue {
         try spend(1, at: place)
-        return try selected(field(number), of: value(operand), place)
+        let operand = try value(operand)
+        return try selected(field(number), of: operand, place)
     }
 
-    private func selected(_ field: String, of value: ExpressionValue, _ place: Int32) throws(Fault) -> ExpressionValue {
+    private mutating func selected(
+        _ field: String, of value: ExpressionValue, _ place: Int32
+    ) throws(Fault) -> ExpressionValue {
         guard case .map(let map) = value else { throw Fault(reason: .noOverload, operation: place) }
+        try spend(field.utf8.count / 10, at: place)
         guard let value = map.value(for: field) else { throw Fault(reason: .noSuchKey, operation: place) }
         return value
     }
@@ -244,6 +251,7 @@ struct Evaluation {
             case .bool, .int, .uint, .double, .string: break
             default: throw Fault(reason: .noOverload, operation: place)
             }
+            try spend(index.extent / 10, at: place)
             guard let value = map.value(for: index) else { throw Fault(reason: .noSuchKey, operation: place) }
             return value
         case .list(let elements):
@@ -271,7 +279,9 @@ struct Evaluation {
                 if try areEqual(sought, element, depth: 0, place) { return .bool(true) }
             }
             return .bool(false)
-        case .map(let map): return .bool(map.value(for: sought) != nil)
+        case .map(let map):
+            try spend(sought.extent / 10, at: place)
+            return .bool(map.value(for: sought) != nil)
         default: throw Fault(reason: .noOverload, operation: place)
         }
     }
@@ -319,6 +329,7 @@ struct Evaluation {
             let key = try value(operand(first, 2 * index))
             let element = try value(operand(first, 2 * index + 1))
             guard ExpressionMap.isKey(key) else { throw Fault(reason: .badKey, operation: place) }
+            try spend(key.extent / 10, at: place)
             guard map.insert(element, for: key) else { throw Fault(reason: .repeatedKey, operation: place) }
         }
         return .map(map)

@@ -30,17 +30,29 @@ public struct ExpressionRefusal: Error, Sendable, CustomStringConvertible {
     public let source: String
     public let problems: [ExpressionProblem]
 
-    /// Each problem with the line it is in and a caret under its place.
+    /// Each problem with the line it is in, or what is near the place in a long one, and a caret under its place.
     public var description: String {
-        let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
+        // By code points: a carriage return and a line feed are one character to Swift.
+        let lines = source.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
         return problems.map { problem in
             let position = problem.position
-            let line = position.line <= lines.count ? String(lines[position.line - 1]) : ""
+            let line = position.line <= lines.count ? lines[position.line - 1] : Substring.UnicodeScalarView()
+            let before = line.prefix(position.column - 1)
+            let shownBefore = before.suffix(Self.shown)
+            let after = line.dropFirst(position.column - 1)
+            let shownAfter = after.prefix(Self.shown)
+            let cut = shownBefore.count < before.count ? "…" : ""
+            var text = cut + String(shownBefore) + String(shownAfter)
+            if text.unicodeScalars.last == "\r" { text.unicodeScalars.removeLast() }
+            if shownAfter.count < after.count { text += "…" }
             // Tabs stay, so that the caret stands where the place is shown.
-            let indent = line.unicodeScalars.prefix(position.column - 1).map { $0 == "\t" ? "\t" : " " }.joined()
-            return "\(position.line):\(position.column): \(problem.message)\n    \(line)\n    \(indent)^"
+            let indent = (cut + String(shownBefore)).unicodeScalars.map { $0 == "\t" ? "\t" : " " }.joined()
+            return "\(position.line):\(position.column): \(problem.message)\n    \(text)\n    \(indent)^"
         }.joined(separator: "\n")
     }
+
+    /// Code points on each side of the place.
+    private static let shown = 100
 }
 
 /// A problem before its place is counted out.

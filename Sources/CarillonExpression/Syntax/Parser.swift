@@ -197,7 +197,8 @@ struct Parser {
         }
     }
 
-    private static let literals: Set<String> = ["true", "false", "null", "in"]
+    /// Words that a field has only between backticks.
+    static let literals: Set<String> = ["true", "false", "null", "in"]
     private static let reserved: Set<String> = [
         "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace",
         "return", "var", "void", "while",

@@ -51,7 +51,15 @@ extension SyntaxTree {
             text += "]"
         case .unary(let sign, let operand):
             text += sign.rawValue
+            let before = text.endIndex
             part(operand)
+            // A sign, or a number after one, would be read as one literal.
+            if let first = text.utf8[before...].first, first < UInt8(ascii: ":"), first != UInt8(ascii: "("),
+                first != UInt8(ascii: "\"")
+            {
+                text.insert("(", at: before)
+                text += ")"
+            }
         case .binary(let sign, let one, let other): row([one, other], " \(sign.rawValue) ")
         case .all(let ids): row(ids, " && ")
         case .any(let ids): row(ids, " || ")
@@ -101,7 +109,8 @@ extension SyntaxTree {
 
     private static func fieldText(_ field: String) -> String {
         let isName = field.utf8.allSatisfy { byte in ScalarSet.words.contains { $0.contains(UInt32(byte)) } }
-        return isName && field.utf8.first.map({ $0 < 0x30 || $0 > 0x39 }) == true ? field : "`\(field)`"
+        let isWritten = isName && field.utf8.first.map({ $0 < 0x30 || $0 > 0x39 }) == true
+        return isWritten && !Parser.literals.contains(field) ? field : "`\(field)`"
     }
 }
 

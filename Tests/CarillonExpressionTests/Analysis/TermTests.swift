@@ -31,6 +31,14 @@ struct TermTests {
         #expect(try Self.terms(source) == terms)
     }
 
+    @Test func `thousands of parts are taken apart at once`() throws {
+        let began = ContinuousClock.now
+        let source = (0..<1200).map { "x == \($0)" }.joined(separator: " && ")
+        #expect(
+            try ExpressionProgram.unchecked(source, in: Self.environment).terms.alternatives.map(\.terms.count) == [1200])
+        #expect(ContinuousClock.now - began < .seconds(5))
+    }
+
     @Test func `more than eight alternatives are not taken apart`() throws {
         let pairs = (0..<3).map { "(x == \($0) || y == \($0))" }
         #expect(try Self.terms(pairs.joined(separator: " && ")).count == 8)

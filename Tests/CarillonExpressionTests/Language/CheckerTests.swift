@@ -113,6 +113,54 @@ struct CheckerTests {
         }
     }
 
+    @Test func `an element of another type makes the elements those of any type, however deep`() {
+        for source in ["[[1], [dyn('a')]]", "[[dyn('a')], [1]]", "b ? [1] : [dyn(1)]", "[{'a': 1}, {'a': dyn(1)}]"] {
+            #expect(Trial.check(source, [.init("b", .bool)]).contains("dyn"), "\(source)")
+        }
+        #expect(Trial.check("[[1], [2]]") == "list(list(int))")
+        #expect(Trial.check("[[], [[1]], []]") == "list(list(list(int)))")
+    }
+
+    @Test func `thousands of lists whose elements are not known, and of long names, are checked at once`() {
+        let began = ContinuousClock.now
+        let empty = "[" + Array(repeating: "[]", count: 4000).joined(separator: ", ") + "]"
+        #expect(Trial.check(empty) == "list(list(dyn))")
+        #expect(
+            Trial.check("[" + Array(repeating: "[].map(x, x)", count: 1200).joined(separator: ", ") + "]")
+                == "list(list(dyn))")
+        let name = "a" + String(repeating: ".b", count: 90)
+        let names = "[" + Array(repeating: name, count: 50).joined(separator: ", ") + "]"
+        let container = Array(repeating: "c", count: 5).joined(separator: ".")
+        #expect(Trial.check(names, [.init("a", .dynamic)], container: container) == "list(dyn)")
+        #expect(Trial.unchecked(names, container: container).hasPrefix("error"))
+        #expect(ContinuousClock.now - began < .seconds(10))
+    }
+
+    @Test func `long keys and zones cost by their length, and no zone is as long as they may be`() {
+        var limits = ExpressionLimits()
+        limits.cost = 3000
+        let key = String(repeating: "k", count: 5000)
+        let variables: [String: ExpressionValue] = [
+            "m": .map(["a": .int(1)]), "k": .string(key), "l": .list(Array(repeating: .null, count: 20)),
+            "t": ExpressionTimestamp("1970-01-01T00:00:00Z").map(ExpressionValue.timestamp) ?? .null,
+        ]
+        for source in ["k in m", "m[k] == 1", "{k: 1} == m", "t.getHours(k) == 1"] {
+            #expect(
+                Trial.unchecked("l.exists(x, \(source))", variables, limits: limits) == "error: budget_exceeded", "\(source)"
+            )
+        }
+        #expect(Trial.unchecked("l.exists(x, has(m.\(key)))", variables, limits: limits) == "error: budget_exceeded")
+        #expect(Trial.unchecked("l.exists(x, m.\(key))", variables, limits: limits) == "error: budget_exceeded")
+        let asked = ExpressionEnvironment([.init("z", .string)], zoneOffset: { name, _ in name.utf8.count })
+        func seconds(_ count: Int) -> String {
+            var bindings = ExpressionBindings(asked)
+            bindings["z"] = .string(String(repeating: "z", count: count))
+            let program = try? ExpressionProgram("timestamp(0).getSeconds(z)", in: asked)
+            return (try? program?.value(bindings).literalText) ?? "error"
+        }
+        #expect(seconds(40) == "40" && seconds(64) == "4" && seconds(65) == "error")
+    }
+
     @Test func `types do not double with each map in a map`() {
         let source = "[1]" + String(repeating: ".map(a, {a: a})", count: 40)
         #expect(Trial.check(source).hasPrefix("refused: type"))

@@ -148,6 +148,7 @@ struct FunctionTests {
         ("within({'latitude': 52.52, 'longitude': 13.405}, 48.137, 11.575, 500000)", "false"),
         ("within({'latitude': 52.52, 'longitude': 13.405}, 48.137, 11.575, 510000)", "true"),
         ("within({'latitude': 0, 'longitude': 179.9}, 0, -179.9, 25000)", "true"),
+        ("within({'latitude': double('NaN'), 'longitude': 1}, 1, 1, 99999999)", "false"),
         ("within({'latitude': 52.52}, 48.137, 11.575, 510000)", "error: no_such_key"),
         ("within(1, 2, 3, 4)", "error: no_such_overload"),
         ("version('1.10') > version('1.9.5')", "true"), ("version('1.0') == version('1.0.0+build')", "true"),

@@ -1,5 +1,6 @@
-import CarillonExpression
 import Testing
+
+@testable import CarillonExpression
 
 struct SyntaxTests {
     @Test(arguments: [
@@ -22,6 +23,37 @@ struct SyntaxTests {
         #expect(refusal?.problems.count == 1)
         #expect(refusal?.problems.first?.position.offset == offset, "\(refusal?.description ?? "")")
         #expect(refusal?.problems.first?.code == .syntax)
+    }
+
+    @Test(arguments: [
+        ("m.`in`", "m.`in`"), ("m.`true`.while", "m.`true`.while"), ("has(m.`null`)", "has(m.`null`)"), ("!(-3)", "!(-3)"),
+        ("-(5).f()", "-(5.f())"), ("(-5).f()", "-5.f()"), ("-(-3)", "-(-3)"), ("-(.5)", "-(0.5)"), ("--x", "-(-x)"),
+        ("!x.y", "!x.y"),
+        ("-[1][0]", "-[1][0]"), ("-'a'", "-\"a\""), ("1 - -3", "1 - -3"), ("!(a && b)", "!(a && b)"), ("-{}", "-{}"),
+    ])
+    func `a condition is written so that it reads the same`(source: String, text: String) throws {
+        let written = try ExpressionProgram.unchecked(source, in: ExpressionEnvironment()).tree
+        #expect(written.text(written.root) == text)
+        let again = try ExpressionProgram.unchecked(text, in: ExpressionEnvironment()).tree
+        #expect(again.text(again.root) == text && again.shapeKey == written.shapeKey)
+    }
+
+    @Test func `a problem is shown in its line, however the lines end, and long ones near the place`() throws {
+        func shown(_ source: String) -> [String] {
+            guard
+                let refusal = #expect(
+                    throws: ExpressionRefusal.self,
+                    performing: {
+                        try ExpressionProgram.unchecked(source, in: ExpressionEnvironment())
+                    })
+            else { return [] }
+            return refusal.description.components("\n")
+        }
+        #expect(shown("1 +\r\n\t2 3\r\n") == ["2:4: a number was not expected here", "    \t2 3", "    \t  ^"])
+        #expect(shown("1 +\n")[1...] == ["    ", "    ^"])
+        let long = shown("[" + String(repeating: "1, ", count: 300) + "* " + String(repeating: ", 1", count: 300))
+        #expect(long[1].count < 220 && long[2].count < 120 && long[1].hasPrefix("    …") && long[1].hasSuffix("…"))
+        #expect(Array(long[1])[long[2].count - 1] == "*")
     }
 
     @Test(arguments: [
@@ -78,5 +110,11 @@ struct SyntaxTests {
             try ExpressionProgram("price > 100 &&\n\tprise < 5", in: ExpressionEnvironment([.init("price", .double)]))
         }
         #expect(refusal?.description == "2:2: there is no variable prise; price is near\n    \tprise < 5\n    \t^")
+    }
+}
+
+extension String {
+    fileprivate func components(_ separator: Character) -> [String] {
+        split(separator: separator, omittingEmptySubsequences: false).map(String.init)
     }
 }
