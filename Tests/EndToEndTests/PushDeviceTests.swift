@@ -230,6 +230,11 @@ struct PushDeviceTests {
         let id = try await oneRun()
         let again = try world.client()
         #expect(again.device.isRegistered && again.device.token == "aa01" && again.device.deviceID == id)
+        #expect(again.device.previousToken == nil)
+        try await again.device.setToken("aa02")
+        #expect(again.device.token == "aa02" && again.device.previousToken == "aa01", "the server did not hear of it yet")
+        try await again.device.setToken("aa03")
+        #expect(again.device.previousToken == "aa01")
     }
 
     @Test func `operators list devices page by page, by their status, and delete them`() async throws {

@@ -45,6 +45,7 @@ struct FaultDocument: ControlDocument, Codable {
         case "delay": return .delay(.microseconds(Int64(try checkedMilliseconds() * 1000)))
         case "silence": return .silence
         case "reset": return .reset(try errorCode(or: .refusedStream), isRepeated: repeated ?? false)
+        case "breakOff": return .breakOff(try errorCode(or: .internalError))
         case "goAway":
             return .goAway(
                 reason: reason ?? text,
@@ -59,7 +60,7 @@ struct FaultDocument: ControlDocument, Codable {
             throw ControlRefusal(
                 400,
                 """
-                "fault" is not "\(fault)" but one of reject, answer, delay, silence, reset, goAway, close, streamLimit, \
+                "fault" is not "\(fault)" but one of reject, answer, delay, silence, reset, breakOff, goAway, close, streamLimit, \
                 streamWindow, refuseOthers, wedge.
                 """)
         }
@@ -129,6 +130,9 @@ struct FaultDocument: ControlDocument, Codable {
             fault = "reset"
             self.code = code.name
             repeated = isRepeated
+        case .breakOff(let code):
+            fault = "breakOff"
+            self.code = code.name
         case .goAway(let reason, let last, let code, let closes):
             fault = "goAway"
             self.reason = reason

@@ -35,6 +35,8 @@ extension APNsSimulator {
         case silence
         /// Resets the stream, and a second time when `isRepeated`, as was seen on the real service.
         case reset(HTTP2ErrorCode, isRepeated: Bool = false)
+        /// Begins an answer of 200, and resets the stream before its end.
+        case breakOff(HTTP2ErrorCode)
         /// Announces the end of the connection, with a reason in the words of APNs or any text. With `closes`, the
         /// connection is closed when the promised streams are served.
         case goAway(reason: String?, last: LastStream, code: HTTP2ErrorCode = .noError, closes: Bool = true)

@@ -413,6 +413,24 @@ struct HTTP2Connection {
     mutating func answer(_ number: UInt32, _ headers: HPACKHeaders, body: ByteBuffer) -> Bool {
         guard let index = streams.index(forKey: number), streams.values[index].isLocalOpen else { return false }
         let hasBody = body.readableBytes > 0
+        guard write(headers, on: number, isEnd: !hasBody) else { return false }
+        guard hasBody else {
+            endLocally(number)
+            return true
+        }
+        streams.values[index].unsent = body
+        sendBody(number)
+        return true
+    }
+
+    /// Begins to answer a request, and resets it.
+    mutating func breakOff(_ number: UInt32, _ headers: HPACKHeaders, _ code: ErrorCode) {
+        guard streams[number]?.isLocalOpen == true, write(headers, on: number, isEnd: false) else { return }
+        reset(number, code)
+    }
+
+    /// Answers false, with the stream reset, when they cannot be written.
+    private mutating func write(_ headers: HPACKHeaders, on number: UInt32, isEnd: Bool) -> Bool {
         let start = output.writerIndex
         output.writeRepeatingByte(0, count: SimulatorFrameHeader.length)
         do {
@@ -427,15 +445,9 @@ struct HTTP2Connection {
         output.writeFrameHeader(
             SimulatorFrameHeader(
                 payloadLength: end - start - SimulatorFrameHeader.length, kind: SimulatorFrameHeader.Kind.headers,
-                flags: SimulatorFrameHeader.Flag.endHeaders | (hasBody ? 0 : SimulatorFrameHeader.Flag.endStream),
+                flags: SimulatorFrameHeader.Flag.endHeaders | (isEnd ? SimulatorFrameHeader.Flag.endStream : 0),
                 stream: number))
         output.moveWriterIndex(to: end)
-        guard hasBody else {
-            endLocally(number)
-            return true
-        }
-        streams.values[index].unsent = body
-        sendBody(number)
         return true
     }
 

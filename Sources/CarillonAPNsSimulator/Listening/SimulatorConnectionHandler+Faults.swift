@@ -28,6 +28,9 @@ extension SimulatorConnectionHandler {
             http.reset(stream, code)
             if isRepeated { http.writeReset(stream, code) }
             return false
+        case .breakOff(let code):
+            http.breakOff(stream, headers(of: processed ?? SimulatorAnswer(status: 200)), code)
+            return false
         case .goAway(let reason, let last, let code, let closes):
             return goAway(reason: reason, last: last, code: code, closes: closes, stream)
         case .close:

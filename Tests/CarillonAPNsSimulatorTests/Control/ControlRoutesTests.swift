@@ -31,6 +31,7 @@ struct ControlRoutesTests {
             #"{"fault":"reset","at":"processed","repeated":true}"#,
             FaultRule(.reset(.refusedStream, isRepeated: true), at: .processed)
         ),
+        (#"{"fault":"breakOff","code":"CANCEL"}"#, FaultRule(.breakOff(.cancel))),
         (#"{"fault":"goAway","reason":"Shutdown","last":"before"}"#, FaultRule(.goAway(reason: "Shutdown", last: .before))),
         (#"{"fault":"close","skip":3,"times":1,"connection":2}"#, FaultRule(.close, skip: 3, times: 1, connection: 2)),
         (#"{"fault":"streamLimit","streams":1}"#, FaultRule(.streamLimit(1))),

@@ -207,6 +207,7 @@ struct GatewayFaultTests {
         APNsSimulator.FaultRule(.reject(.tooManyRequests), times: 1),
         APNsSimulator.FaultRule(.close, at: .processed, times: 1),
         APNsSimulator.FaultRule(.reset(.internalError), at: .processed, times: 1),
+        APNsSimulator.FaultRule(.breakOff(.internalError), at: .processed, times: 1),
         APNsSimulator.FaultRule(.goAway(reason: "Shutdown", last: .before), times: 1),
     ])
     func `trouble of the service never suspends, and the push goes out once more under its name`(

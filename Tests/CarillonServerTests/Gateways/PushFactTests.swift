@@ -149,6 +149,20 @@ struct PushFactTests {
 
     private struct NoList: Error {}
 
+    @Test func `a lane that is held back shows where the server says whether it is ready`() async throws {
+        let world = try await World()
+        _ = try await world.send()
+        let before = try await world.routes.request(.get, "/health/ready")
+        #expect(before.status == 200 && before.json?["gateways"] == nil)
+        let push = try #require(try await world.domain.outbox.due { _ in true }.pushes.first)
+        _ = await world.domain.outbox.ended(push, .credentialsRefused(reason: "InvalidProviderToken"), hasOther: false)
+        let held = try await world.routes.request(.get, "/health/ready")
+        guard case .array(let gateways)? = held.json?["gateways"] else { throw NoList() }
+        #expect(held.status == 200 && gateways.count == 1, "other apps are served")
+        #expect(gateways[0]["app"] == .string("com.example.app") && gateways[0]["environment"] == .string("production"))
+        #expect(gateways[0]["reason"] == .string("InvalidProviderToken"))
+    }
+
     @Test func `the test environment shows what would have been sent`() async throws {
         let world = try await World(.test)
         let id = try await world.send()

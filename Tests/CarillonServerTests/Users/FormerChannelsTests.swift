@@ -1,0 +1,83 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Logging
+import NIOPosix
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// What a server that was killed left to be done for devices, and what is kept to the day.
+@Suite(.timeLimit(.minutes(2)))
+struct FormerChannelsTests {
+    private final class Clock: Sendable {
+        private let value = Mutex(TimeSource.system.now())
+        var now: Timestamp { value.withLock { $0 } }
+        func advance(seconds: Int64) { value.withLock { $0 = $0.adding(seconds: seconds) } }
+    }
+
+    private let clock = Clock()
+
+    private func domain(_ directory: String) async throws -> (Domain, SQLiteStore) {
+        let store = try SQLiteStore(directory: directory)
+        let clock = clock
+        let domain = try await Domain(
+            store: store, audience: "https://push.example.com", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), time: TimeSource { clock.now })
+        return (domain, store)
+    }
+
+    @Test func `channels of a former user are closed by the next server, when this one was killed before`() async throws {
+        let directory = try TemporaryDirectory.make()
+        let id = try #require(ChannelID("6f3f1e0e-1111-4222-8333-444455556666"))
+        let (first, store) = try await domain(directory)
+        let app = try #require(AppID("com.example.app"))
+        _ = try await first.apps.create(app)
+        let user = try #require(UserID("ada"))
+        let device = try await first.devices.register(app: app, saying: nil).device
+        let signIn = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedIn(user))
+        _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signIn }
+        let channel = try await first.channels.register(
+            id, device: device.serial, name: nil, vapidKey: nil, wake: nil
+        ).channel
+        _ = try await first.publisher.publish(
+            PublishRequest(
+                body: [1], coding: ContentCoding(.identity), ttl: 600, urgency: .normal, topic: nil), to: channel)
+        await first.homes.home(of: device.serial).inbox.flush()
+        // The user is another's in the store, and the server gone before it could say so.
+        let signOut = RegistrationWish.says(DeviceProfile(), confirms: false, user: .signedOut)
+        _ = try await store.changeRegistration(of: device.serial, at: clock.now) { _ in signOut }
+        try store.close()
+
+        let (second, again) = try await domain(directory)
+        #expect(try await again.channelsOfFormerUsers(of: nil, limit: 10).count == 1)
+        try await second.formerChannels.closeAll()
+        #expect(try await again.channelsOfFormerUsers(of: nil, limit: 10).isEmpty)
+        let inbox = second.homes.home(of: device.serial).inbox
+        await inbox.flush()
+        let waiting = try #require(
+            try await again.waiting(device: device.serial, after: 0, limit: 9, bytes: 9999, at: clock.now))
+        #expect(waiting.map(\.kind) == [.channelError(code: ChannelErrorCode.userChanged)])
+        try again.close()
+    }
+
+    @Test func `when a registered device was seen is written once a day`() async throws {
+        let (domain, store) = try await domain(try TemporaryDirectory.make())
+        let app = try #require(AppID("com.example.app"))
+        _ = try await domain.apps.create(app)
+        let id = try await domain.devices.register(app: app, saying: nil).device.id
+        func seen(after seconds: Int64) async throws -> Int64 {
+            clock.advance(seconds: seconds)
+            let device = try #require(try await store.device(id))
+            domain.devices.sawRegistered(device)
+            try await domain.devices.writeSeen()
+            return clock.now.seconds - (try #require(try await store.device(id)).seenAt.seconds)
+        }
+        #expect(try await seen(after: 86_399) == 86_399)
+        #expect(try await seen(after: 1) == 0)
+        #expect(try await seen(after: 40_000) == 40_000)
+        try store.close()
+    }
+}
