@@ -73,7 +73,7 @@ let package = Package(
         .target(
             name: "CarillonCore",
             dependencies: [
-                "CarillonBasics", "CarillonWire",
+                "CarillonBasics", "CarillonExpression", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
                 .product(name: "Logging", package: "swift-log", condition: network),
@@ -224,7 +224,7 @@ let package = Package(
         .testTarget(
             name: "CarillonCoreTests",
             dependencies: [
-                "TestSupport", "CarillonBasics", "CarillonCore", "CarillonWire",
+                "TestSupport", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "_CryptoExtras", package: "swift-crypto", condition: cryptography),
             ],

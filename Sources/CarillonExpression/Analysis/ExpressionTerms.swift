@@ -7,6 +7,9 @@ public struct ExpressionTerms: Sendable {
         public let comparison: Comparison
         /// One, but for ``Comparison/oneOf``.
         public let constants: [ExpressionValue]
+        /// Where the constant, or the list of ``Comparison/oneOf``, stands among ``ExpressionProgram/constants``, which is the same in all
+        /// conditions of a shape. Nil where the text has none: `open` is `open == true`.
+        public let place: Int?
         /// Whether it holds where the comparison is false, rather than where it is true. Where the comparison is an error it does not
         /// hold in either case.
         public let isNegated: Bool
@@ -65,7 +68,7 @@ extension ExpressionTerms.Term: CustomStringConvertible {
 extension ExpressionProgram {
     /// What an index can use of it.
     public var terms: ExpressionTerms {
-        ExpressionTerms(alternatives: TermFinder(tree: tree).alternatives(tree.root, isNegated: false))
+        ExpressionTerms(alternatives: TermFinder(tree: tree, places: places).alternatives(tree.root, isNegated: false))
     }
 }
 
@@ -76,6 +79,7 @@ private struct TermFinder {
     typealias Term = ExpressionTerms.Term
 
     let tree: SyntaxTree
+    let places: [SyntaxTree.ID: Int]
 
     func alternatives(_ id: SyntaxTree.ID, isNegated: Bool) -> [Alternative] {
         switch tree[id].form {
@@ -88,7 +92,8 @@ private struct TermFinder {
         }
         if isFree(id), mayBeBool(id) {
             let term = Term(
-                expression: tree.text(id), comparison: .equal, constants: [.bool(!isNegated)], isNegated: false)
+                expression: tree.text(id), comparison: .equal, constants: [.bool(!isNegated)], place: nil,
+                isNegated: false)
             return [Alternative(terms: [term])]
         }
         return [residue(id, isNegated)]
@@ -132,16 +137,21 @@ private struct TermFinder {
         if let constant = tree.constant(other), isFree(one) {
             if sign == .contained {
                 guard case .list(let elements) = constant else { return nil }
-                return Term(expression: tree.text(one), comparison: .oneOf, constants: elements, isNegated: isNegated)
+                return Term(
+                    expression: tree.text(one), comparison: .oneOf, constants: elements, place: places[other],
+                    isNegated: isNegated)
             }
             guard let comparison = ExpressionTerms.Comparison(rawValue: sign.rawValue) else { return nil }
-            return Term(expression: tree.text(one), comparison: comparison, constants: [constant], isNegated: isNegated)
+            return Term(
+                expression: tree.text(one), comparison: comparison, constants: [constant], place: places[other],
+                isNegated: isNegated)
         }
         if let constant = tree.constant(one), isFree(other), sign != .contained,
             let comparison = ExpressionTerms.Comparison(rawValue: sign.rawValue)
         {
             return Term(
-                expression: tree.text(other), comparison: comparison.turned, constants: [constant], isNegated: isNegated)
+                expression: tree.text(other), comparison: comparison.turned, constants: [constant],
+                place: places[one], isNegated: isNegated)
         }
         return nil
     }

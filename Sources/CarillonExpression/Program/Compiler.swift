@@ -11,6 +11,7 @@ struct Compiler {
     private var folds: [FoldOperation] = []
     private var patterns: [Pattern] = []
     private var constants: [ExpressionValue] = []
+    private var places: [SyntaxTree.ID: Int] = [:]
     private var scope: [String] = []
     private var deepest = 0
     private var problems: [Problem] = []
@@ -18,6 +19,8 @@ struct Compiler {
     struct Result {
         let shape: Shape
         let constants: [ExpressionValue]
+        /// Where among these the value of a node stands.
+        let places: [SyntaxTree.ID: Int]
         /// Patterns that cannot be read: the program gives an error where they stand.
         let problems: [Problem]
     }
@@ -29,7 +32,8 @@ struct Compiler {
             operations: compiler.operations, offsets: compiler.offsets, operands: compiler.operands, names: compiler.names,
             fields: compiler.fields, folds: compiler.folds, patterns: compiler.patterns, locals: compiler.deepest,
             constants: compiler.constants.count, key: tree.shapeKey)
-        return Result(shape: shape, constants: compiler.constants, problems: compiler.problems)
+        return Result(
+            shape: shape, constants: compiler.constants, places: compiler.places, problems: compiler.problems)
     }
 
     private init(_ tree: SyntaxTree, _ environment: ExpressionEnvironment) {
@@ -62,7 +66,10 @@ struct Compiler {
 
     private mutating func operation(_ id: SyntaxTree.ID) -> Int32 {
         let offset = tree[id].offset
-        if let value = tree.constant(id) { return constant(value, offset) }
+        if let value = tree.constant(id) {
+            places[id] = constants.count
+            return constant(value, offset)
+        }
         switch tree[id].form {
         case .literal(let value): return constant(value, offset)
         case .name, .select: return named(id)

@@ -11,6 +11,7 @@ public struct ExpressionProgram: Sendable {
     public let constants: [ExpressionValue]
     let compiled: Shape
     let tree: SyntaxTree
+    let places: [SyntaxTree.ID: Int]
 
     /// Reads, checks and bounds a condition.
     ///
@@ -57,6 +58,7 @@ public struct ExpressionProgram: Sendable {
         self.tree = tree
         self.compiled = compiled.shape
         constants = compiled.constants
+        places = compiled.places
         type = types[tree.root]
         self.cost = min(cost.least, cost.most)...cost.most
     }
@@ -101,6 +103,9 @@ public struct ExpressionShape: Sendable {
 
     /// Equal for conditions of one shape in one environment.
     public var key: String { compiled.key }
+
+    /// How many constants a condition of it has.
+    public var constantCount: Int { compiled.constants }
 
     /// Whether the condition with these constants holds, which are as many and of the same types as those of a program of this shape.
     ///

@@ -69,6 +69,11 @@ struct Problem: Error {
 }
 
 extension ExpressionRefusal {
+    /// Of a condition as a whole, for a host that wants more of it than the language does.
+    public init(source: String, sentence: String, code: ExpressionProblem.Code) {
+        self.init([Problem(code, sentence, at: 0)], in: source)
+    }
+
     init(_ problems: [Problem], in source: String) {
         self.source = source
         self.problems = problems.sorted { $0.offset < $1.offset }.map {

@@ -28,7 +28,7 @@ extension ExpressionValue {
 }
 
 /// How two values that can be ordered stand to each other.
-enum Order {
+package enum Order {
     case less
     case same
     case more
@@ -44,7 +44,7 @@ enum Order {
 
 /// nil where the types have no order with each other.
 @inline(__always)
-func order(of one: ExpressionValue, and other: ExpressionValue) -> Order? {
+package func order(of one: ExpressionValue, and other: ExpressionValue) -> Order? {
     switch (one, other) {
     case (.double(let one), .double(let other)): Order(one, other)
     case (.int(let one), .int(let other)): Order(one, other)

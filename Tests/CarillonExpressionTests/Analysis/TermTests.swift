@@ -31,6 +31,24 @@ struct TermTests {
         #expect(try Self.terms(source) == terms)
     }
 
+    @Test func `a term says which of the condition's constants it compares with`() throws {
+        let source = "size(s) > 3 && (1 < x || y in ['a', 'b']) && z && l + 5 > 0"
+        let program = try ExpressionProgram.unchecked(source, in: Self.environment)
+        #expect(program.shape.constantCount == program.constants.count && program.constants.count == 5)
+        for alternative in program.terms.alternatives {
+            for term in alternative.terms {
+                guard let place = term.place else {
+                    #expect(term.expression == "z")
+                    continue
+                }
+                let named = program.constants[place]
+                let said = term.comparison == .oneOf ? ExpressionValue.list(term.constants) : term.constants[0]
+                #expect(named.literalText == said.literalText, "\(term)")
+            }
+        }
+        #expect(program.terms.alternatives.map { $0.terms.map(\.place) } == [[0, 1, nil], [0, 2, nil]])
+    }
+
     @Test func `thousands of parts are taken apart at once`() throws {
         let began = ContinuousClock.now
         let source = (0..<1200).map { "x == \($0)" }.joined(separator: " && ")

@@ -18,6 +18,7 @@ extension StoreCase {
         StoreCase("where an earlier token was found says nothing of the new one", environmentOfEarlierToken),
         StoreCase("what is said of an earlier token sends the new one where it belongs, anew", answersOfEarlierToken),
         StoreCase("parked pushes of a device are kept so many, the newest", parkedAreBounded),
+        StoreCase("what is over is forgotten before what is parked", overBeforeParked),
         StoreCase("pushes of a device that is gone are cancelled", pushesOfNobody),
         StoreCase("what is parked waits, is listed, and is tried again when somebody says so", parkedPush),
         StoreCase("an operator's suspension meanwhile is not undone", suspendedMeanwhile),
@@ -215,6 +216,19 @@ private func parkedAreBounded(_ stores: any StoreMaker) async throws {
     let parked = try await fixture.store.parkedPushes(of: fixture.base.device.app, limit: 1000)
     #expect(parked.count <= most && parked.count >= PushLimits.keptPerDevice)
     #expect(parked.last?.reason == "\(most + 20)" && parked.first?.reason != "1")
+}
+
+private func overBeforeParked(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    for position in Int64(1)...Int64(PushLimits.keptPerDevice + PushLimits.keptPerDevice / 4 + 5) {
+        let now = start.after(2 * position)
+        try await fixture.commit(fixture.append(position, .alert, at: now, urgency: .high))
+        let push = try #require(try await fixture.lease(at: now).first { $0.content != .wake })
+        try await fixture.end(push, position == 1 ? .parked(reason: "BadTopic") : .handed, at: now)
+    }
+    #expect(try await fixture.standings(1).contains(.state(.parked)))
+    #expect(try await fixture.standings(2).isEmpty)
 }
 
 private func pushesOfNobody(_ stores: any StoreMaker) async throws {

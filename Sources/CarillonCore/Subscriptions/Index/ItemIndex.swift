@@ -1,0 +1,497 @@
+package import CarillonExpression
+
+/// Which of the conditions that wait on an item come true with an update.
+///
+/// Conditions that are equal are one. Of each, the comparisons with constants stand in ``TermKeys``; an update evaluates each compared
+/// expression once, walks over the constants between its value before and after, and counts for each alternative how many of its terms
+/// hold. What no comparison says is evaluated, for those conditions whose comparisons hold. So an update costs what changes by it, and not
+/// what waits.
+///
+/// It knows only what is armed: what fired for good is taken out by whoever wrote down that it did.
+package struct ItemIndex {
+    /// When a subscription fires.
+    package enum Policy: UInt8, Sendable {
+        /// Where the condition holds; it is taken out then.
+        case once
+        /// Where the condition holds and did not before.
+        case everyCrossing
+        /// With each update at which the condition holds.
+        case every
+    }
+
+    /// Names a subscription here, until it is taken out.
+    package struct Handle: Hashable, Sendable {
+        let number: Int32
+    }
+
+    package struct Fired: Equatable, Sendable {
+        package let handle: Handle
+        /// As it was given.
+        package let subscription: Int64
+    }
+
+    package struct Outcome: Sendable {
+        package var fired: [Fired] = []
+        /// Conditions that had no value.
+        package var errors = 0
+    }
+
+    private struct Subscriber {
+        var subscription: Int64
+        var condition: Int32
+        var next: Int32 = -1
+        var previous: Int32 = -1
+        /// Another one each time that the place is taken.
+        var stamp: UInt32
+        var policy: Policy
+        /// It fired while the condition holds, and waits until it does not.
+        var isQuiet = false
+        /// It was not looked at since it was added, or did not fire though it should have.
+        var isFresh = true
+    }
+
+    private struct Condition {
+        var shape: Int32
+        /// The first of its own.
+        var constants: Int32
+        var alternatives: Int32
+        var subscribers: Int32 = -1
+        /// How many alternatives have all their terms.
+        var full: Int32 = 0
+        var holds = false
+        /// A change of its terms is to be looked at.
+        var isTouched = false
+        /// Where it stands among those that are evaluated, and among those whose truth lasts.
+        var evaluatedAt: Int32 = -1
+        var lastingAt: Int32 = -1
+        /// Subscribers that fire with each update.
+        var lasting: Int32 = 0
+    }
+
+    private struct Alternative {
+        var condition: Int32
+        var postings: Int32
+        var terms: Int32
+        var holding: Int32 = 0
+    }
+
+    /// A term of an alternative, in the row of those that have the same constant.
+    private struct Posting {
+        var alternative: Int32
+        var next: Int32 = -1
+        var previous: Int32 = -1
+    }
+
+    private let shapes: ConditionShapes
+    private var bindings: ExpressionBindings?
+    private var subscribers = Slots<Subscriber>()
+    private var conditions = Slots<Condition>()
+    private var alternatives = Slots<Alternative>()
+    private var postings = Slots<Posting>()
+    private var constants = Slots<ExpressionValue>()
+    /// By the hash of shape and constants; of two that share one, the second is not found.
+    private var equal: [UInt64: Int32] = [:]
+    private var keys: [Int: [TermKeys.Comparison: TermKeys]] = [:]
+    /// Of the expressions, at the last update.
+    private var values: [Int: ExpressionValue] = [:]
+    private var evaluated: [Int32] = []
+    private var lasting: [Int32] = []
+    /// What was added lately, some of which may be gone again.
+    private var fresh: [(number: Int32, stamp: UInt32)] = []
+    private var stamp: UInt32 = 0
+    private var touched: [Int32] = []
+    /// Subscriptions without a condition.
+    private var unconditional: [Int32] = []
+
+    /// - Parameter bindings: What the last update left; nil before the first.
+    package init(_ shapes: ConditionShapes, at bindings: ExpressionBindings? = nil) {
+        self.shapes = shapes
+        self.bindings = bindings
+    }
+
+    /// Subscriptions that are armed.
+    package var count: Int { subscribers.count }
+    /// Conditions that are evaluated with each update, at this moment.
+    package var evaluatedCount: Int { evaluated.count }
+    /// Places that the next update looks at, of what is gone among them.
+    var freshCount: Int { fresh.count }
+
+    // MARK: Arming
+
+    /// Whether a shape has an alternative that no comparison guards: its conditions are evaluated with each update.
+    package static func isUnguarded(_ shape: Int, in shapes: ConditionShapes) -> Bool {
+        shapes.entries[shape]?.alternatives.contains { $0.isEmpty } ?? false
+    }
+
+    /// Arms a subscription. It is looked at with the next update, whatever that changes.
+    ///
+    /// - Parameters:
+    ///   - shape: Nil where there is no condition: then it fires with each update, until it is taken out.
+    ///   - wasWatched: Whether it was armed at the last update already, as one is that comes back from the disk: what holds since
+    ///     then is no crossing.
+    package mutating func add(
+        _ subscription: Int64, _ policy: Policy, shape: Int?, constants: [ExpressionValue] = [], wasWatched: Bool = false
+    ) -> Handle {
+        guard let shape else {
+            var subscriber = Subscriber(subscription: subscription, condition: -1, stamp: stamp, policy: policy)
+            // Where it stands among its like.
+            subscriber.next = Int32(unconditional.count)
+            let number = subscribers.insert(subscriber)
+            unconditional.append(number)
+            return Handle(number: number)
+        }
+        let condition = find(shape, constants) ?? insert(shape, constants)
+        let first = conditions[condition].subscribers
+        stamp &+= 1
+        var subscriber = Subscriber(subscription: subscription, condition: condition, stamp: stamp, policy: policy)
+        subscriber.next = first
+        subscriber.isQuiet = wasWatched && policy == .everyCrossing && conditions[condition].holds
+        let number = subscribers.insert(subscriber)
+        if first >= 0 { subscribers[first].previous = number }
+        conditions[condition].subscribers = number
+        if policy == .every {
+            conditions[condition].lasting += 1
+            updateLasting(condition)
+        }
+        noteFresh(number)
+        return Handle(number: number)
+    }
+
+    /// What fired was not written down: it fires with the next update again, if the condition still holds then.
+    package mutating func takeBack(_ handle: Handle) {
+        guard subscribers[handle.number].condition >= 0 else { return }
+        subscribers[handle.number].isQuiet = false
+        guard !subscribers[handle.number].isFresh else { return }
+        subscribers[handle.number].isFresh = true
+        noteFresh(handle.number)
+    }
+
+    private mutating func noteFresh(_ number: Int32) {
+        // Many that come and go between two updates leave no more behind than there are.
+        if fresh.count > 2 * subscribers.count + 1000 { fresh = fresh.filter(isFresh) }
+        fresh.append((number, subscribers[number].stamp))
+    }
+
+    private func isFresh(_ number: Int32, _ stamp: UInt32) -> Bool {
+        subscribers[number].isFresh && subscribers[number].stamp == stamp
+    }
+
+    /// It is armed no more, for whatever reason.
+    package mutating func remove(_ handle: Handle) {
+        let subscriber = subscribers[handle.number]
+        guard subscriber.condition >= 0 else {
+            let last = unconditional.removeLast()
+            if last != handle.number {
+                unconditional[Int(subscriber.next)] = last
+                subscribers[last].next = subscriber.next
+            }
+            subscribers.remove(handle.number)
+            return
+        }
+        if subscriber.next >= 0 { subscribers[subscriber.next].previous = subscriber.previous }
+        if subscriber.previous >= 0 {
+            subscribers[subscriber.previous].next = subscriber.next
+        } else {
+            conditions[subscriber.condition].subscribers = subscriber.next
+        }
+        subscribers[handle.number].isFresh = false
+        subscribers.remove(handle.number)
+        if subscriber.policy == .every {
+            conditions[subscriber.condition].lasting -= 1
+            updateLasting(subscriber.condition)
+        }
+        if conditions[subscriber.condition].subscribers < 0 { remove(condition: subscriber.condition) }
+    }
+
+    // MARK: Updating
+
+    /// - Parameter bindings: All that conditions speak of, after the update.
+    package mutating func update(_ bindings: ExpressionBindings) -> Outcome {
+        self.bindings = bindings
+        var outcome = Outcome()
+        for expression in keys.keys { change(expression) }
+        for condition in touched {
+            conditions[condition].isTouched = false
+            settle(condition, &outcome)
+        }
+        touched.removeAll(keepingCapacity: true)
+        evaluate(&outcome)
+        for condition in lasting {
+            forEachSubscriber(of: condition) { number, index in
+                if index.subscribers[number].policy == .every { index.fire(number, &outcome) }
+            }
+        }
+        let fresh = fresh
+        self.fresh.removeAll(keepingCapacity: true)
+        for (number, stamp) in fresh where isFresh(number, stamp) {
+            subscribers[number].isFresh = false
+            let subscriber = subscribers[number]
+            guard conditions[subscriber.condition].holds, subscriber.policy != .every, !subscriber.isQuiet else { continue }
+            fire(number, &outcome)
+        }
+        for number in unconditional { outcome.fired.append(fired(number)) }
+        return outcome
+    }
+
+    private func fired(_ number: Int32) -> Fired {
+        Fired(handle: Handle(number: number), subscription: subscribers[number].subscription)
+    }
+
+    private mutating func fire(_ number: Int32, _ outcome: inout Outcome) {
+        outcome.fired.append(fired(number))
+        if subscribers[number].policy != .every { subscribers[number].isQuiet = true }
+    }
+
+    private mutating func change(_ expression: Int) {
+        let old = values[expression]
+        let new = value(of: expression)
+        values[expression] = new
+        for terms in (keys[expression] ?? [:]).values {
+            terms.changes(from: old, to: new) { first, holds in
+                var posting = first
+                while posting >= 0 {
+                    count(alternative: postings[posting].alternative, holds ? 1 : -1)
+                    posting = postings[posting].next
+                }
+            }
+        }
+    }
+
+    private func value(of expression: Int) -> ExpressionValue? {
+        guard let bindings, let compared = shapes.compared[expression] else { return nil }
+        return try? compared.program.value(bindings)
+    }
+
+    private mutating func count(alternative number: Int32, _ difference: Int32) {
+        let wasFull = alternatives[number].holding == alternatives[number].terms
+        alternatives[number].holding += difference
+        let isFull = alternatives[number].holding == alternatives[number].terms
+        guard isFull != wasFull else { return }
+        let condition = alternatives[number].condition
+        conditions[condition].full += isFull ? 1 : -1
+        guard !conditions[condition].isTouched else { return }
+        conditions[condition].isTouched = true
+        touched.append(condition)
+    }
+
+    /// After its terms changed.
+    private mutating func settle(_ condition: Int32, _ outcome: inout Outcome) {
+        let isFull = conditions[condition].full > 0
+        guard shapes.entries[Int(conditions[condition].shape)]?.hasResidue == true else {
+            return set(condition, holds: isFull, &outcome)
+        }
+        setEvaluated(condition, isFull)
+        if !isFull { set(condition, holds: false, &outcome) }
+    }
+
+    private mutating func evaluate(_ outcome: inout Outcome) {
+        guard let bindings else { return }
+        for condition in evaluated {
+            let (shape, first) = (Int(conditions[condition].shape), conditions[condition].constants)
+            guard let entry = shapes.entries[shape] else { continue }
+            do {
+                let holds = try entry.shape.holds(bindings, constants: constants.row(from: first, entry.shape.constantCount))
+                set(condition, holds: holds, &outcome)
+            } catch {
+                outcome.errors += 1
+                set(condition, holds: false, &outcome)
+            }
+        }
+    }
+
+    private mutating func set(_ condition: Int32, holds: Bool, _ outcome: inout Outcome) {
+        guard conditions[condition].holds != holds else { return }
+        conditions[condition].holds = holds
+        updateLasting(condition)
+        var number = conditions[condition].subscribers
+        while number >= 0 {
+            if !holds {
+                subscribers[number].isQuiet = false
+            } else if subscribers[number].policy != .every, !subscribers[number].isQuiet {
+                fire(number, &outcome)
+            }
+            number = subscribers[number].next
+        }
+    }
+
+    private mutating func forEachSubscriber(of condition: Int32, _ body: (Int32, inout ItemIndex) -> Void) {
+        var number = conditions[condition].subscribers
+        while number >= 0 {
+            let next = subscribers[number].next
+            body(number, &self)
+            number = next
+        }
+    }
+
+    // MARK: Lists of conditions
+
+    private mutating func updateLasting(_ condition: Int32) {
+        let isLasting = conditions[condition].holds && conditions[condition].lasting > 0
+        let place = conditions[condition].lastingAt
+        if isLasting, place < 0 {
+            conditions[condition].lastingAt = Int32(lasting.count)
+            lasting.append(condition)
+        } else if !isLasting, place >= 0 {
+            let last = lasting.removeLast()
+            if last != condition {
+                lasting[Int(place)] = last
+                conditions[last].lastingAt = place
+            }
+            conditions[condition].lastingAt = -1
+        }
+    }
+
+    private mutating func setEvaluated(_ condition: Int32, _ isEvaluated: Bool) {
+        let place = conditions[condition].evaluatedAt
+        if isEvaluated, place < 0 {
+            conditions[condition].evaluatedAt = Int32(evaluated.count)
+            evaluated.append(condition)
+        } else if !isEvaluated, place >= 0 {
+            let last = evaluated.removeLast()
+            if last != condition {
+                evaluated[Int(place)] = last
+                conditions[last].evaluatedAt = place
+            }
+            conditions[condition].evaluatedAt = -1
+        }
+    }
+
+    // MARK: Conditions
+
+    private func find(_ shape: Int, _ values: [ExpressionValue]) -> Int32? {
+        guard let found = equal[Self.hash(shape, values)], conditions[found].shape == shape else { return nil }
+        let first = conditions[found].constants
+        let isSame = values.indices.allSatisfy { values[$0].isSame(as: constants[first + Int32($0)]) }
+        return isSame ? found : nil
+    }
+
+    private static func hash(_ shape: Int, _ values: [ExpressionValue]) -> UInt64 {
+        var hasher = Hasher()
+        hasher.combine(shape)
+        for value in values { value.hash(into: &hasher) }
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+    }
+
+    private mutating func insert(_ shape: Int, _ values: [ExpressionValue]) -> Int32 {
+        shapes.retain(shape)
+        let parts = shapes.entries[shape]?.alternatives ?? []
+        let condition = conditions.insert(
+            Condition(
+                shape: Int32(shape), constants: constants.insert(values),
+                alternatives: alternatives.insert(parts.map { _ in Alternative(condition: 0, postings: 0, terms: 0) })))
+        equal[Self.hash(shape, values)] = condition
+        for (index, terms) in parts.enumerated() {
+            let number = conditions[condition].alternatives + Int32(index)
+            let needed = terms.map { Self.keys(of: $0, values) }
+            let total = needed.reduce(0) { $0 + $1.count }
+            alternatives[number] = Alternative(
+                condition: condition,
+                postings: postings.insert(Array(repeating: Posting(alternative: number), count: total)),
+                terms: Int32(terms.count))
+            var posting = alternatives[number].postings
+            for (term, constants) in zip(terms, needed) {
+                let value = known(term.expression)
+                for constant in constants {
+                    link(posting, term, constant)
+                    if let value, holds(term, constant, value) { alternatives[number].holding += 1 }
+                    posting += 1
+                }
+            }
+            if alternatives[number].holding == alternatives[number].terms { conditions[condition].full += 1 }
+        }
+        begin(condition)
+        return condition
+    }
+
+    /// What it is worth now, without a word to anybody: its subscribers are looked at with the next update.
+    private mutating func begin(_ condition: Int32) {
+        let isFull = conditions[condition].full > 0
+        conditions[condition].holds = isFull
+        guard let entry = shapes.entries[Int(conditions[condition].shape)], entry.hasResidue else { return }
+        setEvaluated(condition, isFull)
+        guard isFull, let bindings else {
+            conditions[condition].holds = false
+            return
+        }
+        let values = constants.row(from: conditions[condition].constants, entry.shape.constantCount)
+        conditions[condition].holds = (try? entry.shape.holds(bindings, constants: values)) ?? false
+    }
+
+    private mutating func remove(condition: Int32) {
+        let shape = Int(conditions[condition].shape)
+        let parts = shapes.entries[shape]?.alternatives ?? []
+        let values = constants.row(from: conditions[condition].constants, shapes.entries[shape]?.shape.constantCount ?? 0)
+        setEvaluated(condition, false)
+        let hash = Self.hash(shape, values)
+        if equal[hash] == condition { equal[hash] = nil }
+        for (index, terms) in parts.enumerated() {
+            let alternative = alternatives[conditions[condition].alternatives + Int32(index)]
+            var posting = alternative.postings
+            for term in terms {
+                for constant in Self.keys(of: term, values) {
+                    unlink(posting, term, constant)
+                    posting += 1
+                }
+            }
+            postings.remove(from: alternative.postings, Int(posting - alternative.postings))
+        }
+        alternatives.remove(from: conditions[condition].alternatives, parts.count)
+        constants.remove(from: conditions[condition].constants, values.count)
+        conditions.remove(condition)
+        shapes.release(shape)
+    }
+
+    // MARK: Terms
+
+    /// The constants of a term, each once: one, but for a list.
+    private static func keys(of term: ConditionShapes.Term, _ values: [ExpressionValue]) -> [ExpressionValue] {
+        switch term.constant {
+        case .always(let value): return [value]
+        case .at(let place):
+            guard term.comparison.sign == .oneOf, case .list(let elements) = values[place] else { return [values[place]] }
+            var different: [ExpressionValue] = []
+            for element in elements where !different.contains(where: { $0.isSame(as: element) }) {
+                different.append(element)
+            }
+            return different
+        }
+    }
+
+    private func holds(_ term: ConditionShapes.Term, _ constant: ExpressionValue, _ value: ExpressionValue) -> Bool {
+        var keys = TermKeys(term.comparison)
+        keys[constant] = 0
+        var holds = false
+        keys.changes(from: nil, to: value) { _, now in holds = now }
+        return holds
+    }
+
+    private mutating func known(_ expression: Int) -> ExpressionValue? {
+        if keys[expression] == nil {
+            keys[expression] = [:]
+            values[expression] = value(of: expression)
+        }
+        return values[expression]
+    }
+
+    private mutating func link(_ posting: Int32, _ term: ConditionShapes.Term, _ constant: ExpressionValue) {
+        let first = keys[term.expression]?[term.comparison]?[constant] ?? -1
+        postings[posting].next = first
+        if first >= 0 { postings[first].previous = posting }
+        keys[term.expression]?[term.comparison, default: TermKeys(term.comparison)][constant] = posting
+    }
+
+    private mutating func unlink(_ posting: Int32, _ term: ConditionShapes.Term, _ constant: ExpressionValue) {
+        let (next, previous) = (postings[posting].next, postings[posting].previous)
+        if next >= 0 { postings[next].previous = previous }
+        guard previous < 0 else {
+            postings[previous].next = next
+            return
+        }
+        keys[term.expression]?[term.comparison]?[constant] = next >= 0 ? next : nil
+        guard keys[term.expression]?[term.comparison]?.isEmpty == true else { return }
+        keys[term.expression]?[term.comparison] = nil
+        guard keys[term.expression]?.isEmpty == true else { return }
+        keys[term.expression] = nil
+        values[term.expression] = nil
+    }
+}

@@ -1,0 +1,75 @@
+package import CarillonExpression
+
+/// What conditions on items can speak of: the fields by their names or as `fields.price`, `previous.price`, `item`, and `update.time`.
+package struct ItemConditions: Sendable {
+    /// Names that are no fields, whatever fields there are; those are reached as `fields.item`.
+    private static let own: [ExpressionEnvironment.Variable] = [
+        .init("fields", .map(key: .string, value: .dynamic)), .init("previous", .map(key: .string, value: .dynamic)),
+        .init("item", .string), .init("update.time", .timestamp),
+    ]
+
+    /// In which all conditions are evaluated: any name may be a field's.
+    package let environment: ExpressionEnvironment
+    private let limits: ExpressionLimits
+    private let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
+
+    package init(
+        limits: ExpressionLimits = .init(), zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int?
+    ) {
+        self.limits = limits
+        self.zoneOffset = zoneOffset
+        environment = ExpressionEnvironment(
+            Self.own, extensions: Set(ExpressionExtension.allCases), limits: limits, zoneOffset: zoneOffset)
+    }
+
+    /// Reads a condition over some fields, and checks it with their types; dynamic where none is declared.
+    ///
+    /// - Returns: The program as all items evaluate it.
+    /// - Throws: ``ExpressionRefusal`` with all that is wrong, a field that is none of these among it.
+    package func condition(
+        _ source: String, over fields: [String: ExpressionType]
+    ) throws(ExpressionRefusal) -> ExpressionProgram {
+        let names = fields.filter { field in !Self.own.contains { $0.name == field.key } }
+        let variables = names.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
+        let checking = ExpressionEnvironment(
+            Self.own + variables, extensions: environment.extensions, limits: limits, zoneOffset: zoneOffset)
+        let program = try ExpressionProgram(source, in: checking)
+        guard program.type == .bool || program.type == .dynamic else {
+            throw ExpressionRefusal(
+                source: source, sentence: "a condition is a bool, not \(program.type)", code: .type)
+        }
+        return try ExpressionProgram.unchecked(source, in: environment)
+    }
+
+    /// For the evaluation of all conditions on an item; nil before its first update.
+    package func bindings(_ item: String, _ state: ItemState) -> ExpressionBindings? {
+        guard let updatedAt = state.updatedAt else { return nil }
+        var bindings = ExpressionBindings(environment)
+        for (name, value) in state.fields { bindings[name] = value }
+        bindings["fields"] = Self.map(state.fields)
+        bindings["previous"] = state.previous.map(Self.map)
+        bindings["item"] = .string(item)
+        let milliseconds = updatedAt.milliseconds
+        let (seconds, rest) = (milliseconds.quotient(by: 1000), milliseconds.remainder(by: 1000))
+        bindings["update.time"] = ExpressionTimestamp(seconds: seconds, nanoseconds: Int32(rest * 1_000_000)).map {
+            .timestamp($0)
+        }
+        return bindings
+    }
+
+    private static func map(_ fields: [String: ExpressionValue]) -> ExpressionValue {
+        var map = ExpressionMap()
+        for (name, value) in fields { _ = map.insert(value, for: .string(name)) }
+        return .map(map)
+    }
+}
+
+extension Int64 {
+    /// Rounded down, so that the remainder is positive.
+    fileprivate func quotient(by divisor: Int64) -> Int64 { (self - remainder(by: divisor)) / divisor }
+
+    fileprivate func remainder(by divisor: Int64) -> Int64 {
+        let rest = self % divisor
+        return rest < 0 ? rest + divisor : rest
+    }
+}
