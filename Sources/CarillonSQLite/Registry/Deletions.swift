@@ -46,6 +46,7 @@ struct Deletions {
             let next = "SELECT serial FROM device WHERE app = ? LIMIT 1"
             guard let device = try Int64.fetchOne(db.cachedStatement(sql: next), arguments: [app]).map(DeviceSerial.init)
             else {
+                try db.run("DELETE FROM released_token WHERE app = ?", [app])
                 try db.run("DELETE FROM app WHERE serial = ?", [app])
                 break
             }

@@ -19,7 +19,8 @@ struct CostTests {
                 .init("short", .string, maximumSize: 3),
                 .init("raw", .bytes), .init("names", .list(.string)), .init("numbers", .list(.int), maximumSize: 7),
                 .init("rows", .list(.list(.string))), .init("fields", .map(key: .string, value: .string)),
-                .init("anything", .dynamic), .init("t", .timestamp), .init("a.dotted.name", .string),
+                .init("pair", .map(key: .string, value: .string), maximumSize: 2), .init("anything", .dynamic),
+                .init("t", .timestamp), .init("a.dotted.name", .string),
             ], extensions: Set(ExpressionExtension.allCases), limits: limits, zoneOffset: Trial.zones)
     }()
 
@@ -47,7 +48,9 @@ struct CostTests {
             case .map(_, let element):
                 var map = ExpressionMap()
                 for number in 0..<size {
-                    _ = map.insert(value(element, CostTests.elementSize), for: .string("k\(number)" + letters(1)))
+                    _ = map.insert(
+                        value(element, CostTests.elementSize),
+                        for: .string(number < 2 ? "k\(number)" : "k\(number)" + letters(1)))
                 }
                 return .map(map)
             default: return value(one(of: .string, .list(.string), .int), size)
@@ -85,7 +88,7 @@ struct CostTests {
             case 1: return "(\(bool(next)) ? \(text(next)) : \(text(next)))"
             case 2: return "string(\(one(of: "i", "d", "b", "raw", "t", "s")))"
             case 3: return "fields[\(text(next))]"
-            case 4: return "names[i]"
+            case 4: return one(of: "names[i]", "(pair.k1 + pair.k0)")
             case 5: return "\(text(next))"
             default: return "string(bytes(\(text(next))))"
             }
@@ -136,6 +139,18 @@ struct CostTests {
             }
         }
         #expect(tried > 700)
+    }
+
+    @Test func `a pattern that only the evaluation knows costs its reading`() throws {
+        let environment = ExpressionEnvironment([
+            .init("s", .string, maximumSize: 0), .init("pattern", .string, maximumSize: 250),
+        ])
+        let program = try ExpressionProgram("s.matches(pattern)", in: environment)
+        var bindings = ExpressionBindings(environment)
+        bindings["s"] = .string("")
+        bindings["pattern"] = .string(String(repeating: "a", count: 250))
+        let spent = Self.spent(program, bindings)
+        #expect(spent > 500 && spent <= program.cost.upperBound)
     }
 
     private static func spent(_ program: ExpressionProgram, _ bindings: ExpressionBindings) -> Int {
