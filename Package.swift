@@ -352,7 +352,7 @@ if isSanitized {
     let withoutSockets = ["CarillonBasics", "CarillonWire", "CarillonCore", "CarillonSQLite"]
     package.targets.removeAll { target in
         if sanitized == "core" {
-            return !["TestSupport", "StoreConformance"].contains(target.name)
+            return !["CarillonExpression", "TestSupport", "StoreConformance"].contains(target.name)
                 && !withoutSockets.contains { target.name == $0 || target.name == $0 + "Tests" }
         }
         return ["CarillonCommand", "CarillonCommandTests", "ClientQuickStart", "EndToEndTests"].contains(target.name)
