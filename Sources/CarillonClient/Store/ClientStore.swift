@@ -25,13 +25,13 @@ final class ClientStore: Sendable {
     private let queue: DatabaseQueue
     let marker: InstallMarker
 
-    /// Opens the store, and makes it where there is none.
-    init(directory: String) throws(PushError) {
+    /// Opens the store, and makes it where there is none. A client that is just ending gets some seconds to let go.
+    init(directory: String, patience: Double = 1) throws(PushError) {
         marker = InstallMarker(directory: directory)
         let path = URL(fileURLWithPath: directory, isDirectory: true).appendingPathComponent(Self.fileName).path
         do {
             try Self.makeFile(at: path, in: directory)
-            queue = try DatabaseQueue(path: path, configuration: Self.configuration)
+            queue = try DatabaseQueue(path: path, configuration: Self.configuration(patience: patience))
             try queue.writeWithoutTransaction { database in
                 try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
                 try ClientSchema.prepare(database)
@@ -120,11 +120,10 @@ final class ClientStore: Sendable {
 
     // MARK: Opening
 
-    private static var configuration: GRDB.Configuration {
+    private static func configuration(patience: Double) -> GRDB.Configuration {
         var configuration = GRDB.Configuration()
         configuration.label = "carillon.client.store"
-        // A client that is just ending gets a moment to let go.
-        configuration.busyMode = .timeout(1)
+        configuration.busyMode = .timeout(patience)
         return configuration
     }
 
@@ -164,7 +163,7 @@ final class ClientStore: Sendable {
             throw PushError(.storageUnavailable, "The file \(path) cannot be made; its directory must be writable.")
         }
         do {
-            let queue = try DatabaseQueue(path: draft, configuration: configuration)
+            let queue = try DatabaseQueue(path: draft, configuration: configuration(patience: 1))
             try queue.writeWithoutTransaction { database in
                 try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL")
                 try ClientSchema.create(database)

@@ -15,8 +15,11 @@ struct ClientStoreTests {
     static let identity = DeviceIdentity(device: "d", credential: "c", socket: "ws://host/")
     static let id = ChannelID(Bytes16(high: 1, low: 2))
 
-    func open() throws -> (ClientStore, StoredState) {
-        let store = try ClientStore(directory: directory.path)
+    /// A store of before may be closed a while after its last step, by the thread that ran it.
+    static let patience = 60.0
+
+    func open(patience: Double = patience) throws -> (ClientStore, StoredState) {
+        let store = try ClientStore(directory: directory.path, patience: patience)
         return (store, try store.load(server: "http://host", app: "com.example.app"))
     }
 
@@ -44,8 +47,15 @@ struct ClientStoreTests {
 
     func file(_ suffix: String = "") -> String { directory.path + "/" + ClientStore.fileName + suffix }
 
-    func open(expecting code: PushError.Code) {
-        let error = #expect(throws: PushError.self) { _ = try open() }
+    /// A connection of another program.
+    func connect() throws -> DatabaseQueue {
+        var configuration = GRDB.Configuration()
+        configuration.busyMode = .timeout(Self.patience)
+        return try DatabaseQueue(path: file(), configuration: configuration)
+    }
+
+    func open(expecting code: PushError.Code, patience: Double = patience) {
+        let error = #expect(throws: PushError.self) { _ = try open(patience: patience) }
         #expect(error?.code == code)
     }
 
@@ -77,7 +87,7 @@ struct ClientStoreTests {
                 state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil)
             try await commit([.saveIdentity(Self.identity), .saveChannel(identifier: "a", channel)], to: store)
         }
-        let queue = try DatabaseQueue(path: file())
+        let queue = try connect()
         try await queue.writeWithoutTransaction { database in
             try Self.undoVersion5(database)
             try Self.undoVersion3(database)
@@ -133,7 +143,7 @@ struct ClientStoreTests {
 
     @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
         do { _ = try open() }
-        let queue = try DatabaseQueue(path: file())
+        let queue = try connect()
         try await queue.writeWithoutTransaction { try Self.undoVersion5($0) }
         try queue.close()
         let channel = ChannelMachine(
@@ -160,7 +170,7 @@ struct ClientStoreTests {
 
     @Test func `a storage of version 3 is taken over, and what the app says of its token is kept`() async throws {
         do { _ = try open() }
-        let queue = try DatabaseQueue(path: file())
+        let queue = try connect()
         try await queue.writeWithoutTransaction { database in
             try Self.undoVersion5(database)
             try database.execute(sql: "DROP TABLE push_device; PRAGMA user_version = 3")
@@ -193,7 +203,7 @@ struct ClientStoreTests {
             let (store, _) = try open()
             try await commit([.saveIdentity(Self.identity), .saveAnswer(MessageAnswer(id: "m", code: 100))], to: store)
         }
-        let queue = try DatabaseQueue(path: file())
+        let queue = try connect()
         try await queue.writeWithoutTransaction { database in
             try Self.undoVersion5(database)
             try Self.undoVersion3(database)
@@ -293,14 +303,14 @@ struct ClientStoreTests {
             try await commit([.saveIdentity(Self.identity), .saveServer(address: "http://host", id: "s1")], to: store)
         }
         do {
-            let store = try ClientStore(directory: directory.path)
+            let store = try ClientStore(directory: directory.path, patience: Self.patience)
             let state = try store.load(server: "https://new", app: "com.example.app")
             #expect(state.formerServer == "http://host")
             #expect(state.serverID == "s1")
             #expect(state.identity == Self.identity)
             try await commit([.saveServer(address: "https://new", id: "s1")], to: store)
         }
-        let store = try ClientStore(directory: directory.path)
+        let store = try ClientStore(directory: directory.path, patience: Self.patience)
         #expect(try store.load(server: "https://new", app: "com.example.app").formerServer == nil)
     }
 
@@ -310,7 +320,7 @@ struct ClientStoreTests {
             try await commit([.saveRegistration("of the former server")], to: store)
         }
         for _ in 0..<2 {
-            let store = try ClientStore(directory: directory.path)
+            let store = try ClientStore(directory: directory.path, patience: Self.patience)
             let state = try store.load(server: "https://new", app: "com.example.app")
             #expect(state.formerServer == nil)
             #expect(state.registration == nil)
@@ -378,7 +388,7 @@ struct ClientStoreTests {
 
     @Test func `a second client is refused while the first has the store open`() throws {
         let (store, _) = try open()
-        open(expecting: .storageInUse)
+        open(expecting: .storageInUse, patience: 0)
         withExtendedLifetime(store) {}
     }
 
@@ -388,7 +398,7 @@ struct ClientStoreTests {
             try await commit([.saveIdentity(Self.identity)], to: store)
         }
         for (server, app) in [("http://other", "com.example.app"), ("http://host", "com.example.other")] {
-            let store = try ClientStore(directory: directory.path)
+            let store = try ClientStore(directory: directory.path, patience: Self.patience)
             let error = #expect(throws: PushError.self) { _ = try store.load(server: server, app: app) }
             #expect(error?.code == .storageMismatch)
         }
@@ -415,7 +425,7 @@ struct ClientStoreTests {
     }
 
     @Test func `a database without tables is damage`() throws {
-        let queue = try DatabaseQueue(path: file())
+        let queue = try connect()
         try queue.writeWithoutTransaction { try $0.execute(sql: "CREATE TABLE t (a); DROP TABLE t") }
         try queue.close()
         open(expecting: .storageDamaged)
@@ -428,15 +438,15 @@ struct ClientStoreTests {
     }
 
     @Test func `the file of another program is refused`() throws {
-        try DatabaseQueue(path: file()).write { try $0.execute(sql: "CREATE TABLE theirs (a)") }
+        try connect().write { try $0.execute(sql: "CREATE TABLE theirs (a)") }
         open(expecting: .storageDamaged)
     }
 
     @Test func `a newer store is refused and left as it is`() throws {
         do { _ = try open() }
-        try DatabaseQueue(path: file()).write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        try connect().write { try $0.execute(sql: "PRAGMA user_version = 99") }
         open(expecting: .storageTooNew)
-        #expect(try DatabaseQueue(path: file()).read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 99)
+        #expect(try connect().read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 99)
     }
 
     @Test func `a directory that cannot be made is said so`() throws {
