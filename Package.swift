@@ -84,7 +84,7 @@ let package = Package(
         .target(
             name: "CarillonSQLite",
             dependencies: [
-                "CarillonCore", "CarillonWire",
+                "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire",
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "GRDBSQLite", package: "GRDB.swift", condition: client),
                 .product(name: "Metrics", package: "swift-metrics", condition: provider),
@@ -94,7 +94,7 @@ let package = Package(
         .target(
             name: "CarillonServer",
             dependencies: [
-                "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonSQLite", "CarillonWire",
+                "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonSQLite", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
                 .product(name: "Hummingbird", package: "hummingbird", condition: server),

@@ -24,12 +24,21 @@ struct SecretsTests {
         )
         let directoryOfChannels = ChannelDirectory(store: store)
         let homes = Homes(only: Home(inbox: inbox, sessions: sessions))
+        let allowances = Allowances(settings: .init(), ticks: TickSource { 0 })
+        let conditions = ItemConditions { _, _ in nil }
+        let firings = Firings(
+            store: store, homes: homes, conditions: conditions, styles: .none, payloadSize: { _ in 0 }, time: time)
+        let engine = ItemEngine(
+            store: store, firings: firings, conditions: conditions, time: time, ticks: TickSource { 0 },
+            logger: Logger(label: "test"))
+        let subscriptions = SubscriptionRegistrar(
+            store: store, engine: engine, items: AppItems(store: store, engine: engine, time: time), homes: homes,
+            allowances: allowances, payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
             devices: store, sessions: sessions, directory: directoryOfChannels,
             news: StatusNews(devices: store, homes: homes),
             formerChannels: FormerChannels(users: store, homes: homes, directory: directoryOfChannels, time: time),
-            allowances: Allowances(settings: .init(), ticks: TickSource { 0 }),
-            time: time, random: random)
+            subscriptions: subscriptions, allowances: allowances, time: time, random: random)
         _ = try await registrar.register(app: app, registration: secret)
         try store.close()
         #expect(try !isFound(Data(secret.utf8), in: directory))

@@ -27,6 +27,9 @@ extension ClientSession {
             return channelEventReceived(event, answered: answered, at: now)
         case (.live, .deviceStatus(let frame)):
             return deviceStatusReceived(frame, answered: answered)
+        case (.live, .fired):
+            // Nobody who says an earlier version is sent one.
+            return []
         case (.live, .caughtUp):
             schedule.succeeded()
             return [.noteCaughtUp]

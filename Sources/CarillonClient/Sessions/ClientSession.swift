@@ -58,6 +58,8 @@ struct ClientSession: Sendable {
     static let reportsLimit = Limits.resultsPerRequest
     /// The silence allowed when the server proposes nothing sensible.
     static let defaultKeepAlive = Duration.seconds(60)
+    /// Of Carillon's extension, that the client speaks. What fires is shown by the vendor's service.
+    static let extensionVersion = 2
 
     let settings: Settings
     var phase = Phase.stopped
@@ -287,7 +289,7 @@ struct ClientSession: Sendable {
             .tellAvailability(availability),
             .send(
                 .hello(
-                    .init(carillon: CarillonVersion.ofExtension, device: identity.device, credential: identity.credential))),
+                    .init(carillon: Self.extensionVersion, device: identity.device, credential: identity.credential))),
         ]
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CarillonExpression
+import CarillonServer
 import Foundation
 
 struct ExpressionCommand: AsyncParsableCommand {

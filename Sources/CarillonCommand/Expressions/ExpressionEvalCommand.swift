@@ -1,6 +1,7 @@
 import ArgumentParser
 import CarillonBasics
 import CarillonExpression
+import CarillonServer
 import Foundation
 
 struct ExpressionEvalCommand: AsyncParsableCommand {

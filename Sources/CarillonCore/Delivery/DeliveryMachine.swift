@@ -119,8 +119,8 @@ package struct DeliveryMachine: Sendable {
             wantsMore = true
             return nextLoad()
         }
-        let action = give(envelope, isVolatile: isVolatile, at: now)
-        return isVolatile ? [action, .answerOffer(wasGiven: true)] : [action]
+        let actions = give(envelope, isVolatile: isVolatile, at: now)
+        return isVolatile ? actions + [.answerOffer(wasGiven: true)] : actions
     }
 
     /// Something was queued for the inbox without having been offered.
@@ -168,7 +168,7 @@ package struct DeliveryMachine: Sendable {
             if isWithdrawn(envelope) || envelope.isExpired(at: now) {
                 position = envelope.position
             } else {
-                actions.append(give(envelope, isVolatile: false, at: now))
+                actions += give(envelope, isVolatile: false, at: now)
             }
         }
         actions += nextLoad()
@@ -216,11 +216,13 @@ package struct DeliveryMachine: Sendable {
         given.count < limits.envelopes && (given.count == 0 || given.bytes + envelope.byteCount <= limits.bytes)
     }
 
-    private mutating func give(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> Action {
+    private mutating func give(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         position = max(position, envelope.position)
-        guard version >= envelope.behaviour.knownSince else { return .settle(envelope.id, .unsupported) }
+        guard version >= envelope.behaviour.knownSince else {
+            return envelope.behaviour.isForAnyClient ? [] : [.settle(envelope.id, .unsupported)]
+        }
         given.add(envelope, isVolatile: isVolatile, at: now)
-        return .give(envelope)
+        return [.give(envelope)]
     }
 
     /// Asks for more when more waits, and at least half of the window is free, so that loads are worth their while.

@@ -9,19 +9,22 @@ package struct DeviceRegistrar: Sendable {
     private let allowances: Allowances
     private let news: StatusNews
     private let formerChannels: FormerChannels
+    private let subscriptions: SubscriptionRegistrar
     private let seen = SeenDevices()
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, news: StatusNews,
-        formerChannels: FormerChannels, allowances: Allowances, time: TimeSource, random: RandomSource
+        formerChannels: FormerChannels, subscriptions: SubscriptionRegistrar, allowances: Allowances, time: TimeSource,
+        random: RandomSource
     ) {
         self.devices = devices
         self.sessions = sessions
         self.directory = directory
         self.news = news
         self.formerChannels = formerChannels
+        self.subscriptions = subscriptions
         self.allowances = allowances
         self.time = time
         self.random = random
@@ -53,7 +56,8 @@ package struct DeviceRegistrar: Sendable {
         }
         switch inserted {
         case .stored(let device):
-            if user != nil { try await formerChannels.close(of: device.serial) }
+            if user != nil { try await dropFormerUser(of: device.serial) }
+            if profile != nil { try await subscriptions.deviceChanged(device.serial) }
             return (device, DeviceCredential(device: device.id, secret: secret))
         case .refused(let refusal): throw refusal
         case .notAllowed:
@@ -130,9 +134,17 @@ package struct DeviceRegistrar: Sendable {
             throw Self.deviceGone
         }
         let decision = try result.get()
-        if decision.losesUser { try await formerChannels.close(of: device.serial) }
-        if decision.isStatusChanged || decision.displaced != nil { try await news.tell() }
+        if decision.losesUser { try await dropFormerUser(of: device.serial) }
+        if decision.isStatusChanged || decision.displaced != nil {
+            try await news.tell()
+            try await subscriptions.deviceChanged(device.serial)
+        }
         return decision.registration
+    }
+
+    private func dropFormerUser(of device: DeviceSerial) async throws {
+        try await formerChannels.close(of: device)
+        try await subscriptions.removeEnded(of: device)
     }
 
     /// The next alert that is counted says 1.

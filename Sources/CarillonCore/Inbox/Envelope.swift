@@ -10,6 +10,8 @@ package struct Envelope: Equatable, Sendable {
         case recovered
         /// Since the envelope was accepted.
         case deviceStatus(DeviceStatus)
+        /// A subscription fired; the body is that of a ``FiredNotification``.
+        case fired(body: [UInt8], countsBadge: Bool)
     }
 
     package struct Content: Equatable, Sendable {
@@ -53,7 +55,11 @@ package struct Envelope: Equatable, Sendable {
     /// What the envelope counts for in windows and in the limit of an inbox. A shared body counts as an own one does: it
     /// is given as often.
     package var byteCount: Int {
-        if case .message(let content) = kind { Self.overhead + content.body.count } else { Self.overhead }
+        switch kind {
+        case .message(let content): Self.overhead + content.body.count
+        case .fired(let body, _): Self.overhead + body.count
+        default: Self.overhead
+        }
     }
 
     package static let overhead = 128
@@ -85,6 +91,7 @@ extension Envelope.Kind {
         case .pingFailed: .pingFailed
         case .recovered: .recovered
         case .deviceStatus: .deviceStatus
+        case .fired: .fired
         }
     }
 }

@@ -6,6 +6,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
     case pingFailed = 3
     case recovered = 4
     case deviceStatus = 5
+    case fired = 6
 
     package struct Behaviour: Equatable, Sendable {
         /// It is gone when its origin is.
@@ -23,6 +24,8 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         /// The first version of Carillon's extension whose clients know it; 0: those that speak nothing but Mozilla's protocol
         /// do. For a client that does not it leaves the inbox as unsupported.
         package var knownSince: Int
+        /// It stays in the inbox of a client that does not know it: the vendor's service may show it all the same.
+        package var isForAnyClient = false
     }
 
     package var behaviour: Behaviour {
@@ -43,6 +46,10 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
                 mayWake: false, knownSince: 2)
+        case .fired:
+            Behaviour(
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
+                mayWake: true, knownSince: 3, isForAnyClient: true)
         }
     }
 }

@@ -21,6 +21,8 @@ extension ServerFrame {
                 DeviceStatusFrame(
                     version: version, status: status.name, reason: status.reason?.rawValue,
                     at: envelope.acceptedAt.milliseconds))
+        case .fired(let body, _):
+            self = .fired(FiredFrame(version: version, body: body))
         case .recovered:
             self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .recovered))
         }

@@ -34,6 +34,7 @@ extension EnvelopeKind {
         case .pingFailed: "ping_failed"
         case .recovered: "recovered"
         case .deviceStatus: "device_status"
+        case .fired: "fired"
         }
     }
 }

@@ -49,6 +49,12 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case pushLanesPaused = "carillon_push_lanes_paused"
     case pushResultsDropped = "carillon_push_results_dropped_total"
 
+    case itemUpdates = "carillon_item_updates_total"
+    case conditionErrors = "carillon_condition_errors_total"
+    case firings = "carillon_firings_total"
+    case placeholderErrors = "carillon_placeholder_errors_total"
+    case notificationsTooLarge = "carillon_notifications_too_large_total"
+
     case eventLoopDelay = "carillon_event_loop_delay_seconds"
     case cpuTime = "process_cpu_seconds_total"
     case residentMemory = "process_resident_memory_bytes"
@@ -130,6 +136,12 @@ extension ServerMetric {
         case .pushLanesPaused:
             "Apps and environments whose pushes wait, as the service cannot be reached or refuses the credentials."
         case .pushResultsDropped: "Answers of vendors' services that could not be written down; the pushes are sent again."
+        case .itemUpdates: "Updates of items that publishers sent, by what became of them."
+        case .conditionErrors: "Conditions that had no value when they were evaluated."
+        case .firings: "Firings of subscriptions, by what became of them."
+        case .placeholderErrors: "Placeholders of notifications that had no value, and show nothing."
+        case .notificationsTooLarge:
+            "Notifications that are too large for the vendor's service; their devices are woken instead."
         case .eventLoopDelay: "How late an event loop is when it is called once a second."
         case .cpuTime: "CPU time of the process, in user and kernel mode."
         case .residentMemory: "Memory of the process that is in RAM."
@@ -145,7 +157,7 @@ extension ServerMetric {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals: ["of"]
-        case .messages, .pings, .disconnectCallbacks, .pushes: ["result"]
+        case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings: ["result"]
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]
         case .watchesRefused: ["full"]

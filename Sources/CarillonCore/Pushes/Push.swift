@@ -45,6 +45,11 @@ package enum PushKind: Int, CaseIterable, Sendable {
     case wake = 0
     /// Shows an alert, for one message.
     case alert = 1
+    /// Shows what a subscription shows that fired.
+    case trigger = 2
+
+    /// It is for one envelope, and goes with it.
+    package var isOfOneEnvelope: Bool { self != .wake }
 }
 
 /// Where a push stands, as the store numbers it.
@@ -72,7 +77,7 @@ package enum PushState: Int, CaseIterable, Sendable {
 package struct LeasedPush: Equatable, Sendable {
     package enum Content: Equatable, Sendable {
         case wake
-        /// `badge`: how many alerts the device was sent since it reset the number, this one included.
+        /// For a message, or a subscription that fired. `badge`: how many alerts the device was sent since it reset the number, this one included.
         case alert(Envelope, topic: String?, badge: Int)
     }
 

@@ -12,6 +12,7 @@ struct Effects {
         switch effect {
         case .pinged, .vouchedFor: try WatchTransaction(db).counts(effect)
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
+        case .fired(let target, let number, let at): try FiringTable(db).counts(target, number, at)
         }
     }
 
@@ -23,6 +24,7 @@ struct Effects {
         switch effect {
         case .pinged, .vouchedFor: try WatchTransaction(db).apply(effect)
         case .statusTold(let device, let at): try StatusNewsTable(db).told(device, at)
+        case .fired(let target, let number, let at): try FiringTable(db).fire(target, number, at)
         }
     }
 }

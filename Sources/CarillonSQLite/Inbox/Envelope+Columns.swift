@@ -22,6 +22,7 @@ extension Envelope {
         case .channelError: kind = .channelError(code: code ?? ChannelErrorCode.server.lowerBound)
         case .pingFailed: kind = .pingFailed(code.flatMap(PingFailure.init) ?? .invalidAnswer)
         case .recovered: kind = .recovered
+        case .fired: kind = .fired(body: columns.bytes(16) ?? [], countsBadge: code == 1)
         case .deviceStatus:
             kind = .deviceStatus(code.flatMap(SuspensionReason.init).map { .suspended($0) } ?? .registered)
         }

@@ -59,9 +59,13 @@ struct InboxChangeWriter {
         let envelope = arrival.envelope
         let wake = try wakes.arrived(envelope, arrival.wake)
         var content: Envelope.Content?
+        var body: [UInt8]?
         var code: Int?
         switch envelope.kind {
-        case .message(let message): content = message
+        case .message(let message):
+            content = message
+            body = message.shared == nil ? message.body : nil
+        case .fired(let notification, let countsBadge): (body, code) = (notification, countsBadge ? 1 : 0)
         case .channelError(let number): code = number
         case .pingFailed(let failure): code = failure.rawValue
         case .deviceStatus(let status): code = status.reason?.number
@@ -93,7 +97,7 @@ struct InboxChangeWriter {
         insert.bind(envelope.urgency.number)
         insert.bind(wake.number)
         insert.bind(content?.shared?.rawValue)
-        insert.bind(content?.shared == nil ? content?.body : nil)
+        insert.bind(body)
         try insert.run()
         index.add(arrival.row)
         try memory.due.add(arrival.row, in: db)
@@ -167,6 +171,8 @@ struct InboxChangeWriter {
             try WatchTransaction(db).channelsEnd(
                 "serial = ?", [origin.serial], because: end.reason, at: end.at, limits: settings.callbacks)
             try db.run("DELETE FROM channel WHERE serial = ?", [origin.serial])
+        } else if origin.kind == .subscription {
+            try db.run("DELETE FROM subscription WHERE serial = ?", [origin.serial])
         }
         try self.end(reader.rows(of: end.origin, thatEnd: true), at: end.at)
     }

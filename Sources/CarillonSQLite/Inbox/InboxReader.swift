@@ -175,7 +175,8 @@ struct InboxReader {
         switch origin.kind {
         case .channel: sql = "SELECT 1 FROM channel WHERE serial = ?"
         case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
-        case .subscription, .update, .request: return false
+        case .subscription: sql = "SELECT 1 FROM subscription WHERE serial = ?"
+        case .update, .request: return false
         }
         var select = try BoundStatement(db, sql)
         select.bind(origin.serial)

@@ -138,16 +138,19 @@ extension PushTable {
         }
         var content = LeasedPush.Content.wake
         switch row.kind {
-        case .alert:
+        case .alert, .trigger:
             guard let envelope = try envelope(at: row.position) else {
-                try finish(row.serial, row.device, .alert, .cancelled, nil, at: now)
+                try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
                 return nil
             }
-            content = .alert(
-                envelope, topic: try topic(at: row.position), badge: try row.badge ?? countBadge(row.serial, row.device))
-            var reach = try WakeTable(db, memory: memory).reach(of: row.device)
-            reach.alertLeasedAt = now
-            memory.pushes[row.device] = reach
+            var badge = row.badge
+            if badge == nil, envelope.countsBadge { badge = try countBadge(row.serial, row.device) }
+            content = .alert(envelope, topic: try topic(at: row.position), badge: badge ?? 0)
+            if row.kind == .alert {
+                var reach = try WakeTable(db, memory: memory).reach(of: row.device)
+                reach.alertLeasedAt = now
+                memory.pushes[row.device] = reach
+            }
         case .wake:
             var reach = try WakeTable(db, memory: memory).reach(of: row.device)
             let isWanted = try WaitingWakes(db, index: memory.index).areAny(of: row.device, &reach, at: now)
@@ -238,5 +241,12 @@ extension PushTable {
     private func setDue(_ serial: Int64, _ dueAt: Timestamp, at now: Timestamp) throws {
         try db.run(
             "UPDATE push SET due_at = ?, set_at = ? WHERE serial = ?", [dueAt.milliseconds, now.milliseconds, serial])
+    }
+}
+
+extension Envelope {
+    /// Whether the alert for it counts in the number on the app's icon.
+    fileprivate var countsBadge: Bool {
+        if case .fired(_, let countsBadge) = kind { countsBadge } else { true }
     }
 }

@@ -183,7 +183,7 @@ struct PushTable {
         case .expired: db.count(1, of: Self.expired)
         default: break
         }
-        if kind == .alert, state == .rejected {
+        if kind.isOfOneEnvelope, state == .rejected {
             // Its message waits still: when the device can be reached, a wake tells of it.
             let position = try Int64.first(
                 db,
@@ -232,7 +232,8 @@ struct PushTable {
             return true
         }
         for push in parked {
-            if try push.kind == .alert || WakeTable(db, memory: memory).takesUp(push.serial, of: push.device) {
+            if try push.kind?.isOfOneEnvelope == true || WakeTable(db, memory: memory).takesUp(push.serial, of: push.device)
+            {
                 try db.run(
                     """
                     UPDATE push SET state = \(PushState.scheduled.rawValue), state_at = :now, due_at = :now, set_at = :now,

@@ -46,7 +46,7 @@ extension SQLiteStore: PushStore {
                 db,
                 """
                 SELECT \(PushRecord.columns) FROM push WHERE device = ?1 AND ?2 BETWEEN first AND last
-                    AND (kind = \(PushKind.alert.rawValue)
+                    AND (kind <> \(PushKind.wake.rawValue)
                         OR coalesce((SELECT wake FROM envelope WHERE position = ?2), \(WakeMode.background.number)) <> 0)
                 ORDER BY serial
                 """)

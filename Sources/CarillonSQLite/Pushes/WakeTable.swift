@@ -22,9 +22,10 @@ struct WakeTable {
         reach.quietBefore = min(reach.quietBefore, envelope.position)
         // When it can be reached, one wake tells of all that waits.
         guard let lane = reach.lane else { return .background }
-        if wish.mode == .alert, try hasAlertText(envelope.app) {
-            if reach.alerts < PushLimits.alertsPerDevice {
-                try queueAlert(for: envelope, in: lane, &reach, wish.dueAt)
+        let hasFired = envelope.kind.number == .fired
+        if wish.mode == .alert, try hasFired || hasAlertText(envelope.app) {
+            if reach.alerts < (hasFired ? PushLimits.triggersPerDevice : PushLimits.alertsPerDevice) {
+                try queueAlert(for: envelope, hasFired ? .trigger : .alert, in: lane, &reach, wish.dueAt)
                 return .alert
             }
             db.count(1, of: Self.folded)
@@ -136,10 +137,11 @@ struct WakeTable {
     }
 
     private func queueAlert(
-        for envelope: Envelope, in lane: PushLane, _ reach: inout PushMemory.Reach, _ wanted: Timestamp
+        for envelope: Envelope, _ kind: PushKind, in lane: PushLane, _ reach: inout PushMemory.Reach, _ wanted: Timestamp
     ) throws {
         var dueAt = wanted
-        if let last = reach.lastAlertAt, last.adding(seconds: PushLimits.secondsBetweenAlerts) > dueAt,
+        // What a user waits for is not paced.
+        if kind == .alert, let last = reach.lastAlertAt, last.adding(seconds: PushLimits.secondsBetweenAlerts) > dueAt,
             last < dueAt.adding(seconds: PushLimits.secondsBetweenAlerts * Int64(PushLimits.alertsPerDevice))
         {
             dueAt = last.adding(seconds: PushLimits.secondsBetweenAlerts)
@@ -147,9 +149,9 @@ struct WakeTable {
         let span = WaitingWakes.Span(
             first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
         _ = try PushTable(db, memory: memory).insert(
-            .alert, of: envelope.device, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, &reach)
+            kind, of: envelope.device, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, &reach)
         reach.alerts += 1
-        reach.lastAlertAt = dueAt
+        if kind == .alert { reach.lastAlertAt = dueAt }
     }
 
     // MARK: Reach
@@ -169,8 +171,8 @@ struct WakeTable {
         var pushes = try BoundStatement(
             db,
             """
-            SELECT count(*), coalesce(sum(is_alert), 0), max(iif(is_alert, due_at, NULL)) FROM
-                (SELECT due_at, kind = \(PushKind.alert.rawValue) AND state <= \(PushState.leased.rawValue) AS is_alert
+            SELECT count(*), coalesce(sum(is_due), 0), max(iif(is_due AND kind = \(PushKind.alert.rawValue), due_at, NULL))
+            FROM (SELECT kind, due_at, kind <> \(PushKind.wake.rawValue) AND state <= \(PushState.leased.rawValue) AS is_due
                  FROM push WHERE device = ?)
             """)
         pushes.bind(device.rawValue)

@@ -72,6 +72,9 @@ struct RegistrationTable {
         if decision.losesUser {
             try db.run(
                 "UPDATE channel SET of_user = 2 WHERE device = ? AND of_user = 1", [decision.registration.device.rawValue])
+            // The user's, and not those of the device itself.
+            try SubscriptionTable(db).end(
+                "device = :device AND user NOT NULL", ["device": decision.registration.device.rawValue])
         }
         if !isNew {
             try WakeTable(db, memory: memory).changed(

@@ -27,6 +27,8 @@ struct PushRendering: Sendable {
         var notification: APNsNotification
         switch push.content {
         case .wake: notification = wake
+        case .alert(let envelope, _, let badge) where envelope.kind.number == .fired:
+            notification = fired(envelope, badge)
         case .alert(let envelope, let topic, let badge):
             notification = alert(for: envelope, text, badge)
                 .collapseID(collapseID(of: envelope, topic))
@@ -68,7 +70,7 @@ struct PushRendering: Sendable {
     }
 
     /// The same for all messages of a topic, so that the device shows the newest; one of its own for each of the others.
-    private func collapseID(of envelope: Envelope, _ topic: String?) -> String {
+    func collapseID(of envelope: Envelope, _ topic: String?) -> String {
         var hash = HMAC<SHA256>(key: key)
         if let topic {
             hash.update(data: Array("topic \(envelope.origin.kind.rawValue) \(envelope.origin.serial) \(topic)".utf8))

@@ -124,9 +124,19 @@ extension PushBody {
         case .suspended: state = "suspended"
         }
         self.init(
-            kind: record.kind == .alert ? "alert" : "wake", state: state, at: Timestamp3339.text(record.at.milliseconds),
+            kind: record.kind.name, state: state, at: Timestamp3339.text(record.at.milliseconds),
             dueAt: record.dueAt.map { Timestamp3339.text($0.milliseconds) }, apnsID: record.id?.uuidText,
             reason: record.reason)
+    }
+}
+
+extension PushKind {
+    fileprivate var name: String {
+        switch self {
+        case .wake: "wake"
+        case .alert: "alert"
+        case .trigger: "trigger"
+        }
     }
 }
 

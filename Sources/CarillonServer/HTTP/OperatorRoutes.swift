@@ -47,6 +47,8 @@ struct OperatorRoutes: Sendable {
         if let serial {
             await domain.gateways.forget(serial)
             domain.users.forget(serial)
+            domain.items.forget(serial)
+            await domain.itemEngine.forget(serial)
         }
         return Response(status: .noContent)
     }

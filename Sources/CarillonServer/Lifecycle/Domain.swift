@@ -1,4 +1,5 @@
 package import CarillonCore
+import CarillonExpression
 package import CarillonWire
 package import Logging
 package import NIOCore
@@ -27,6 +28,9 @@ package struct Domain: Sendable {
     package let gateways: Gateways
     package let users: AppUsers
     package let formerChannels: FormerChannels
+    package let items: AppItems
+    package let itemEngine: ItemEngine
+    package let subscriptions: SubscriptionRegistrar
     /// What is known of pushes.
     package let pushes: any PushStore
     /// Who this server is, wherever it can be found.
@@ -60,11 +64,24 @@ package struct Domain: Sendable {
             store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
             callRules: watchSettings.rules, time: time, random: random, logger: logger)
         self.time = time
+        let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
+        let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
+        itemEngine = ItemEngine(
+            store: store,
+            firings: Firings(
+                store: store, homes: homes, conditions: conditions, styles: FoundationStyles.styles,
+                payloadSize: payloadSize,
+                time: time),
+            conditions: conditions, time: time, ticks: .system, logger: logger)
+        items = AppItems(store: store, engine: itemEngine, time: time)
+        subscriptions = SubscriptionRegistrar(
+            store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, payloadSize: payloadSize,
+            time: time, random: random)
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, random: random)
         devices = DeviceRegistrar(
             devices: store, sessions: sessions, directory: directory, news: statusNews,
-            formerChannels: formerChannels, allowances: allowances, time: time, random: random)
+            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, time: time, random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, inbox: inbox, formerChannels: formerChannels, sealer: sealer,
             allowances: allowances, time: time)
@@ -85,6 +102,15 @@ package struct Domain: Sendable {
             store: store, user: WatchWork(watches: store, news: news, sealer: secrets, random: random), limits: workLimits,
             time: time)
     }
+}
+
+extension ExpressionLimits {
+    /// No condition of an item takes more than that of an evaluation, whatever its app allows.
+    fileprivate static let ofItems: ExpressionLimits = {
+        var limits = ExpressionLimits()
+        limits.cost = ItemRules.mostCost
+        return limits
+    }()
 }
 
 extension TimeSource {

@@ -34,6 +34,11 @@ struct Sweeper: Service {
                 await report("statuses") {
                     while !Task.isCancelled, try await domain.statusNews.tell() == StatusNews.atOnce {}
                 }
+                await report("subscriptions") {
+                    try await domain.subscriptions.endExpired()
+                    try await domain.subscriptions.removeEnded()
+                }
+                await report("firings") { try await domain.itemEngine.tellRest() }
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
                 await report("pushes") {
                     while !Task.isCancelled {

@@ -65,6 +65,26 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case userRulesUnknown = "user_rules_unknown"
     case usersNotConfigured = "users_not_configured"
 
+    // Items, and subscriptions on them.
+    case itemRulesInvalid = "item_rules_invalid"
+    case itemUnknown = "item_unknown"
+    case itemClosed = "item_closed"
+    case itemBusy = "item_busy"
+    case itemTooLarge = "item_too_large"
+    case itemsTooMany = "items_too_many"
+    case modeForbidden = "mode_forbidden"
+    case deviceSuspended = "device_suspended"
+    case subscriptionUnknown = "subscription_unknown"
+    case subscriptionFrozen = "subscription_frozen"
+    case subscriptionsTooMany = "subscriptions_too_many"
+    case triggerInvalid = "trigger_invalid"
+    case triggerForbidden = "trigger_forbidden"
+    case formatInvalid = "format_invalid"
+    case formatEmpty = "format_empty"
+    case formatTooLong = "format_too_long"
+    case placeholderInvalid = "placeholder_invalid"
+    case notificationTooLarge = "notification_too_large"
+
     // What the server cannot do now.
     case userKeysUnavailable = "user_keys_unavailable"
     case storageFull = "storage_full"
@@ -78,24 +98,27 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
-            .parametersInvalid, .credentialsInvalid, .userRulesInvalid:
+            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .itemRulesInvalid, .triggerInvalid, .formatInvalid,
+            .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
-        case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden: 403
+        case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
+            .modeForbidden, .triggerForbidden:
+            403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
-            .watchUnknown, .credentialsUnknown, .userRulesUnknown:
+            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .itemUnknown, .subscriptionUnknown:
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
         case .appExists, .devicesTooMany, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested,
-            .keyFileMissing,
-            .usersNotConfigured:
+            .keyFileMissing, .usersNotConfigured, .itemsTooMany, .deviceSuspended, .subscriptionFrozen,
+            .subscriptionsTooMany:
             409
         case .tokenGone: 410
-        case .bodyTooLarge: 413
+        case .bodyTooLarge, .itemTooLarge: 413
         case .idempotencyKeyReused: 422
         case .upgradeRequired: 426
-        case .inboxFull, .rateLimited: 429
+        case .inboxFull, .rateLimited, .itemBusy: 429
         case .headersTooLarge: 431
         case .internalError: 500
         case .storageFull, .storageUnavailable, .stopping, .overloaded, .userKeysUnavailable: 503
@@ -161,6 +184,24 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .userRulesUnknown: "The app has no rules for users"
         case .usersNotConfigured: "The app has no users"
         case .userKeysUnavailable: "The keys of the app's users cannot be had now"
+        case .itemRulesInvalid: "The rules for items cannot be used"
+        case .itemUnknown: "No such item"
+        case .itemClosed: "The item is not open to devices"
+        case .itemBusy: "The item has too many updates waiting"
+        case .itemTooLarge: "The item is too large"
+        case .itemsTooMany: "The app has too many items"
+        case .modeForbidden: "The item has another mode"
+        case .deviceSuspended: "The device is suspended"
+        case .subscriptionUnknown: "No such subscription"
+        case .subscriptionFrozen: "The subscription watches something else"
+        case .subscriptionsTooMany: "There are too many subscriptions"
+        case .triggerInvalid: "The trigger is not valid"
+        case .triggerForbidden: "The app does not allow the trigger"
+        case .formatInvalid: "The notification's format is not valid"
+        case .formatEmpty: "The notification's format is empty"
+        case .formatTooLong: "The notification's format is too long"
+        case .placeholderInvalid: "A placeholder is not valid"
+        case .notificationTooLarge: "The notification is too large"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
         case .stopping: "The server is stopping"
@@ -173,7 +214,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
-            .overloaded, .pushTokenContested, .userKeysUnavailable:
+            .overloaded, .pushTokenContested, .userKeysUnavailable, .itemBusy, .deviceSuspended:
             true
         default: false
         }

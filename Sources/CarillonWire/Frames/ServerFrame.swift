@@ -18,6 +18,8 @@ package enum ServerFrame: Equatable, Sendable {
     case channelEvent(ChannelEventFrame)
     /// To clients that said `"carillon": 2`: the device was suspended, or resumed.
     case deviceStatus(DeviceStatusFrame)
+    /// To clients that said `"carillon": 3`: a subscription of the device fired.
+    case fired(FiredFrame)
     /// Everything that waited at the time of connecting has been sent.
     case caughtUp
     /// The server is about to close; come back after the delay.
@@ -88,6 +90,7 @@ extension ServerFrame {
         case .pong: "pong"
         case .channelEvent: "channel"
         case .deviceStatus: "device"
+        case .fired: "fired"
         case .caughtUp: "caughtUp"
         case .goodbye: "goodbye"
         }
@@ -136,6 +139,10 @@ extension ServerFrame {
                 json.member("event", status.status)
                 json.member("reason", status.reason)
                 json.member("at", status.at)
+            case .fired(let fired):
+                json.member("messageType", "fired")
+                json.member("version", fired.version)
+                json.member("fired", text: fired.body)
             case .caughtUp:
                 json.member("messageType", "caughtUp")
             case .goodbye(let delaySeconds):
@@ -146,6 +153,7 @@ extension ServerFrame {
     }
 
     private var capacity: Int {
+        if case .fired(let fired) = self { return 160 + fired.body.count }
         guard case .notification(let notification) = self else { return 160 }
         return 192 + Base64URL.encodedLength(of: notification.body.count)
             + (notification.coding?.encryption?.utf8.count ?? 0) + (notification.coding?.cryptoKey?.utf8.count ?? 0)
@@ -184,6 +192,7 @@ extension ServerFrame {
         var event: String?
         var code: Int?
         var delay: Int?
+        var fired: JSONValue?
 
         struct Headers: Decodable {
             var encoding: String
@@ -237,6 +246,9 @@ extension ServerFrame {
                     DeviceStatusFrame(
                         version: try required(version, "version"), status: try required(event, "event"),
                         reason: reason, at: try required(at, "at")))
+            case "fired":
+                return .fired(
+                    FiredFrame(version: try required(version, "version"), body: try required(fired, "fired").bytes))
             case "caughtUp":
                 return .caughtUp
             case "goodbye":

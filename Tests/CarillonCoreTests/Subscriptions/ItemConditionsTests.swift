@@ -20,14 +20,14 @@ struct ItemConditionsTests {
         for (mode, isKept) in [(ItemState.Mode.merge, true), (.distinct, false)] {
             var state = ItemState(mode)
             #expect(try holds("price > 1.0", state) == nil, "there was no update")
-            state.apply(.init(["price": .double(2), "name": .string("a")], at: at(0)))
+            state.apply(.init(["price": ItemValue(.double(2)), "name": ItemValue(.string("a"))], at: at(0)))
             #expect(try holds("price == 2.0 && fields.price == 2.0 && name == 'a'", state) == true)
             #expect(try holds("previous.price > 0.0", state) == nil, "there was nothing before")
-            state.apply(.init(["price": .double(3)], at: at(1)))
+            state.apply(.init(["price": ItemValue(.double(3))], at: at(1)))
             #expect(try holds("has(fields.name)", state) == isKept)
             #expect(try holds("name == 'a'", state) == (isKept ? true : nil))
             #expect(try holds("previous.price == 2.0 && price > previous.price && previous.name == 'a'", state) == true)
-            state.apply(.init(["price": .null], at: at(2)))
+            state.apply(.init(["price": ItemValue(.null)], at: at(2)))
             #expect(try holds("fields.price == null && previous.price == 3.0", state) == true)
             #expect(try holds("has(previous.name)", state) == isKept)
             // As it comes back from the disk.
@@ -39,7 +39,7 @@ struct ItemConditionsTests {
 
     @Test func `the item and the time of the update have names of their own`() throws {
         var state = ItemState(.merge)
-        state.apply(.init(["item": .string("field"), "price": .double(1)], at: at(0)))
+        state.apply(.init(["item": ItemValue(.string("field")), "price": ItemValue(.double(1))], at: at(0)))
         #expect(try holds("item == 'stocks.ACME' && fields.item == 'field'", state) == true)
         #expect(try holds("update.time == timestamp('2023-11-14T22:13:20Z')", state) == true)
         #expect(try holds("update.time.getHours('Europe/Berlin') == 23", state) == true)

@@ -221,16 +221,31 @@ package struct ItemIndex {
                 if index.subscribers[number].policy == .every { index.fire(number, &outcome) }
             }
         }
+        lookAtFresh { index, number in
+            guard index.subscribers[number].policy != .every else { return }
+            index.fire(number, &outcome)
+        }
+        for number in unconditional { outcome.fired.append(fired(number)) }
+        return outcome
+    }
+
+    /// Looks at what was armed since the last update, with what that left: a condition that holds already fires.
+    package mutating func look() -> Outcome {
+        var outcome = Outcome()
+        guard bindings != nil else { return outcome }
+        lookAtFresh { index, number in index.fire(number, &outcome) }
+        return outcome
+    }
+
+    private mutating func lookAtFresh(_ holding: (inout ItemIndex, Int32) -> Void) {
         let fresh = fresh
         self.fresh.removeAll(keepingCapacity: true)
         for (number, stamp) in fresh where isFresh(number, stamp) {
             subscribers[number].isFresh = false
             let subscriber = subscribers[number]
-            guard conditions[subscriber.condition].holds, subscriber.policy != .every, !subscriber.isQuiet else { continue }
-            fire(number, &outcome)
+            guard conditions[subscriber.condition].holds, !subscriber.isQuiet else { continue }
+            holding(&self, number)
         }
-        for number in unconditional { outcome.fired.append(fired(number)) }
-        return outcome
     }
 
     private func fired(_ number: Int32) -> Fired {

@@ -24,16 +24,19 @@ package struct ItemConditions: Sendable {
 
     /// Reads a condition over some fields, and checks it with their types; dynamic where none is declared.
     ///
+    /// - Parameter cost: What it may cost at most, in units of the language.
     /// - Returns: The program as all items evaluate it.
     /// - Throws: ``ExpressionRefusal`` with all that is wrong, a field that is none of these among it.
     package func condition(
-        _ source: String, over fields: [String: ExpressionType]
+        _ source: String, over fields: [String: ExpressionType], cost: Int = .max
     ) throws(ExpressionRefusal) -> ExpressionProgram {
-        let names = fields.filter { field in !Self.own.contains { $0.name == field.key } }
-        let variables = names.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
-        let checking = ExpressionEnvironment(
-            Self.own + variables, extensions: environment.extensions, limits: limits, zoneOffset: zoneOffset)
-        let program = try ExpressionProgram(source, in: checking)
+        let program = try checked(source, over: fields)
+        guard program.cost.upperBound <= cost else {
+            throw ExpressionRefusal(
+                source: source,
+                sentence: "the condition may cost \(program.cost.upperBound) units, more than the \(cost) it may",
+                code: .cost)
+        }
         guard program.type == .bool || program.type == .dynamic else {
             throw ExpressionRefusal(
                 source: source, sentence: "a condition is a bool, not \(program.type)", code: .type)
@@ -41,11 +44,29 @@ package struct ItemConditions: Sendable {
         return try ExpressionProgram.unchecked(source, in: environment)
     }
 
+    /// The same of an expression of any type.
+    package func expression(
+        _ source: String, over fields: [String: ExpressionType]
+    ) throws(ExpressionRefusal) -> ExpressionProgram {
+        _ = try checked(source, over: fields)
+        return try ExpressionProgram.unchecked(source, in: environment)
+    }
+
+    private func checked(
+        _ source: String, over fields: [String: ExpressionType]
+    ) throws(ExpressionRefusal) -> ExpressionProgram {
+        let names = fields.filter { field in !Self.own.contains { $0.name == field.key } }
+        let variables = names.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
+        let checking = ExpressionEnvironment(
+            Self.own + variables, extensions: environment.extensions, limits: limits, zoneOffset: zoneOffset)
+        return try ExpressionProgram(source, in: checking)
+    }
+
     /// For the evaluation of all conditions on an item; nil before its first update.
     package func bindings(_ item: String, _ state: ItemState) -> ExpressionBindings? {
         guard let updatedAt = state.updatedAt else { return nil }
         var bindings = ExpressionBindings(environment)
-        for (name, value) in state.fields { bindings[name] = value }
+        for (name, value) in state.fields { bindings[name] = value.value }
         bindings["fields"] = Self.map(state.fields)
         bindings["previous"] = state.previous.map(Self.map)
         bindings["item"] = .string(item)
@@ -57,9 +78,9 @@ package struct ItemConditions: Sendable {
         return bindings
     }
 
-    private static func map(_ fields: [String: ExpressionValue]) -> ExpressionValue {
+    private static func map(_ fields: [String: ItemValue]) -> ExpressionValue {
         var map = ExpressionMap()
-        for (name, value) in fields { _ = map.insert(value, for: .string(name)) }
+        for (name, value) in fields { _ = map.insert(value.value, for: .string(name)) }
         return .map(map)
     }
 }

@@ -1,5 +1,3 @@
-package import CarillonExpression
-
 /// What stands in an item, and what stood there before its last update.
 package struct ItemState: Sendable {
     /// What an update that does not name a field says of it.
@@ -11,19 +9,19 @@ package struct ItemState: Sendable {
     }
 
     package struct Update: Sendable {
-        package var fields: [String: ExpressionValue]
+        package var fields: [String: ItemValue]
         package var at: Timestamp
 
-        package init(_ fields: [String: ExpressionValue], at: Timestamp) {
+        package init(_ fields: [String: ItemValue], at: Timestamp) {
             self.fields = fields
             self.at = at
         }
     }
 
     package let mode: Mode
-    package private(set) var fields: [String: ExpressionValue] = [:]
+    package private(set) var fields: [String: ItemValue] = [:]
     /// Nil before the second update.
-    package private(set) var previous: [String: ExpressionValue]?
+    package private(set) var previous: [String: ItemValue]?
     /// When the last update came; nil before the first.
     package private(set) var updatedAt: Timestamp?
 
@@ -31,7 +29,7 @@ package struct ItemState: Sendable {
 
     /// As it was stored.
     package init(
-        _ mode: Mode, fields: [String: ExpressionValue], previous: [String: ExpressionValue]?, updatedAt: Timestamp
+        _ mode: Mode, fields: [String: ItemValue], previous: [String: ItemValue]?, updatedAt: Timestamp
     ) {
         self.mode = mode
         self.fields = fields
@@ -46,5 +44,15 @@ package struct ItemState: Sendable {
         case .distinct: fields = update.fields
         }
         updatedAt = update.at
+    }
+
+    /// What its fields count for in ``ItemLimits/itemBytes``.
+    package var byteCount: Int { fields.reduce(0) { $0 + $1.key.utf8.count + $1.value.byteCount } }
+
+    /// The same under another word of its app.
+    package func inMode(_ mode: Mode) -> ItemState {
+        var state = ItemState(mode)
+        (state.fields, state.previous, state.updatedAt) = (fields, previous, updatedAt)
+        return state
     }
 }

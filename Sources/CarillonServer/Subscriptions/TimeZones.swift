@@ -1,18 +1,18 @@
-import CarillonExpression
+package import CarillonExpression
 import Foundation
 import Synchronization
 
 /// The zones of the system's tz database.
-enum TimeZones {
+package enum TimeZones {
     /// Names that are no zone among them.
     private static let known = Mutex<[String: TimeZone?]>([:])
     private static let mostKnown = 2000
 
-    @Sendable static func offset(_ name: String, at instant: ExpressionTimestamp) -> Int? {
+    @Sendable package static func offset(_ name: String, at instant: ExpressionTimestamp) -> Int? {
         zone(name)?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(instant.seconds)))
     }
 
-    private static func zone(_ name: String) -> TimeZone? {
+    static func zone(_ name: String) -> TimeZone? {
         if let zone = known.withLock({ $0[name] }) { return zone }
         let zone = isName(name) ? TimeZone(identifier: ofGreenwich.contains(name) ? "GMT" : name) : nil
         known.withLock { known in

@@ -1,0 +1,183 @@
+import CarillonBasics
+package import CarillonWire
+import Metrics
+import Synchronization
+
+/// Tells devices what fired: renders the notification of each subscription, and appends it to its device's inbox, with the
+/// subscription's new status and the push in one transaction.
+package final class Firings: Sendable {
+    /// How many bytes a rendered notification has as the vendor's service takes it.
+    package typealias PayloadSize = @Sendable (_ notification: FiredNotification) -> Int
+
+    private let store: any SubscriptionStore
+    private let homes: Homes
+    private let conditions: ItemConditions
+    private let styles: ValueStyles
+    private let payloadSize: PayloadSize
+    private let time: TimeSource
+    private let templates = Mutex(RecentValues<TemplateKey, NotificationTemplate>(capacity: 500))
+
+    private let told = ServerMetric.firings.counter("told")
+    private let late = ServerMetric.firings.counter("late")
+    private let full = ServerMetric.firings.counter("inbox_full")
+    private let tooLarge = ServerMetric.notificationsTooLarge.counter()
+    private let errors = ServerMetric.placeholderErrors.counter()
+
+    package init(
+        store: any SubscriptionStore, homes: Homes, conditions: ItemConditions, styles: ValueStyles,
+        payloadSize: @escaping PayloadSize, time: TimeSource
+    ) {
+        self.store = store
+        self.homes = homes
+        self.conditions = conditions
+        self.styles = styles
+        self.payloadSize = payloadSize
+        self.time = time
+    }
+
+    /// At the most half of what the disk takes at once.
+    private static let atOnce = 256
+
+    private struct TemplateKey: Hashable {
+        var format: String
+        var fields: [String]
+    }
+
+    /// Tells what is left of a firing, a step after the other, each of which is noted on disk.
+    ///
+    /// - Returns: Subscriptions that the engine should look at again: they were not told, or watch other items too.
+    /// - Throws: ``StoreFault``; what was told until then is not told again.
+    package func tell(_ stored: StoredFiring) async throws -> Set<SubscriptionSerial> {
+        var unsettled: Set<SubscriptionSerial> = []
+        var done = stored.done
+        let targets = stored.firing.targets
+        while done < targets.count {
+            let end = min(done + Self.atOnce, targets.count)
+            unsettled.formUnion(try await tell(Array(targets[done..<end]), of: stored))
+            done = end
+            if done < targets.count { try await store.advance(stored.number, to: done) }
+        }
+        try await store.advance(stored.number, to: nil)
+        return unsettled
+    }
+
+    private func tell(_ targets: [Firing.Target], of stored: StoredFiring) async throws -> Set<SubscriptionSerial> {
+        let firing = stored.firing
+        let subjects = try await store.subjects(targets.map(\.subscription))
+        guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return [] }
+        var unsettled = Set(targets.map(\.subscription))
+        let revisions = Dictionary(targets.map { ($0.subscription, $0.revision) }, uniquingKeysWith: max)
+        let deliveries = Deliveries(subjects.count)
+        for subject in subjects {
+            guard let revision = revisions[subject.serial], let template = template(of: subject) else {
+                deliveries.note(subject.serial, .dropped)
+                continue
+            }
+            let rendered = template.render(
+                .init(
+                    subscription: subject.id, key: subject.key, item: firing.item, state: firing.state, bindings: bindings,
+                    reader: subject.reader), styles)
+            errors.increment(by: rendered.errors)
+            let notification = FiredNotification(
+                subscription: subject.id, key: subject.key, item: firing.item.text,
+                at: firing.state.updatedAt?.milliseconds ?? 0, notification: rendered.json)
+            deliver(
+                notification, ttl: template.ttl, to: subject,
+                Firing.Target(subscription: subject.serial, revision: revision), stored.number
+            ) { deliveries.note(subject.serial, $0) }
+        }
+        for (serial, delivered) in await deliveries.all() {
+            switch delivered {
+            case .stored, .settled, .given:
+                told.increment()
+                // It may watch other items, on which it is to be disarmed.
+                if let subject = subjects.first(where: { $0.serial == serial }),
+                    subject.items == 1 || subject.policy != .once
+                {
+                    unsettled.remove(serial)
+                }
+            case .refused(.full): full.increment()
+            case .refused, .dropped: late.increment()
+            case .failed(let fault): throw fault
+            }
+        }
+        return unsettled
+    }
+
+    private func template(of subject: FiringSubject) -> NotificationTemplate? {
+        let key = TemplateKey(format: subject.format, fields: subject.fields)
+        if let known = templates.withLock({ $0[key] }) { return known }
+        guard let json = JSONValue(parsing: Array(subject.format.utf8)), let format = try? NotificationFormat(json),
+            let template = try? NotificationTemplate(format, over: subject.fields, in: conditions)
+        else { return nil }
+        templates.withLock { $0[key] = template }
+        return template
+    }
+
+    private func deliver(
+        _ notification: FiredNotification, ttl: Int64, to subject: FiringSubject, _ target: Firing.Target, _ number: Int64,
+        then: @escaping @Sendable (Inbox.Delivered) -> Void
+    ) {
+        let now = time.now()
+        var wake = notification.isShown ? WakeMode.alert : .background
+        if wake == .alert, payloadSize(notification) > SubscriptionLimits.payloadBytes {
+            tooLarge.increment()
+            // The app is woken, and finds it in its inbox.
+            wake = .background
+        }
+        let rules = AppendRules(
+            topic: Self.topic, effects: [.fired(target, by: number, at: now)], wake: WakeWish(wake, dueAt: now))
+        let (body, urgency, countsBadge) = (notification.json.bytes, notification.urgency, notification.countsBadge)
+        homes.home(of: subject.device).inbox.deliver(to: subject.device, .kept, rules: rules) { id in
+            Envelope(
+                id: id, device: subject.device, app: subject.app, origin: subject.origin,
+                kind: .fired(body: body, countsBadge: countsBadge), acceptedAt: now, expiresAt: now.adding(seconds: ttl),
+                urgency: urgency)
+        } then: { _, delivered in
+            then(delivered)
+        }
+    }
+
+    /// A newer firing of a subscription takes the place of one that waits.
+    private static let topic = "fired"
+}
+
+extension FiredNotification {
+    /// An alert goes out at once, where its format does not say otherwise.
+    fileprivate var urgency: Urgency { notification["priority"] == .string("considerPower") ? .normal : .high }
+}
+
+/// Gathers what became of some deliveries.
+private final class Deliveries: Sendable {
+    private struct State {
+        var results: [(SubscriptionSerial, Inbox.Delivered)] = []
+        var missing: Int
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let state: Mutex<State>
+
+    init(_ count: Int) { state = Mutex(State(missing: count)) }
+
+    func note(_ serial: SubscriptionSerial, _ delivered: Inbox.Delivered) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.results.append((serial, delivered))
+            state.missing -= 1
+            guard state.missing == 0 else { return nil }
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    func all() async -> [(SubscriptionSerial, Inbox.Delivered)] {
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                if state.missing > 0 { state.waiter = continuation }
+                return state.missing == 0
+            }
+            if isDone { continuation.resume() }
+        }
+        return state.withLock { $0.results }
+    }
+}

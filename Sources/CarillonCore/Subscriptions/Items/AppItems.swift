@@ -1,0 +1,130 @@
+import CarillonBasics
+import CarillonExpression
+import CarillonWire
+import Synchronization
+
+/// The items of apps, as their publishers and their operators see them.
+package final class AppItems: Sendable {
+    private struct State {
+        var known = RecentValues<AppSerial, ItemRules>(capacity: 1000)
+        /// How often rules were set: what was read before may be what was replaced.
+        var changes = 0
+    }
+
+    private let store: any SubscriptionStore
+    private let engine: ItemEngine
+    private let time: TimeSource
+    private let state = Mutex(State())
+
+    package init(store: any SubscriptionStore, engine: ItemEngine, time: TimeSource) {
+        self.store = store
+        self.engine = engine
+        self.time = time
+    }
+
+    // MARK: Rules
+
+    package func rules(of app: AppSerial) async throws -> ItemRules {
+        let (known, changes) = state.withLock { ($0.known[app], $0.changes) }
+        if let known { return known }
+        var rules = ItemRules()
+        if let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8)) {
+            rules = try ItemRules(body)
+        }
+        state.withLock { state in
+            if state.changes == changes { state.known[app] = rules }
+        }
+        return rules
+    }
+
+    /// Subscriptions that are there stay, whatever the rules would say of them.
+    package func setRules(_ rules: ItemRules, of app: AppSerial) async throws {
+        guard try await store.putItemRules(String(decoding: rules.json.bytes, as: UTF8.self), of: app, at: time.now()) else {
+            throw Refusal(.appUnknown, "The app was deleted.")
+        }
+        forget(app)
+    }
+
+    /// The app was deleted, or says something else of its items.
+    package func forget(_ app: AppSerial) {
+        state.withLock { state in
+            state.known[app] = nil
+            state.changes += 1
+        }
+    }
+
+    // MARK: Updates
+
+    /// Takes an update of an item; returns when it is on disk with what it fired.
+    ///
+    /// - Parameter fields: What the publisher wrote, not yet of the types that the rules say.
+    package func publish(
+        _ fields: [WrittenField], place: ItemUpdate.Place? = nil, to name: ItemName, of app: AppSerial
+    ) async throws -> ItemReceipt {
+        let rule = try await rules(of: app).rule(for: name)
+        var values: [String: ItemValue] = [:]
+        for field in fields { values[field.name] = try field.value(as: rule.fields[field.name]) }
+        guard values.count == fields.count else { throw Refusal(.fieldInvalid, "A field is there twice.") }
+        guard values.count <= ItemLimits.fields else {
+            throw Refusal(.itemTooLarge, "An item may have \(ItemLimits.fields) fields.")
+        }
+        return try await engine.publish(
+            ItemUpdate(values, place: place), to: ItemKey(app: app, name: name), mode: rule.mode)
+    }
+
+    package func item(_ name: ItemName, of app: AppSerial) async throws -> StoredItem {
+        guard let item = try await engine.item(of: ItemKey(app: app, name: name)) else {
+            throw Refusal(.itemUnknown, "The app has no item \"\(name)\"; it is made by its first update.")
+        }
+        return item
+    }
+}
+
+/// A field as its publisher wrote it.
+package struct WrittenField: Equatable, Sendable {
+    package enum Value: Equatable, Sendable {
+        case null
+        case bool(Bool)
+        case string(String)
+        /// With its digits.
+        case number(String)
+    }
+
+    package var name: String
+    package var value: Value
+
+    package init(_ name: String, _ value: Value) {
+        self.name = name
+        self.value = value
+    }
+
+    func value(as type: ItemRules.FieldType?) throws(Refusal) -> ItemValue {
+        guard (1...ItemLimits.fieldNameBytes).contains(name.utf8.count) else {
+            throw Refusal(.fieldInvalid, "A field's name may have 1 to \(ItemLimits.fieldNameBytes) bytes.")
+        }
+        switch (value, type) {
+        case (.null, _): return ItemValue(.null)
+        case (.bool(let value), nil), (.bool(let value), .bool): return ItemValue(.bool(value))
+        case (.string(let text), nil), (.string(let text), .string):
+            guard text.utf8.count <= ItemLimits.valueBytes else {
+                throw Refusal(.fieldInvalid, "The field \"\(name)\" may have \(ItemLimits.valueBytes) bytes.")
+            }
+            return ItemValue(.string(text))
+        case (.string(let text), .timestamp): if let time = ExpressionTimestamp(text) { return ItemValue(.timestamp(time)) }
+        case (.number(let digits), nil), (.number(let digits), .double):
+            if let number = Double(digits), number.isFinite, digits.utf8.count <= Self.longestNumber {
+                return ItemValue(.double(number), digits: digits)
+            }
+        case (.number(let digits), .int):
+            if let number = Int64(digits) { return ItemValue(.int(number), digits: digits) }
+        case (.number(let digits), .uint):
+            if let number = UInt64(digits) { return ItemValue(.uint(number), digits: digits) }
+        default: break
+        }
+        throw Refusal(
+            .fieldInvalid,
+            "The field \"\(name)\" must be null, or \(type.map { "of type \($0.rawValue)" } ?? "a finite number").")
+    }
+
+    private static let longestNumber = 64
+}

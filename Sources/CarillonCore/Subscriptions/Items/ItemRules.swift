@@ -1,0 +1,159 @@
+package import CarillonBasics
+package import CarillonExpression
+package import CarillonWire
+
+/// What an app says of its items: which its devices may subscribe to, how updates change them, and what types their fields have. Of the
+/// rules whose pattern fits an item the first counts.
+package struct ItemRules: Equatable, Sendable {
+    package struct Rule: Equatable, Sendable {
+        /// `*` stands for any text.
+        package var pattern: String
+        package var mode: ItemState.Mode
+        package var isOpen: Bool
+        package var fields: [String: FieldType]
+    }
+
+    /// Of a field whose values are not taken as they come.
+    package enum FieldType: String, CaseIterable, Sendable {
+        case double, int, uint, string, bool, timestamp
+
+        package var type: ExpressionType {
+            switch self {
+            case .double: .double
+            case .int: .int
+            case .uint: .uint
+            case .string: .string
+            case .bool: .bool
+            case .timestamp: .timestamp
+            }
+        }
+    }
+
+    package private(set) var rules: [Rule] = []
+    /// What a condition of a device may cost at most, in units of the language.
+    package private(set) var conditionCost = standardCost
+    /// Subscriptions of one device.
+    package private(set) var subscriptionsPerDevice = 1000
+
+    package static let standardCost = 1000
+    package static let mostRules = 100
+    package static let memberNames: Set = ["items", "conditionCost", "subscriptionsPerDevice"]
+    private static let ruleNames: Set = ["pattern", "mode", "open", "fields"]
+
+    /// Of an app that said nothing: its items are closed.
+    package init() {}
+
+    /// - Parameter body: An object whose names are all known.
+    package init(_ body: JSONValue) throws(Refusal) {
+        switch body["items"] {
+        case nil, .null: break
+        case .array(let rules) where rules.count <= Self.mostRules:
+            for rule in rules { self.rules.append(try Self.rule(rule)) }
+        default: throw Self.refusal("\"items\" must be a list of at most \(Self.mostRules) rules")
+        }
+        conditionCost = try Self.number("conditionCost", in: body, 1...Self.mostCost) ?? conditionCost
+        subscriptionsPerDevice =
+            try Self.number("subscriptionsPerDevice", in: body, 1...Self.mostSubscriptions) ?? subscriptionsPerDevice
+    }
+
+    /// More than this the engine grants nobody.
+    package static let mostCost = 10_000
+    private static let mostSubscriptions = 10_000
+
+    private static func number(_ name: String, in body: JSONValue, _ range: ClosedRange<Int>) throws(Refusal) -> Int? {
+        switch body[name] {
+        case nil, .null: return nil
+        case .integer(let number) where range.contains(number): return number
+        default: throw refusal("\"\(name)\" must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+    }
+
+    private static func rule(_ body: JSONValue) throws(Refusal) -> Rule {
+        if let unknown = body.names.subtracting(ruleNames).min() {
+            throw refusal("\"\(unknown.prefix(60))\" is unknown; known are: \(ruleNames.sorted().joined(separator: ", "))")
+        }
+        guard case .string(let pattern)? = body["pattern"], ItemName(pattern) != nil else {
+            throw refusal("a rule needs a \"pattern\" of at most \(ItemName.longestBytes) bytes")
+        }
+        var rule = Rule(pattern: pattern, mode: .merge, isOpen: false, fields: [:])
+        switch body["mode"] {
+        case nil: break
+        case .string(let name):
+            guard let mode = ItemState.Mode(rawValue: name) else { throw refusal("\"mode\" can be: merge, distinct") }
+            rule.mode = mode
+        default: throw refusal("\"mode\" can be: merge, distinct")
+        }
+        switch body["open"] {
+        case nil: break
+        case .bool(let isOpen): rule.isOpen = isOpen
+        default: throw refusal("\"open\" is true or false")
+        }
+        guard let fields = body["fields"] else { return rule }
+        guard case .object(let members) = fields, members.count <= ItemLimits.fields else {
+            throw refusal("\"fields\" must name the types of at most \(ItemLimits.fields) fields")
+        }
+        for member in members {
+            guard case .string(let name) = member.value, let type = FieldType(rawValue: name),
+                (1...ItemLimits.fieldNameBytes).contains(member.name.utf8.count)
+            else {
+                let known = FieldType.allCases.map(\.rawValue).joined(separator: ", ")
+                throw refusal("the type of \"\(member.name.prefix(60))\" can be: \(known)")
+            }
+            rule.fields[member.name] = type
+        }
+        return rule
+    }
+
+    private static func refusal(_ why: String) -> Refusal {
+        Refusal(.itemRulesInvalid, "The rules for items cannot be used: \(why).")
+    }
+
+    /// As ``init(_:)`` reads it.
+    package var json: JSONValue {
+        let rules = rules.map { rule in
+            JSONValue.object([
+                .init(name: "pattern", value: .string(rule.pattern)),
+                .init(name: "mode", value: .string(rule.mode.rawValue)),
+                .init(name: "open", value: .bool(rule.isOpen)),
+                .init(
+                    name: "fields",
+                    value: .object(
+                        rule.fields.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value.rawValue)) }
+                    )
+                ),
+            ])
+        }
+        return .object([
+            .init(name: "items", value: .array(rules)), .init(name: "conditionCost", value: .integer(conditionCost)),
+            .init(name: "subscriptionsPerDevice", value: .integer(subscriptionsPerDevice)),
+        ])
+    }
+
+    /// The one that counts for an item: where none fits, it is closed and merges.
+    package func rule(for item: ItemName) -> Rule {
+        rules.first { Self.fits(Array($0.pattern.utf8), Array(item.text.utf8)) }
+            ?? Rule(pattern: item.text, mode: .merge, isOpen: false, fields: [:])
+    }
+
+    /// In time that grows with the product of both lengths at the most.
+    static func fits(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
+        var (place, at) = (0, 0)
+        var star: (place: Int, at: Int)?
+        while at < text.count {
+            if place < pattern.count, pattern[place] == UInt8(ascii: "*") {
+                star = (place, at)
+                place += 1
+            } else if place < pattern.count, pattern[place] == text[at] {
+                place += 1
+                at += 1
+            } else if let last = star {
+                star = (last.place, last.at + 1)
+                place = last.place + 1
+                at = last.at + 1
+            } else {
+                return false
+            }
+        }
+        return pattern[place...].allSatisfy { $0 == UInt8(ascii: "*") }
+    }
+}

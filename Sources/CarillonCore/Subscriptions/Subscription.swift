@@ -1,0 +1,104 @@
+package import CarillonWire
+
+/// The store's number for a subscription; never used twice.
+package struct SubscriptionSerial: Hashable, Comparable, Sendable {
+    package var rawValue: Int64
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+
+    package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
+}
+
+/// A device's standing order: watch these items, and tell me when the condition holds.
+package struct Subscription: Equatable, Sendable {
+    package var serial: SubscriptionSerial
+    package var id: SubscriptionID
+    package var device: DeviceSerial
+    package var app: AppSerial
+    /// Whose it is; nil of one that is the device's.
+    package var user: UserID?
+    package var definition: Definition
+    package var machine: SubscriptionMachine
+    package var createdAt: Timestamp
+
+    package init(
+        serial: SubscriptionSerial, id: SubscriptionID, device: DeviceSerial, app: AppSerial, user: UserID?,
+        definition: Definition, machine: SubscriptionMachine, createdAt: Timestamp
+    ) {
+        self.serial = serial
+        self.id = id
+        self.device = device
+        self.app = app
+        self.user = user
+        self.definition = definition
+        self.machine = machine
+        self.createdAt = createdAt
+    }
+
+    package var origin: Origin { Origin(.subscription, serial: serial.rawValue, id: id.value) }
+
+    /// What its device says of it.
+    package struct Definition: Equatable, Sendable {
+        package var items: [ItemName]
+        package var fields: [String]
+        /// That the items must have; nil takes any.
+        package var mode: ItemState.Mode?
+        /// Nil fires with each update.
+        package var trigger: String?
+        package var format: NotificationFormat
+        package var policy: SubscriptionMachine.Policy
+        /// The app's name for it, of which a device has one.
+        package var key: String?
+        package var tags: [String]
+        package var expiresAt: Timestamp?
+
+        package init(
+            items: [ItemName], fields: [String], mode: ItemState.Mode? = nil, trigger: String? = nil,
+            format: NotificationFormat, policy: SubscriptionMachine.Policy = .once, key: String? = nil, tags: [String] = [],
+            expiresAt: Timestamp? = nil
+        ) {
+            self.items = items
+            self.fields = fields
+            self.mode = mode
+            self.trigger = trigger
+            self.format = format
+            self.policy = policy
+            self.key = key
+            self.tags = tags
+            self.expiresAt = expiresAt
+        }
+
+        /// Whether what is frozen while it is active is the same.
+        package func watchesTheSame(as other: Definition) -> Bool {
+            items == other.items && fields == other.fields && mode == other.mode && key == other.key
+        }
+    }
+}
+
+package enum SubscriptionLimits {
+    package static let items = 100
+    package static let triggerBytes = 4096
+    package static let keyBytes = 128
+    package static let tags = 16
+    package static let tagBytes = 64
+    /// Conditions of one item that are evaluated with each of its updates, as no comparison guards them.
+    package static let unguardedPerItem = 100_000
+    /// A notification as it travels to Apple.
+    package static let payloadBytes = 4096
+    /// The longest cool-down.
+    package static let coolDownSeconds: Int64 = 30 * 86_400
+}
+
+/// Its condition as the engine needs it, read and taken apart.
+package struct WatchedCondition: Sendable, Equatable {
+    /// Of its shape, which many share; and a condition of that shape.
+    package var shape: String
+    package var source: String
+    /// As ``ValueCoding`` writes them; nil where the source is read instead.
+    package var constants: [UInt8]?
+
+    package init(shape: String, source: String, constants: [UInt8]?) {
+        self.shape = shape
+        self.source = source
+        self.constants = constants
+    }
+}

@@ -1,0 +1,186 @@
+import CarillonExpression
+package import CarillonWire
+
+/// Makes subscriptions, changes them, lists them and takes them away, as their devices ask for it.
+package struct SubscriptionRegistrar: Sendable {
+    private let store: any SubscriptionStore
+    private let engine: ItemEngine
+    private let items: AppItems
+    private let homes: Homes
+    private let allowances: Allowances
+    private let payloadSize: Firings.PayloadSize
+    private let time: TimeSource
+    private let random: RandomSource
+
+    package init(
+        store: any SubscriptionStore, engine: ItemEngine, items: AppItems, homes: Homes, allowances: Allowances,
+        payloadSize: @escaping Firings.PayloadSize, time: TimeSource, random: RandomSource
+    ) {
+        self.store = store
+        self.engine = engine
+        self.items = items
+        self.homes = homes
+        self.allowances = allowances
+        self.payloadSize = payloadSize
+        self.time = time
+        self.random = random
+    }
+
+    // MARK: Making
+
+    /// Makes a subscription; where the device has one of the same key, that is changed, or stays where nothing differs.
+    ///
+    /// - Parameter id: Of the one that is to be changed: it is armed anew, be the change as small as none.
+    /// - Returns: It, and whether it is a new one. It is watched, and its condition was looked at with what stands in its items.
+    package func put(
+        _ definition: Subscription.Definition, changing id: SubscriptionID? = nil, of device: Device,
+        from address: NetworkAddress?
+    ) async throws -> (subscription: Subscription, isNew: Bool) {
+        try allowances.takeRegistration(of: device.serial, from: address)
+        let rules = try await items.rules(of: device.app)
+        let condition = try await check(definition, rules, of: device)
+        var random = random
+        let wish = SubscriptionWish(
+            proposed: .random(using: &random), changed: id, device: device.serial, definition: definition,
+            condition: condition, limit: rules.subscriptionsPerDevice)
+        switch try await store.putSubscription(wish, at: time.now()) {
+        case .made(let subscription):
+            try await engine.follow([subscription.serial], looks: true)
+            return (subscription, true)
+        case .changed(let subscription):
+            try await engine.follow([subscription.serial], looks: true)
+            return (subscription, false)
+        case .same(let subscription): return (subscription, false)
+        case .frozen:
+            throw Refusal(
+                .subscriptionFrozen,
+                "Items, fields and mode of a subscription stay as they are; remove it, and make another.")
+        case .tooMany:
+            throw Refusal(
+                .subscriptionsTooMany,
+                "A device of this app may have \(rules.subscriptionsPerDevice) subscriptions; remove one first.")
+        case .deviceSuspended:
+            throw Refusal(
+                .deviceSuspended, "The device is suspended, and cannot be pushed to; it must register its token again.")
+        case .deviceGone: throw Refusal(.deviceUnknown, "The device was deleted.")
+        case .unknown: throw Self.unknown
+        }
+    }
+
+    private static let unknown = Refusal(.subscriptionUnknown, "The device has no such subscription.")
+
+    private func check(
+        _ definition: Subscription.Definition, _ rules: ItemRules, of device: Device
+    ) async throws -> WatchedCondition? {
+        var types: [String: ExpressionType] = [:]
+        for (place, name) in definition.items.enumerated() {
+            let rule = rules.rule(for: name)
+            guard rule.isOpen else {
+                throw Refusal(.itemClosed, "The app does not open the item \"\(name)\" to its devices.")
+            }
+            if let mode = definition.mode, mode != rule.mode {
+                throw Refusal(.modeForbidden, "The item \"\(name)\" is of mode \(rule.mode.rawValue).")
+            }
+            for field in definition.fields {
+                let type = rule.fields[field]?.type ?? .dynamic
+                types[field] = place == 0 || types[field] == type ? type : .dynamic
+            }
+        }
+        let template = try NotificationTemplate(
+            definition.format, over: definition.fields, in: engine.conditions, types: types)
+        try checkSize(of: template, definition)
+        guard let trigger = definition.trigger else { return nil }
+        let program: ExpressionProgram
+        do throws(ExpressionRefusal) {
+            program = try engine.conditions.condition(trigger, over: types, cost: rules.conditionCost)
+        } catch {
+            let isCost = error.problems.allSatisfy { $0.code == .cost }
+            throw Refusal(isCost ? .triggerForbidden : .triggerInvalid, error.description)
+        }
+        for name in definition.items where try await engine.isFull(ItemKey(app: device.app, name: name), for: program) {
+            throw Refusal(
+                .triggerForbidden,
+                "The item \"\(name)\" has as many conditions as it may that begin with no comparison of a field and a constant."
+            )
+        }
+        return WatchedCondition(
+            shape: program.shape.key, source: trigger, constants: ValueCoding.encode(program.constants))
+    }
+
+    /// What the texts come to before any value stands in them.
+    private func checkSize(of template: NotificationTemplate, _ definition: Subscription.Definition) throws(Refusal) {
+        var state = ItemState(.merge)
+        state.apply(.init([:], at: time.now()))
+        guard let item = definition.items.first, let bindings = engine.conditions.bindings(item.text, state) else { return }
+        var random = random
+        let id = SubscriptionID.random(using: &random)
+        let rendered = template.render(
+            .init(subscription: id, key: definition.key, item: item, state: state, bindings: bindings, reader: Reader()),
+            .none)
+        let size = payloadSize(
+            FiredNotification(
+                subscription: id, key: definition.key, item: item.text, at: time.now().milliseconds,
+                notification: rendered.json))
+        guard size <= SubscriptionLimits.payloadBytes else {
+            throw Refusal(
+                .notificationTooLarge,
+                "The notification has \(size) bytes before any value stands in it; \(SubscriptionLimits.payloadBytes) are allowed."
+            )
+        }
+    }
+
+    // MARK: Looking
+
+    package func find(_ id: SubscriptionID, of device: Device) async throws -> Subscription {
+        guard let subscription = try await store.subscription(id, of: device.serial) else { throw Self.unknown }
+        return subscription
+    }
+
+    package func list(
+        of device: Device, _ filter: SubscriptionFilter, after: SubscriptionSerial, limit: Int
+    ) async throws -> [Subscription] {
+        try await store.subscriptions(of: device.serial, filter, after: after, limit: limit)
+    }
+
+    // MARK: Ending
+
+    /// Takes subscriptions away, and what waits of them. Answers how many it was.
+    package func remove(_ filter: SubscriptionFilter, of device: Device) async throws -> Int {
+        let count = try await store.endSubscriptions(of: device.serial, filter)
+        if count > 0 { try await removeEnded(of: device.serial) }
+        return count
+    }
+
+    /// Takes those out of their inboxes that ended: by their device's wish, with their time, or as their user signed out.
+    ///
+    /// - Parameter device: Nil for those of all devices, as a server left them that was killed meanwhile.
+    package func removeEnded(of device: DeviceSerial? = nil) async throws {
+        while !Task.isCancelled {
+            let ended = try await store.endedSubscriptions(of: device, limit: Self.atOnce)
+            guard !ended.isEmpty else { break }
+            try await store.removeSubscriptions(ended, at: time.now())
+            for ended in ended {
+                let origin = OriginKey(kind: .subscription, serial: ended.serial.rawValue)
+                await homes.home(of: ended.device).inbox.withdraw(.all(of: origin), from: ended.device)
+            }
+        }
+        try await engine.settle()
+    }
+
+    /// A device was suspended or resumed: what it is told of is evaluated, or is not.
+    package func deviceChanged(_ device: DeviceSerial) async throws { try await engine.follow(device) }
+
+    package func endExpired() async throws {
+        while !Task.isCancelled {
+            let count = try await store.endExpiredSubscriptions(at: time.now(), limit: Self.atOnce)
+            if count < Self.atOnce { return }
+        }
+    }
+
+    private static let atOnce = 500
+}
+
+extension ValueStyles {
+    /// Shows nothing.
+    package static let none = ValueStyles { _, _, _ in nil }
+}

@@ -1,0 +1,239 @@
+package import CarillonWire
+
+/// Keeps items, subscriptions on them, and firings on their way.
+package protocol SubscriptionStore: Sendable {
+    // MARK: Items
+
+    /// Sets what an app says of its items, as a JSON document. Answers false when there is no such app any more.
+    func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool
+    func itemRules(of app: AppSerial) async throws -> String?
+    func item(_ key: ItemKey) async throws -> StoredItem?
+    /// Writes what updates left of an item, and what they fired, in one transaction. Answers the numbers of the firings; nil
+    /// when the app is gone, or has as many items as it may.
+    func commitItem(_ commit: ItemCommit) async throws -> [Int64]?
+
+    // MARK: Subscriptions
+
+    /// Makes a subscription, or changes the one of its device that has its key or its identifier, in one transaction.
+    func putSubscription(_ wish: SubscriptionWish, at now: Timestamp) async throws -> SubscriptionPut
+    func subscription(_ id: SubscriptionID, of device: DeviceSerial) async throws -> Subscription?
+    /// A page of a device's, in the order in which they were made.
+    func subscriptions(
+        of device: DeviceSerial, _ filter: SubscriptionFilter, after: SubscriptionSerial, limit: Int
+    ) async throws -> [Subscription]
+    /// Marks subscriptions of a device as ended: nothing comes of them any more. Answers how many it was.
+    func endSubscriptions(of device: DeviceSerial, _ filter: SubscriptionFilter) async throws -> Int
+    /// Those that ended, and are still to be taken out of their inboxes; of one device where it is named.
+    func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription]
+    /// Takes subscriptions that ended out of the store, and what waits of them out of their inboxes.
+    func removeSubscriptions(_ ended: [EndedSubscription], at now: Timestamp) async throws
+    /// Marks those as ended whose time is over. Answers how many it was.
+    func endExpiredSubscriptions(at now: Timestamp, limit: Int) async throws -> Int
+
+    // MARK: Watching
+
+    /// What is armed on an item, in the order of the subscriptions.
+    func armed(on item: ItemKey, after: SubscriptionSerial, limit: Int) async throws -> [ArmedSubscription]
+    /// Some subscriptions on all their items, armed or not.
+    func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription]
+    /// The subscriptions of a device that are not ended.
+    func serials(of device: DeviceSerial) async throws -> [SubscriptionSerial]
+    /// Takes out of a list those that are watched no more: their rows are gone.
+    func takeUnwatched(limit: Int) async throws -> [Unwatched]
+
+    // MARK: Firing
+
+    /// What a notification is made of. Those that do not count any more are left out.
+    func subjects(_ subscriptions: [SubscriptionSerial]) async throws -> [FiringSubject]
+    /// Firings that were not delivered, from a number on.
+    func firings(after: Int64, limit: Int) async throws -> [StoredFiring]
+    /// So many of a firing's subscriptions were told, and need not be again; all of them when it is nil.
+    func advance(_ firing: Int64, to count: Int?) async throws
+}
+
+package struct ItemCommit: Sendable {
+    package var key: ItemKey
+    package var item: StoredItem
+    package var firings: [Firing]
+
+    package init(key: ItemKey, item: StoredItem, firings: [Firing]) {
+        self.key = key
+        self.item = item
+        self.firings = firings
+    }
+}
+
+/// What one update fired.
+package struct Firing: Sendable {
+    /// A subscription, and with which revision it was watched.
+    package struct Target: Equatable, Sendable {
+        package var subscription: SubscriptionSerial
+        package var revision: Int64
+
+        package init(subscription: SubscriptionSerial, revision: Int64) {
+            self.subscription = subscription
+            self.revision = revision
+        }
+    }
+
+    package var item: ItemName
+    package var app: AppSerial
+    /// After the update.
+    package var state: ItemState
+    package var targets: [Target]
+
+    package init(item: ItemName, app: AppSerial, state: ItemState, targets: [Target]) {
+        self.item = item
+        self.app = app
+        self.state = state
+        self.targets = targets
+    }
+
+    /// One row holds so many.
+    package static let targetsPerRow = 4096
+}
+
+package struct StoredFiring: Sendable {
+    package var number: Int64
+    package var firing: Firing
+    /// So many of the targets were told.
+    package var done: Int
+
+    package init(number: Int64, firing: Firing, done: Int = 0) {
+        self.number = number
+        self.firing = firing
+        self.done = done
+    }
+}
+
+package struct SubscriptionWish: Sendable {
+    /// For a new one.
+    package var proposed: SubscriptionID
+    /// The one that is to be changed; nil where it is made, or known by its key.
+    package var changed: SubscriptionID?
+    package var device: DeviceSerial
+    package var definition: Subscription.Definition
+    package var condition: WatchedCondition?
+    /// Of one device, at the most.
+    package var limit: Int
+
+    package init(
+        proposed: SubscriptionID, changed: SubscriptionID? = nil, device: DeviceSerial, definition: Subscription.Definition,
+        condition: WatchedCondition?, limit: Int
+    ) {
+        self.proposed = proposed
+        self.changed = changed
+        self.device = device
+        self.definition = definition
+        self.condition = condition
+        self.limit = limit
+    }
+}
+
+package enum SubscriptionPut: Equatable, Sendable {
+    case made(Subscription)
+    case changed(Subscription)
+    /// It is there already, as it is wished for.
+    case same(Subscription)
+    /// It watches something else, which stays as it is while it is there.
+    case frozen(Subscription)
+    case tooMany
+    case deviceSuspended
+    case deviceGone
+    /// There is none of that identifier.
+    case unknown
+}
+
+package struct SubscriptionFilter: Equatable, Sendable {
+    package var status: SubscriptionMachine.Status?
+    package var key: String?
+    package var id: SubscriptionID?
+    package var tag: String?
+
+    package init(
+        status: SubscriptionMachine.Status? = nil, key: String? = nil, id: SubscriptionID? = nil, tag: String? = nil
+    ) {
+        self.status = status
+        self.key = key
+        self.id = id
+        self.tag = tag
+    }
+}
+
+package struct EndedSubscription: Equatable, Sendable {
+    package var serial: SubscriptionSerial
+    package var device: DeviceSerial
+
+    package init(serial: SubscriptionSerial, device: DeviceSerial) {
+        self.serial = serial
+        self.device = device
+    }
+}
+
+/// A subscription on one item, as the engine watches it.
+package struct ArmedSubscription: Sendable {
+    package var item: ItemKey
+    /// It waits to fire, and its device is not suspended.
+    package var isArmed: Bool
+    package var target: Firing.Target
+    package var policy: ItemIndex.Policy
+    /// Nil where there is none, and each update fires.
+    package var condition: WatchedCondition?
+    /// How many updates the item had had when it was armed.
+    package var since: Int64
+
+    package init(
+        item: ItemKey, isArmed: Bool = true, target: Firing.Target, policy: ItemIndex.Policy,
+        condition: WatchedCondition?, since: Int64
+    ) {
+        self.item = item
+        self.isArmed = isArmed
+        self.target = target
+        self.policy = policy
+        self.condition = condition
+        self.since = since
+    }
+}
+
+package struct Unwatched: Equatable, Sendable {
+    package var item: ItemKey
+    package var subscription: SubscriptionSerial
+
+    package init(item: ItemKey, subscription: SubscriptionSerial) {
+        self.item = item
+        self.subscription = subscription
+    }
+}
+
+/// A subscription that fired, and its reader.
+package struct FiringSubject: Sendable {
+    package var serial: SubscriptionSerial
+    package var id: SubscriptionID
+    package var device: DeviceSerial
+    package var app: AppSerial
+    package var key: String?
+    package var fields: [String]
+    /// As JSON.
+    package var format: String
+    package var policy: SubscriptionMachine.Policy
+    package var items: Int
+    package var reader: Reader
+
+    package init(
+        serial: SubscriptionSerial, id: SubscriptionID, device: DeviceSerial, app: AppSerial, key: String?, fields: [String],
+        format: String, policy: SubscriptionMachine.Policy, items: Int, reader: Reader
+    ) {
+        self.serial = serial
+        self.id = id
+        self.device = device
+        self.app = app
+        self.key = key
+        self.fields = fields
+        self.format = format
+        self.policy = policy
+        self.items = items
+        self.reader = reader
+    }
+
+    package var origin: Origin { Origin(.subscription, serial: serial.rawValue, id: id.value) }
+}

@@ -1,0 +1,93 @@
+import CarillonCore
+import CarillonExpression
+import CarillonWire
+import GRDB
+
+/// Items, inside a transaction.
+struct ItemTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    func item(_ key: ItemKey) throws -> StoredItem? {
+        var select = try BoundStatement(
+            db, "SELECT \(ItemState.columns), version, places FROM item WHERE app = ? AND name = ?")
+        select.bind(key.app.rawValue)
+        select.bind(key.name.text)
+        return try select.first { columns in
+            StoredItem(
+                state: try ItemState(columns, from: 0), version: columns.integer(4),
+                places: try Self.places(columns.bytes(5) ?? []))
+        }
+    }
+
+    /// Answers false when it cannot be there.
+    func write(_ item: StoredItem, _ key: ItemKey) throws -> Bool {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE item SET mode = ?, fields = ?, previous = ?, updated_at = ?, version = ?, places = ?
+            WHERE app = ? AND name = ?
+            """)
+        bind(item, to: &update)
+        update.bind(key.app.rawValue)
+        update.bind(key.name.text)
+        try update.run()
+        if db.changesCount == 1 { return true }
+        let open = "SELECT items FROM app WHERE serial = ? AND ended_at IS NULL"
+        guard let items = try Int.first(db, open, [key.app.rawValue]), items < ItemLimits.itemsPerApp else { return false }
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO item (mode, fields, previous, updated_at, version, places, app, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        bind(item, to: &insert)
+        insert.bind(key.app.rawValue)
+        insert.bind(key.name.text)
+        try insert.run()
+        return true
+    }
+
+    private func bind(_ item: StoredItem, to statement: inout BoundStatement) {
+        item.state.bind(to: &statement)
+        statement.bind(item.version)
+        statement.bind(item.places.isEmpty ? nil : Self.bytes(item.places))
+    }
+
+    private static func bytes(_ places: [ItemUpdate.Place]) -> [UInt8]? {
+        ValueCoding.encode(places.flatMap { [.string($0.source), .int($0.sequence)] })
+    }
+
+    private static func places(_ bytes: [UInt8]) throws -> [ItemUpdate.Place] {
+        var places: [ItemUpdate.Place] = []
+        var source: String?
+        for value in ValueCoding.values(bytes) ?? [] {
+            switch value {
+            case .string(let text): source = text
+            case .int(let sequence): places.append(.init(source: source ?? "", sequence: sequence))
+            default: throw StoreFault(.unavailable, "the places of an item cannot be read")
+            }
+        }
+        return places
+    }
+}
+
+extension ItemState {
+    static let columns = "mode, fields, previous, updated_at"
+
+    func bind(to statement: inout BoundStatement) {
+        statement.bind(mode == .merge ? 0 : 1)
+        statement.bind(ValueCoding.encode(fields))
+        statement.bind(previous.map { ValueCoding.encode($0) })
+        statement.bind(updatedAt?.milliseconds ?? 0)
+    }
+
+    init(_ columns: StatementColumns, from place: Int32) throws {
+        guard let fields = ValueCoding.fields(columns.bytes(place + 1) ?? []) else {
+            throw StoreFault(.unavailable, "the fields of an item cannot be read")
+        }
+        self.init(
+            columns.integer(place) == 0 ? .merge : .distinct, fields: fields,
+            previous: columns.bytes(place + 2).flatMap { ValueCoding.fields($0) }, updatedAt: columns.timestamp(place + 3))
+    }
+}

@@ -1,0 +1,136 @@
+package import CarillonCore
+package import CarillonWire
+import GRDB
+
+extension SQLiteStore: SubscriptionStore {
+    // MARK: Items
+
+    package func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool {
+        try await group.run { db in
+            try db.run(
+                """
+                INSERT INTO item_rules (app, document, set_at)
+                SELECT serial, ?, ? FROM app WHERE serial = ? AND ended_at IS NULL
+                ON CONFLICT (app) DO UPDATE SET document = excluded.document, set_at = excluded.set_at
+                """, [document, now.milliseconds, app.rawValue])
+            return db.changesCount == 1
+        }
+    }
+
+    package func itemRules(of app: AppSerial) async throws -> String? {
+        try await read { db in try String.first(db, "SELECT document FROM item_rules WHERE app = ?", [app.rawValue]) }
+    }
+
+    package func item(_ key: ItemKey) async throws -> StoredItem? {
+        try await read { db in try ItemTable(db).item(key) }
+    }
+
+    package func commitItem(_ commit: ItemCommit) async throws -> [Int64]? {
+        try await group.run { db in
+            guard try ItemTable(db).write(commit.item, commit.key) else { return nil }
+            return try commit.firings.map { try FiringTable(db).insert($0) }
+        }
+    }
+
+    // MARK: Subscriptions
+
+    package func putSubscription(_ wish: SubscriptionWish, at now: Timestamp) async throws -> SubscriptionPut {
+        try await group.run { db in try SubscriptionTable(db).put(wish, at: now) }
+    }
+
+    package func subscription(_ id: SubscriptionID, of device: DeviceSerial) async throws -> Subscription? {
+        try await read { db in try SubscriptionTable(db).subscription(id, of: device) }
+    }
+
+    package func subscriptions(
+        of device: DeviceSerial, _ filter: SubscriptionFilter, after: SubscriptionSerial, limit: Int
+    ) async throws -> [Subscription] {
+        try await read { db in
+            try SubscriptionTable(db).subscriptions(of: device, filter, after: after, limit: limit)
+        }
+    }
+
+    package func endSubscriptions(of device: DeviceSerial, _ filter: SubscriptionFilter) async throws -> Int {
+        try await group.run { db in try SubscriptionTable(db).end(of: device, filter) }
+    }
+
+    package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {
+        try await read { db in try SubscriptionTable(db).ended(of: device, limit: limit) }
+    }
+
+    package func removeSubscriptions(_ ended: [EndedSubscription], at now: Timestamp) async throws {
+        _ = try await changeInboxes { _, transaction in
+            try transaction.perform(
+                ended.map { ended in
+                    let origin = OriginKey(kind: .subscription, serial: ended.serial.rawValue)
+                    return .end(DeviceOrigin(ended.device, origin), because: .unregistered, at: now)
+                })
+        }
+    }
+
+    package func endExpiredSubscriptions(at now: Timestamp, limit: Int) async throws -> Int {
+        let isAny = try await read { db in
+            try Int.first(
+                db,
+                "SELECT 1 FROM subscription WHERE expires_at <= ? AND status < \(SubscriptionTable.endedStatus) LIMIT 1",
+                [now.milliseconds]) != nil
+        }
+        guard isAny else { return 0 }
+        return try await group.run { db in try SubscriptionTable(db).endExpired(at: now, limit: limit) }
+    }
+
+    // MARK: Watching
+
+    package func armed(
+        on item: ItemKey, after: SubscriptionSerial, limit: Int
+    ) async throws -> [ArmedSubscription] {
+        try await read { db in
+            try SubscriptionTable(db).armed(
+                """
+                watched.app = ? AND watched.item = ? AND watched.subscription > ? AND subscription.status = 0
+                    AND profile.reason IS NULL ORDER BY watched.subscription
+                """, limit: limit
+            ) { select in
+                select.bind(item.app.rawValue)
+                select.bind(item.name.text)
+                select.bind(after.rawValue)
+            }
+        }
+    }
+
+    package func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription] {
+        try await read { db in
+            try subscriptions.flatMap { serial in
+                try SubscriptionTable(db).armed("watched.subscription = ?") { $0.bind(serial.rawValue) }
+            }
+        }
+    }
+
+    package func serials(of device: DeviceSerial) async throws -> [SubscriptionSerial] {
+        try await read { db in
+            try Int64.fetchAll(
+                db.cachedStatement(sql: "SELECT serial FROM subscription WHERE device = ?"), arguments: [device.rawValue]
+            ).map(SubscriptionSerial.init)
+        }
+    }
+
+    package func takeUnwatched(limit: Int) async throws -> [Unwatched] {
+        let isAny = try await read { db in try Int.first(db, "SELECT 1 FROM unwatched LIMIT 1") != nil }
+        guard isAny else { return [] }
+        return try await group.run { db in try SubscriptionTable(db).takeUnwatched(limit: limit) }
+    }
+
+    // MARK: Firing
+
+    package func subjects(_ subscriptions: [SubscriptionSerial]) async throws -> [FiringSubject] {
+        try await read { db in try SubscriptionTable(db).subjects(subscriptions) }
+    }
+
+    package func firings(after: Int64, limit: Int) async throws -> [StoredFiring] {
+        try await read { db in try FiringTable(db).firings(after: after, limit: limit) }
+    }
+
+    package func advance(_ firing: Int64, to count: Int?) async throws {
+        try await group.run { db in try FiringTable(db).advance(firing, to: count) }
+    }
+}

@@ -1,0 +1,358 @@
+import CarillonBasics
+import CarillonCore
+import CarillonExpression
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Subscriptions, inside a transaction.
+struct SubscriptionTable {
+    static let endedStatus = 2
+    /// Of one app.
+    static let mostPerApp = 10_000_000
+
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    // MARK: Making and changing
+
+    func put(_ wish: SubscriptionWish, at now: Timestamp) throws -> SubscriptionPut {
+        var owner = try BoundStatement(
+            db,
+            """
+            SELECT device.app, profile.user, profile.reason NOT NULL, app.subscriptions FROM device
+            JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+            LEFT JOIN device_profile AS profile ON profile.device = device.serial WHERE device.serial = ?
+            """)
+        owner.bind(wish.device.rawValue)
+        let found = try owner.first { columns in
+            (
+                app: AppSerial(columns.integer(0)), user: columns.text(1).flatMap(UserID.init),
+                isSuspended: columns.integer(2) != 0, count: columns.integer(3)
+            )
+        }
+        guard let found else { return .deviceGone }
+        guard !found.isSuspended else { return .deviceSuspended }
+        if let earlier = try earlier(wish) { return try change(earlier, wish, at: now) }
+        guard wish.changed == nil else { return .unknown }
+        let count = try Int.first(
+            db, "SELECT count(*) FROM subscription WHERE device = ? AND status < \(Self.endedStatus)", [wish.device.rawValue]
+        )
+        guard count ?? 0 < wish.limit, found.count < Self.mostPerApp else { return .tooMany }
+        let subscription = Subscription(
+            serial: SubscriptionSerial(0), id: wish.proposed, device: wish.device, app: found.app, user: found.user,
+            definition: wish.definition, machine: SubscriptionMachine(wish.definition.policy, at: now), createdAt: now)
+        return .made(try insert(subscription, wish.condition))
+    }
+
+    private func earlier(_ wish: SubscriptionWish) throws -> Subscription? {
+        if let id = wish.changed { return try subscription(id, of: wish.device) }
+        guard let key = wish.definition.key else { return nil }
+        return try subscriptions(of: wish.device, SubscriptionFilter(key: key), after: SubscriptionSerial(0), limit: 1).first
+    }
+
+    private func change(_ earlier: Subscription, _ wish: SubscriptionWish, at now: Timestamp) throws -> SubscriptionPut {
+        guard wish.definition.watchesTheSame(as: earlier.definition) else { return .frozen(earlier) }
+        // To change one by its identifier arms it, be the change as small as none.
+        if wish.changed == nil, wish.definition == earlier.definition { return .same(earlier) }
+        var changed = earlier
+        changed.definition = wish.definition
+        changed.machine.change(wish.definition.policy, at: now)
+        try update(changed)
+        let shape = try wish.condition.map { try self.shape($0) }
+        let former = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT DISTINCT shape FROM subscription_item WHERE subscription = ? AND shape NOT NULL"),
+            arguments: [earlier.serial.rawValue])
+        try db.run(
+            """
+            UPDATE subscription_item SET shape = ?, constants = ?, version =
+                coalesce((SELECT version FROM item WHERE item.app = subscription_item.app AND item.name = item), 0)
+            WHERE subscription = ?
+            """, [shape, wish.condition?.constants.map { Data($0) }, earlier.serial.rawValue])
+        for former in former where former != shape { try forgetShape(former) }
+        return .changed(changed)
+    }
+
+    private func insert(_ new: Subscription, _ condition: WatchedCondition?) throws -> Subscription {
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO subscription (mode, condition, format, tags, policy, cool_down, status, status_at, revision, fired_at,
+                expires_at, id, device, app, user, key, fields, items, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        bind(new, to: &insert)
+        insert.bind(new.id.value)
+        insert.bind(new.device.rawValue)
+        insert.bind(new.app.rawValue)
+        insert.bind(new.user?.text)
+        insert.bind(new.definition.key)
+        insert.bind(Self.bytes(new.definition.fields))
+        insert.bind(new.definition.items.count)
+        insert.bind(new.createdAt.milliseconds)
+        try insert.run()
+        var subscription = new
+        subscription.serial = SubscriptionSerial(db.lastInsertedRowID)
+        let shape = try condition.map { try self.shape($0) }
+        for (place, item) in new.definition.items.enumerated() {
+            try db.run(
+                """
+                INSERT INTO subscription_item (app, item, subscription, place, shape, constants, version) VALUES
+                    (?1, ?2, ?3, ?4, ?5, ?6, coalesce((SELECT version FROM item WHERE app = ?1 AND name = ?2), 0))
+                """,
+                [
+                    new.app.rawValue, item.text, subscription.serial.rawValue, place, shape,
+                    condition?.constants.map { Data($0) },
+                ])
+        }
+        return subscription
+    }
+
+    private func update(_ subscription: Subscription) throws {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE subscription SET mode = ?, condition = ?, format = ?, tags = ?, policy = ?, cool_down = ?, status = ?,
+                status_at = ?, revision = ?, fired_at = ?, expires_at = ? WHERE serial = ?
+            """)
+        bind(subscription, to: &update)
+        update.bind(subscription.serial.rawValue)
+        try update.run()
+    }
+
+    private func bind(_ subscription: Subscription, to statement: inout BoundStatement) {
+        let (definition, machine) = (subscription.definition, subscription.machine)
+        statement.bind(definition.mode.map { $0 == .merge ? 0 : 1 })
+        statement.bind(definition.trigger)
+        statement.bind(String(decoding: definition.format.json.bytes, as: UTF8.self))
+        statement.bind(Self.bytes(definition.tags))
+        statement.bind(machine.policy.number)
+        statement.bind(machine.policy.coolDownSeconds)
+        statement.bind(machine.status.number)
+        statement.bind(machine.statusAt.milliseconds)
+        statement.bind(machine.revision)
+        statement.bind(machine.lastFiredAt?.milliseconds)
+        statement.bind(definition.expiresAt?.milliseconds)
+    }
+
+    private static func bytes(_ texts: [String]) -> [UInt8] { ValueCoding.encode(texts.map { .string($0) }) ?? [] }
+
+    static func texts(_ bytes: [UInt8]) -> [String] {
+        (ValueCoding.values(bytes) ?? []).compactMap { value in
+            if case .string(let text) = value { text } else { nil }
+        }
+    }
+
+    // MARK: Shapes
+
+    private func shape(_ condition: WatchedCondition) throws -> Int64? {
+        if let known = try Int64.first(db, "SELECT serial FROM condition_shape WHERE shape = ?", [condition.shape]) {
+            return known
+        }
+        try db.run("INSERT INTO condition_shape (shape, source) VALUES (?, ?)", [condition.shape, condition.source])
+        return db.lastInsertedRowID
+    }
+
+    private func forgetShape(_ shape: Int64) throws {
+        try db.run(
+            "DELETE FROM condition_shape WHERE serial = ?1 AND NOT EXISTS (SELECT 1 FROM subscription_item WHERE shape = ?1)",
+            [shape])
+    }
+
+    // MARK: Reading
+
+    func subscription(_ id: SubscriptionID, of device: DeviceSerial) throws -> Subscription? {
+        try subscriptions(of: device, SubscriptionFilter(id: id), after: SubscriptionSerial(0), limit: 1).first
+    }
+
+    func subscriptions(
+        of device: DeviceSerial, _ filter: SubscriptionFilter, after: SubscriptionSerial, limit: Int
+    ) throws -> [Subscription] {
+        let (condition, arguments) = Self.condition(filter)
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT *, (SELECT reason NOT NULL FROM device_profile WHERE device_profile.device = subscription.device) AS paused
+                FROM subscription WHERE device = :device AND serial > :after AND status < \(Self.endedStatus)\(condition)
+                ORDER BY serial LIMIT :limit
+                """)
+        let all: StatementArguments = ["device": device.rawValue, "after": after.rawValue, "limit": limit]
+        var found: [Subscription] = []
+        let rows = try Row.fetchCursor(select, arguments: all + arguments)
+        while found.count < limit, let row = try rows.next() {
+            let subscription = try subscription(row)
+            if let tag = filter.tag, !subscription.definition.tags.contains(tag) { continue }
+            found.append(subscription)
+        }
+        return found
+    }
+
+    private static func condition(_ filter: SubscriptionFilter) -> (sql: String, arguments: StatementArguments) {
+        var sql = ""
+        var arguments = StatementArguments()
+        if let status = filter.status {
+            sql += " AND status = :status"
+            arguments += ["status": status.number]
+        }
+        if let key = filter.key {
+            sql += " AND key = :key"
+            arguments += ["key": key]
+        }
+        if let id = filter.id {
+            sql += " AND id = :id"
+            arguments += ["id": id.value.data]
+        }
+        return (sql, arguments)
+    }
+
+    private func subscription(_ row: Row) throws -> Subscription {
+        let unreadable = StoreFault(.unavailable, "a subscription cannot be read")
+        let serial = SubscriptionSerial(row["serial"])
+        let names = try String.fetchAll(
+            db.cachedStatement(sql: "SELECT item FROM subscription_item WHERE subscription = ? ORDER BY place"),
+            arguments: [serial.rawValue])
+        guard let json = JSONValue(parsing: Array((row["format"] as String).utf8)),
+            let format = try? NotificationFormat(json)
+        else { throw unreadable }
+        let machine = SubscriptionMachine(
+            .init(number: row["policy"], coolDownSeconds: row["cool_down"]),
+            row["status"] == SubscriptionMachine.Status.triggered.number ? .triggered : .subscribed,
+            at: row.timestamp("status_at"), revision: row["revision"],
+            lastFiredAt: (row["fired_at"] as Int64?).map(Timestamp.init(milliseconds:)),
+            isPaused: (row["paused"] as Bool?) ?? false)
+        return Subscription(
+            serial: serial, id: SubscriptionID(try row.bytes16("id")), device: DeviceSerial(row["device"]),
+            app: AppSerial(row["app"]), user: (row["user"] as String?).flatMap(UserID.init),
+            definition: .init(
+                items: names.compactMap { ItemName($0) }, fields: Self.texts(row.bytes("fields") ?? []),
+                mode: (row["mode"] as Int?).map { $0 == 0 ? .merge : .distinct }, trigger: row["condition"], format: format,
+                policy: machine.policy, key: row["key"], tags: Self.texts(row.bytes("tags") ?? []),
+                expiresAt: (row["expires_at"] as Int64?).map(Timestamp.init(milliseconds:))),
+            machine: machine, createdAt: row.timestamp("created_at"))
+    }
+
+    // MARK: Ending
+
+    func end(of device: DeviceSerial, _ filter: SubscriptionFilter) throws -> Int {
+        if filter.tag != nil {
+            let all = try subscriptions(of: device, filter, after: SubscriptionSerial(0), limit: .max)
+            for subscription in all { try end("serial = :serial", ["serial": subscription.serial.rawValue]) }
+            return all.count
+        }
+        let (condition, arguments) = Self.condition(filter)
+        return try end("device = :device" + condition, ["device": device.rawValue] + arguments)
+    }
+
+    @discardableResult
+    func end(_ condition: String, _ arguments: StatementArguments) throws -> Int {
+        try db.run(
+            """
+            UPDATE subscription SET status = \(Self.endedStatus), key = NULL
+            WHERE status < \(Self.endedStatus) AND \(condition)
+            """, arguments)
+        return db.changesCount
+    }
+
+    func endExpired(at now: Timestamp, limit: Int) throws -> Int {
+        try end(
+            "serial IN (SELECT serial FROM subscription WHERE expires_at <= :now AND status < \(Self.endedStatus) LIMIT :limit)",
+            ["now": now.milliseconds, "limit": limit])
+    }
+
+    func ended(of device: DeviceSerial?, limit: Int) throws -> [EndedSubscription] {
+        let ofDevice = device == nil ? "" : " AND device = ?2"
+        let select = try db.cachedStatement(
+            sql:
+                "SELECT serial, device FROM subscription WHERE status = \(Self.endedStatus)\(ofDevice) ORDER BY serial LIMIT ?1"
+        )
+        let arguments: StatementArguments = device.map { [limit, $0.rawValue] } ?? [limit]
+        return try Row.fetchAll(select, arguments: arguments).map { row in
+            EndedSubscription(serial: SubscriptionSerial(row[0]), device: DeviceSerial(row[1]))
+        }
+    }
+
+    // MARK: Watching
+
+    /// - Parameter condition: Of the rows that are wanted.
+    func armed(
+        _ condition: String, limit: Int = .max, _ bind: (inout BoundStatement) -> Void
+    ) throws -> [ArmedSubscription] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT watched.app, watched.item, subscription.serial, subscription.revision, policy, watched.constants,
+                watched.version, shape.shape, iif(watched.constants IS NULL, subscription.condition, shape.source),
+                subscription.status = 0 AND profile.reason IS NULL
+            FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
+            LEFT JOIN device_profile AS profile ON profile.device = subscription.device
+            LEFT JOIN condition_shape AS shape ON shape.serial = watched.shape
+            WHERE \(condition) LIMIT ?
+            """)
+        bind(&select)
+        select.bind(limit)
+        var all: [ArmedSubscription] = []
+        try select.forEachRow { columns in
+            guard let item = columns.text(1).flatMap({ ItemName($0) }) else {
+                throw StoreFault(.unavailable, "an item's name cannot be read")
+            }
+            let condition = columns.text(7).map { shape in
+                WatchedCondition(shape: shape, source: columns.text(8) ?? "", constants: columns.bytes(5))
+            }
+            all.append(
+                ArmedSubscription(
+                    item: ItemKey(app: AppSerial(columns.integer(0)), name: item), isArmed: columns.integer(9) != 0,
+                    target: .init(
+                        subscription: SubscriptionSerial(columns.integer(2)), revision: columns.integer(3)),
+                    policy: .init(rawValue: UInt8(clamping: columns.integer(4))) ?? .once, condition: condition,
+                    since: columns.integer(6)))
+            return true
+        }
+        return all
+    }
+
+    func takeUnwatched(limit: Int) throws -> [Unwatched] {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    DELETE FROM unwatched WHERE serial IN (SELECT serial FROM unwatched ORDER BY serial LIMIT ?)
+                    RETURNING app, item, subscription, shape
+                    """), arguments: [limit])
+        for shape in Set(rows.compactMap { $0[3] as Int64? }) { try forgetShape(shape) }
+        return rows.compactMap { row in
+            ItemName(row[1] as String).map {
+                Unwatched(
+                    item: ItemKey(app: AppSerial(row[0]), name: $0), subscription: SubscriptionSerial(row[2]))
+            }
+        }
+    }
+
+    // MARK: Firing
+
+    func subjects(_ subscriptions: [SubscriptionSerial]) throws -> [FiringSubject] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT id, subscription.device, subscription.app, key, fields, format, policy, cool_down, items, profile.locale,
+                profile.time_zone
+            FROM subscription LEFT JOIN device_profile AS profile ON profile.device = subscription.device
+            WHERE serial = ? AND status = 0 AND profile.reason IS NULL
+            """)
+        return try subscriptions.compactMap { serial in
+            select.bind(serial.rawValue)
+            return try select.first { columns in
+                FiringSubject(
+                    serial: serial, id: SubscriptionID(try columns.bytes16(0)), device: DeviceSerial(columns.integer(1)),
+                    app: AppSerial(columns.integer(2)), key: columns.text(3),
+                    fields: Self.texts(columns.bytes(4) ?? []), format: columns.text(5) ?? "",
+                    policy: .init(number: columns.integer(6), coolDownSeconds: columns.integer(7)),
+                    items: Int(columns.integer(8)), reader: Reader(locale: columns.text(9), timeZone: columns.text(10)))
+            }
+        }
+    }
+}

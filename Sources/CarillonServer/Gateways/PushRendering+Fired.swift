@@ -1,0 +1,105 @@
+import CarillonAPNs
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+
+/// What a subscription shows that fired, as Apple's service is sent it.
+extension PushRendering {
+    func fired(_ envelope: Envelope, _ badge: Int) -> APNsNotification {
+        guard let fired = envelope.fired else { return APNsNotification.alert() }
+        var notification = Self.notification(
+            of: fired, message: MessageHash.text(of: envelope.id.description), badge: badge)
+        if case .string(let collapse)? = fired.notification["collapse"], (1...64).contains(collapse.utf8.count) {
+            notification = notification.collapseID(collapse)
+        } else {
+            notification = notification.collapseID(collapseID(of: envelope, "fired"))
+        }
+        return notification.priority(envelope.urgency == .high ? .immediate : .considerPower)
+    }
+
+    /// Of the payload at its longest.
+    static func payloadSize(of fired: FiredNotification) -> Int {
+        notification(of: fired, message: MessageHash.text(of: ""), badge: .max).jsonString.utf8.count
+    }
+
+    private static func notification(of fired: FiredNotification, message: String, badge: Int) -> APNsNotification {
+        let format = fired.notification
+        var notification = texts(of: format)
+        switch format["badge"] {
+        case .string: notification = notification.badge(badge)
+        case .integer(let number)?: notification = notification.badge(number)
+        default: break
+        }
+        switch format["sound"] {
+        case .string(let name)?: notification = notification.sound(name)
+        case .object?:
+            guard case .string(let name)? = format["sound"]?["name"] else { break }
+            let volume = format["sound"]?["volume"]?.double
+            notification =
+                format["sound"]?["critical"] == .bool(true)
+                ? notification.criticalSound(name, volume: volume) : notification.sound(name)
+        default: break
+        }
+        if case .object(let members)? = format["custom"] {
+            for member in members {
+                notification = notification.custom(member.name, json: String(decoding: member.value.bytes, as: UTF8.self))
+            }
+        }
+        let fields = FiredFields(
+            message: message, subscription: fired.subscription.description, key: fired.key, item: fired.item, at: fired.at)
+        return notification.custom("carillon", fields)
+    }
+
+    private static func texts(of format: JSONValue) -> APNsNotification {
+        func text(_ name: String) -> String? {
+            if case .string(let text)? = format[name], !text.isEmpty { text } else { nil }
+        }
+        func arguments(_ name: String) -> [String]? {
+            guard case .array(let values)? = format[name] else { return nil }
+            return values.map { if case .string(let text) = $0 { text } else { "" } }
+        }
+        var alert = APNsNotification.alert(title: text("title"), subtitle: text("subtitle"), body: text("body"))
+        if let key = text("titleKey") { alert = alert.localizedTitle(key, arguments: arguments("titleArguments")) }
+        if let key = text("subtitleKey") {
+            alert = alert.localizedSubtitle(key, arguments: arguments("subtitleArguments"))
+        }
+        if let key = text("bodyKey") { alert = alert.localizedBody(key, arguments: arguments("bodyArguments")) }
+        if let name = text("launchImage") { alert = alert.launchImage(name) }
+        if let name = text("category") { alert = alert.category(name) }
+        if let name = text("thread") { alert = alert.threadID(name) }
+        if let id = text("targetContent") { alert = alert.targetContentID(id) }
+        if let criteria = text("filterCriteria") { alert = alert.filterCriteria(criteria) }
+        if let level = text("interruptionLevel") { alert = alert.interruptionLevel(.init(rawValue: level)) }
+        if let score = format["relevance"]?.double { alert = alert.relevanceScore(score) }
+        if format["contentAvailable"] == .bool(true) { alert = alert.contentAvailable() }
+        if format["mutableContent"] == .bool(true) { alert = alert.mutableContent() }
+        return alert
+    }
+}
+
+/// What such a push says to the app beside Apple's own members.
+private struct FiredFields: Codable, Sendable {
+    var kind = "fired"
+    /// See ``MessageHash``.
+    var message: String
+    var subscription: String
+    var key: String?
+    var item: String
+    var at: Int64
+}
+
+extension Envelope {
+    fileprivate var firedBody: [UInt8]? { if case .fired(let body, _) = kind { body } else { nil } }
+
+    var fired: FiredNotification? { firedBody.flatMap { JSONValue(parsing: $0) }.flatMap(FiredNotification.init) }
+}
+
+extension JSONValue {
+    fileprivate var double: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .number(let number): number
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import Hummingbird
+
+/// A device's subscriptions on items.
+struct SubscriptionRoutes: Sendable {
+    let domain: Domain
+    let clientAddress: ClientAddress
+
+    func add(to routes: Routes) {
+        routes.on(.post, "/v1/device/subscriptions", make)
+        routes.on(.get, "/v1/device/subscriptions", list)
+        routes.on(.put, "/v1/device/subscriptions", compare)
+        routes.on(.delete, "/v1/device/subscriptions", removeSome)
+        routes.on(.get, "/v1/device/subscriptions/:subscription", show)
+        routes.on(.patch, "/v1/device/subscriptions/:subscription", change)
+        routes.on(.delete, "/v1/device/subscriptions/:subscription", remove)
+    }
+
+    private func device(_ request: Request) async throws -> Device {
+        try await domain.devices.authenticate(bearer: request.bearer)
+    }
+
+    private func id(_ context: RouteContext) throws -> SubscriptionID {
+        guard let id = SubscriptionID(try context.parameters.require("subscription")) else {
+            throw Refusal(.subscriptionUnknown, "A subscription is named by 32 hexadecimal digits.")
+        }
+        return id
+    }
+
+    // MARK: Making
+
+    @Sendable private func make(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        let definition = try Subscription.Definition(try await request.object(of: Subscription.Definition.memberNames))
+        let (subscription, isNew) = try await domain.subscriptions.put(
+            definition, of: device, from: clientAddress.of(context.connection, request.headers))
+        return Response(status: isNew ? .created : .ok, json: SubscriptionBody(subscription))
+    }
+
+    @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        let patch = try await request.object(of: Subscription.Definition.changeableNames, mayBeMissing: true)
+        let id = try id(context)
+        var definition = try await domain.subscriptions.find(id, of: device).definition
+        try definition.merge(patch)
+        let (subscription, _) = try await domain.subscriptions.put(
+            definition, changing: id, of: device, from: clientAddress.of(context.connection, request.headers))
+        return Response(status: .ok, json: SubscriptionBody(subscription))
+    }
+
+    // MARK: Looking
+
+    @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let subscription = try await domain.subscriptions.find(try id(context), of: try await device(request))
+        return Response(status: .ok, json: SubscriptionBody(subscription))
+    }
+
+    @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        let limit = try request.number("limit", in: 1...1000, default: 100)
+        var after = SubscriptionSerial(0)
+        if let text = request.uri.queryParameters["after"] {
+            guard let id = SubscriptionID(text) else { throw Refusal(.parameterInvalid, "after is the next of a list.") }
+            after = try await domain.subscriptions.find(id, of: device).serial
+        }
+        let some = try await domain.subscriptions.list(of: device, try filter(request), after: after, limit: limit)
+        return Response(
+            status: .ok,
+            json: SubscriptionList(
+                subscriptions: some.map(SubscriptionBody.init), next: some.count == limit ? some.last?.id.description : nil))
+    }
+
+    private func filter(_ request: Request) throws -> SubscriptionFilter {
+        var filter = SubscriptionFilter()
+        switch request.uri.queryParameters["status"] {
+        case nil: break
+        case .some(let name):
+            guard let status = SubscriptionMachine.Status(rawValue: String(name)) else {
+                throw Refusal(.parameterInvalid, "status can be \"subscribed\" or \"triggered\".")
+            }
+            filter.status = status
+        }
+        filter.key = request.uri.queryParameters["key"].map(String.init)
+        filter.tag = request.uri.queryParameters["tag"].map(String.init)
+        return filter
+    }
+
+    // MARK: A declared set
+
+    /// The device says which keys it wants, with their hashes: those that it does not name go, and it is told which it should
+    /// send.
+    @Sendable private func compare(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        guard case .object(let members)? = try await request.object(of: ["keys"])["keys"],
+            members.allSatisfy({ if case .string = $0.value { true } else { false } })
+        else { throw Refusal(.fieldInvalid, "The field \"keys\" must be an object with the hash of each key.") }
+        try domain.allowances.takeRegistration(
+            of: device.serial, from: clientAddress.of(context.connection, request.headers))
+        var wanted: [String: JSONValue] = [:]
+        for member in members { wanted[member.name] = member.value }
+        var removed = 0
+        var after = SubscriptionSerial(0)
+        while true {
+            let some = try await domain.subscriptions.list(of: device, .init(), after: after, limit: Self.comparedAtOnce)
+            for subscription in some {
+                guard let key = subscription.definition.key else { continue }
+                if let hash = wanted[key] {
+                    if hash == .string(subscription.definition.hash) { wanted[key] = nil }
+                } else {
+                    removed += try await domain.subscriptions.remove(.init(id: subscription.id), of: device)
+                }
+            }
+            guard some.count == Self.comparedAtOnce, let last = some.last else { break }
+            after = last.serial
+        }
+        return Response(
+            status: .ok,
+            json: JSONValue.object([
+                .init(name: "wanted", value: .array(wanted.keys.sorted().map { .string($0) })),
+                .init(name: "removed", value: .integer(removed)),
+            ]))
+    }
+
+    private static let comparedAtOnce = 500
+
+    // MARK: Ending
+
+    @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        guard try await domain.subscriptions.remove(.init(id: try id(context)), of: device) > 0 else {
+            throw Refusal(.subscriptionUnknown, "The device has no such subscription.")
+        }
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func removeSome(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request)
+        return Response(
+            status: .ok, json: ["removed": try await domain.subscriptions.remove(try filter(request), of: device)])
+    }
+}

@@ -1,0 +1,79 @@
+package import CarillonBasics
+import Crypto
+
+/// What a device says of a subscription, as it writes it and as it is told.
+package struct SubscriptionBody: Codable, Equatable, Sendable {
+    package var id: String
+    package var items: [String]
+    package var fields: [String]
+    package var mode: String?
+    package var trigger: String?
+    package var format: JSONValue
+    package var policy: String
+    /// Of the policy `every`, in seconds.
+    package var coolDown: Int64?
+    package var key: String?
+    package var tags: [String]
+    package var expiresAt: String?
+    /// `subscribed` or `triggered`.
+    package var status: String
+    package var statusAt: String
+    package var createdAt: String
+    /// When it last fired.
+    package var firedAt: String?
+    /// Of what its device said of it, by which it is known whether it is as it should be.
+    package var hash: String
+
+    package init(
+        id: String, items: [String], fields: [String], mode: String?, trigger: String?, format: JSONValue, policy: String,
+        coolDown: Int64?, key: String?, tags: [String], expiresAt: String?, status: String, statusAt: String,
+        createdAt: String, firedAt: String?, hash: String
+    ) {
+        self.id = id
+        self.items = items
+        self.fields = fields
+        self.mode = mode
+        self.trigger = trigger
+        self.format = format
+        self.policy = policy
+        self.coolDown = coolDown
+        self.key = key
+        self.tags = tags
+        self.expiresAt = expiresAt
+        self.status = status
+        self.statusAt = statusAt
+        self.createdAt = createdAt
+        self.firedAt = firedAt
+        self.hash = hash
+    }
+}
+
+/// Of what a device says of a subscription: the same on both sides, however its JSON was written.
+package enum SubscriptionHash {
+    /// - Parameter definition: The members that a device writes; those that are null count as absent.
+    package static func text(of definition: JSONValue) -> String {
+        Base64URL.encode(Array(SHA256.hash(data: canonical(definition).bytes)).prefix(16))
+    }
+
+    private static func canonical(_ value: JSONValue) -> JSONValue {
+        switch value {
+        case .object(let members):
+            .object(
+                members.filter { $0.value != .null }.sorted { $0.name < $1.name }
+                    .map { .init(name: $0.name, value: canonical($0.value)) })
+        case .array(let values): .array(values.map(canonical))
+        default: value
+        }
+    }
+}
+
+package struct SubscriptionList: Codable, Equatable, Sendable {
+    package var subscriptions: [SubscriptionBody]
+    /// Where the list goes on; absent when it is complete.
+    package var next: String?
+
+    package init(subscriptions: [SubscriptionBody], next: String?) {
+        self.subscriptions = subscriptions
+        self.next = next
+    }
+}

@@ -1,0 +1,45 @@
+package import CarillonBasics
+
+/// What a device is told when a subscription of it fired.
+package struct FiredNotification: Equatable, Sendable {
+    package var subscription: SubscriptionID
+    package var key: String?
+    package var item: String
+    /// When the item was updated, in milliseconds since 1970.
+    package var at: Int64
+    /// As ``NotificationFormat`` has it, with every placeholder filled in, and without a TTL.
+    package var notification: JSONValue
+
+    package init(subscription: SubscriptionID, key: String?, item: String, at: Int64, notification: JSONValue) {
+        self.subscription = subscription
+        self.key = key
+        self.item = item
+        self.at = at
+        self.notification = notification
+    }
+
+    /// Nil for what is none.
+    package init?(_ json: JSONValue) {
+        guard case .string(let id)? = json["subscription"], let subscription = SubscriptionID(id),
+            case .string(let item)? = json["item"], case .integer(let at)? = json["at"],
+            let notification = json["notification"], case .object = notification
+        else { return nil }
+        self.init(subscription: subscription, key: nil, item: item, at: Int64(at), notification: notification)
+        if case .string(let key)? = json["key"] { self.key = key }
+    }
+
+    package var json: JSONValue {
+        var members: [JSONValue.Member] = [.init(name: "subscription", value: .string(subscription.description))]
+        if let key { members.append(.init(name: "key", value: .string(key))) }
+        members.append(.init(name: "item", value: .string(item)))
+        members.append(.init(name: "at", value: .integer(Int(at))))
+        members.append(.init(name: "notification", value: notification))
+        return .object(members)
+    }
+
+    /// Whether the user is shown something, or hears it.
+    package var isShown: Bool { NotificationFormat.isShown(notification) }
+
+    /// Whether the number on the app's icon is counted by the server.
+    package var countsBadge: Bool { notification["badge"] == .string("auto") }
+}

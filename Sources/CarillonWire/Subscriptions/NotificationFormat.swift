@@ -1,0 +1,124 @@
+package import CarillonBasics
+
+/// What a subscription shows when it fires: texts with placeholders, and what goes with them. It is checked as far as that needs no
+/// knowledge of items.
+package struct NotificationFormat: Equatable, Sendable {
+    /// With all members in their order.
+    package let json: JSONValue
+
+    package static let longestBytes = 8192
+    /// As long a notification waits where its format does not say otherwise.
+    package static let standardTTL: Int64 = 7 * 86_400
+    /// How deep the custom values may lie in each other.
+    private static let customDepth = 8
+
+    package static let memberNames: Set = texts.union(keys).union(arguments).union(flags).union([
+        "sound", "badge", "interruptionLevel", "relevance", "custom", "ttl", "priority",
+    ])
+
+    /// With placeholders.
+    private static let texts: Set = [
+        "title", "subtitle", "body", "category", "thread", "collapse", "targetContent", "filterCriteria",
+    ]
+    /// Without.
+    private static let keys: Set = ["titleKey", "subtitleKey", "bodyKey", "launchImage"]
+    /// Each a list of texts.
+    private static let arguments: Set = ["titleArguments", "subtitleArguments", "bodyArguments"]
+    private static let flags: Set = ["contentAvailable", "mutableContent"]
+    private static let shown: Set = ["title", "subtitle", "body", "titleKey", "subtitleKey", "bodyKey"]
+
+    package init(_ json: JSONValue) throws(Refusal) {
+        guard case .object(let members) = json else { throw Self.refusal("it is no object") }
+        guard !members.isEmpty else { throw Refusal(.formatEmpty, "The notification's format has no member.") }
+        guard json.bytes.count <= Self.longestBytes else {
+            throw Refusal(.formatTooLong, "A notification's format may have \(Self.longestBytes) bytes.")
+        }
+        var seen: Set<String> = []
+        for member in members {
+            guard seen.insert(member.name).inserted else { throw Self.refusal("\"\(member.name)\" is there twice") }
+            try Self.check(member)
+        }
+        guard !seen.isDisjoint(with: Self.shown.union(["sound", "badge", "custom", "contentAvailable"])) else {
+            throw Refusal(.formatEmpty, "The notification's format shows nothing, and wakes nothing.")
+        }
+        for key in ["title", "subtitle", "body"] where seen.contains(key) && seen.contains(key + "Key") {
+            throw Self.refusal("say either \"\(key)\" or \"\(key)Key\"")
+        }
+        for key in ["title", "subtitle", "body"] where seen.contains(key + "Arguments") && !seen.contains(key + "Key") {
+            throw Self.refusal("\"\(key)Arguments\" are those of \"\(key)Key\"")
+        }
+        self.json = json
+    }
+
+    private static func refusal(_ why: String) -> Refusal {
+        Refusal(.formatInvalid, "The notification's format cannot be used: \(why).")
+    }
+
+    private static func check(_ member: JSONValue.Member) throws(Refusal) {
+        switch (member.name, member.value) {
+        case (let name, .string) where texts.contains(name): break
+        case (let name, .string(let text)) where keys.contains(name) && !text.isEmpty: break
+        case (let name, .array(let values)) where arguments.contains(name) && values.allSatisfy(\.isText): break
+        case (let name, .bool) where flags.contains(name): break
+        case ("sound", .string): break
+        case ("sound", .object(let members)): try check(sound: members)
+        case ("badge", .string): break
+        case ("badge", .integer(let number)) where number >= 0: break
+        case ("interruptionLevel", .string(let level))
+        where ["passive", "active", "time-sensitive", "critical"].contains(level):
+            break
+        case ("relevance", .integer(0...1)): break
+        case ("relevance", .number(let number)) where (0...1).contains(number): break
+        case ("ttl", .integer(let seconds)) where seconds > 0 && Int64(seconds) <= Limits.ttlSeconds: break
+        case ("priority", .string(let priority)) where ["immediate", "considerPower"].contains(priority): break
+        case ("custom", .object(let members)):
+            if let taken = members.first(where: { ["aps", "carillon"].contains($0.name) }) {
+                throw refusal("a custom value cannot be called \"\(taken.name)\"")
+            }
+            guard member.value.depth <= customDepth else { throw refusal("custom values lie too deep in each other") }
+        case (let name, _) where memberNames.contains(name): throw refusal("\"\(name)\" cannot have that value")
+        case (let name, _):
+            throw refusal("\"\(name.prefix(60))\" is unknown; known are: \(memberNames.sorted().joined(separator: ", "))")
+        }
+    }
+
+    private static func check(sound members: [JSONValue.Member]) throws(Refusal) {
+        for member in members {
+            switch (member.name, member.value) {
+            case ("name", .string), ("critical", .bool), ("volume", .integer(0...1)): break
+            case ("volume", .number(let volume)) where (0...1).contains(volume): break
+            default: throw refusal("a sound has a \"name\", may be \"critical\", and has a \"volume\" from 0 to 1")
+            }
+        }
+        guard members.contains(where: { $0.name == "name" }), Set(members.map(\.name)).count == members.count else {
+            throw refusal("a sound needs one \"name\"")
+        }
+    }
+
+    /// How long a notification waits, in seconds.
+    package var ttl: Int64 {
+        if case .integer(let seconds)? = json["ttl"] { Int64(seconds) } else { Self.standardTTL }
+    }
+
+    /// Whether the user is shown something of it, or hears it.
+    package static func isShown(_ json: JSONValue) -> Bool {
+        !json.names.isDisjoint(with: shown.union(["sound", "badge"]))
+    }
+
+    /// Whether a member's texts have placeholders.
+    package static func hasPlaceholders(_ name: String) -> Bool {
+        texts.contains(name) || arguments.contains(name) || ["sound", "badge", "custom"].contains(name)
+    }
+}
+
+extension JSONValue {
+    fileprivate var isText: Bool { if case .string = self { true } else { false } }
+
+    fileprivate var depth: Int {
+        switch self {
+        case .array(let values): 1 + (values.map(\.depth).max() ?? 0)
+        case .object(let members): 1 + (members.map(\.value.depth).max() ?? 0)
+        default: 0
+        }
+    }
+}

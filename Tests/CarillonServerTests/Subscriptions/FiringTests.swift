@@ -1,0 +1,181 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+/// What fires, whom it reaches, and what is shown.
+@Suite(.timeLimit(.minutes(2)))
+struct FiringTests {
+    @Test func `a price that crosses fires once, with the text and the badge, and again when it is armed anew`() async throws
+    {
+        let world = try await SubscriptionWorld()
+        let made = try await world.subscribe()
+        let id = made["id"]
+        for price in ["9", "10.0", "10.50", "11", "9", "12"] {
+            try await world.publish("stock.ACME", #"{"price":\#(price)}"#)
+        }
+        #expect(try await world.titles() == ["stock.ACME: 10.50"])
+        #expect(try await world.status(of: id) == "triggered")
+        let pushes = try await world.pushes()
+        #expect(pushes.count == 1)
+        #expect(pushes.first?["aps"]?["badge"] == .integer(1))
+        #expect(pushes.first?["aps"]?["alert"]?["title"] == .string("stock.ACME: 10.50"))
+        #expect(pushes.first?["carillon"]?["subscription"] == .string(id))
+        try await world.acknowledgeAll()
+        // An empty change arms it, and the condition holds: it fires at once.
+        let armed = try await world.routes.request(
+            .patch, "/v1/device/subscriptions/\(id)", key: world.device, "{}")
+        #expect(armed.status == 200)
+        #expect(try await world.titles() == ["stock.ACME: 12"])
+        #expect(try await world.pushes().last?["aps"]?["badge"] == .integer(2))
+        #expect(try await world.status(of: id) == "triggered")
+    }
+
+    @Test func `a condition that holds already fires when it is made, and one that does not is waited for`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.publish("stock.ACME", #"{"price":11,"name":"a"}"#)
+        try await world.subscribe(SubscriptionWorld.body("price > 10.0 && name == 'a'", key: "held"))
+        #expect(try await world.titles() == ["stock.ACME: 11"])
+        try await world.subscribe(SubscriptionWorld.body("price > 11.0", key: "waits"))
+        try await world.subscribe(SubscriptionWorld.body(nil, key: "every update", rest: #","policy":"every""#))
+        #expect(try await world.titles().count == 1, "without a condition the next update is waited for")
+        try await world.publish("stock.ACME", #"{"name":"b"}"#)
+        #expect(try await world.titles() == ["stock.ACME: 11", "stock.ACME: 11"])
+    }
+
+    @Test func `a crossing fires each time, and an identical subscription again changes nothing`() async throws {
+        let world = try await SubscriptionWorld()
+        let body = SubscriptionWorld.body(key: "k", rest: #","policy":"everyCrossing""#)
+        let id = try await world.subscribe(body)["id"]
+        var expected: [String] = []
+        for (price, fires) in [(11, true), (12, false), (9, false), (13, true), (14, false)] {
+            try await world.publish("stock.ACME", #"{"price":\#(price)}"#)
+            #expect(try await world.subscribe(body, expecting: 200)["id"] == id, "no duplicate, and no arming")
+            if fires { expected = ["stock.ACME: \(price)"] }
+            // A newer firing takes the place of the one that waits.
+            #expect(try await world.titles() == expected)
+        }
+        #expect(try await world.status(of: id) == "subscribed")
+        #expect(try await world.pushes().map { $0["aps"]?["alert"]?["title"] } == [.string("stock.ACME: 13")])
+    }
+
+    @Test func `a cool-down holds firings back`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(rest: #","policy":"every","coolDown":60"#))
+        for (wait, price, shown) in [(0, 11, 11), (59, 12, 11), (1, 13, 13), (1, 14, 13)] {
+            world.advance(seconds: Int64(wait))
+            try await world.publish("stock.ACME", #"{"price":\#(price)}"#)
+            #expect(try await world.titles() == ["stock.ACME: \(shown)"])
+        }
+    }
+
+    @Test func `one of several items fires for all`() async throws {
+        let world = try await SubscriptionWorld()
+        let body = SubscriptionWorld.body().replacing(#"["stock.ACME"]"#, with: #"["stock.A","stock.B"]"#)
+        let id = try await world.subscribe(body)["id"]
+        try await world.publish("stock.A", #"{"price":1}"#)
+        try await world.publish("stock.B", #"{"price":11}"#)
+        #expect(try await world.titles() == ["stock.B: 11"])
+        try await world.publish("stock.A", #"{"price":12}"#)
+        #expect(try await world.titles() == ["stock.B: 11"])
+        #expect(try await world.status(of: id) == "triggered")
+        #expect(await world.routes.domain.itemEngine.population.watches == 0)
+    }
+
+    @Test func `a suspended device is told of nothing, and of what holds at the next update once it is resumed`()
+        async throws
+    {
+        let world = try await SubscriptionWorld()
+        let id = try await world.subscribe()["id"]
+        let suspend = "/v1/devices/\(world.id)/suspend"
+        #expect(try await world.routes.request(.post, suspend, key: world.routes.admin).status == 200)
+        #expect(await world.routes.domain.itemEngine.population.watches == 0)
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        #expect(try await world.titles().isEmpty)
+        #expect(try await world.status(of: id) == "subscribed")
+        let refused = try await world.subscribe(SubscriptionWorld.body(key: "new"), expecting: 409)
+        #expect(refused.code == "device_suspended")
+        let resume = "/v1/devices/\(world.id)/resume"
+        #expect(try await world.routes.request(.post, resume, key: world.routes.admin).status == 200)
+        #expect(try await world.titles().isEmpty)
+        try await world.publish("stock.ACME", #"{"price":12}"#)
+        #expect(try await world.titles() == ["stock.ACME: 12"])
+    }
+
+    @Test func `what is removed, or whose time is over, fires no more, and what waits of it goes`() async throws {
+        let world = try await SubscriptionWorld()
+        var ids: [String] = []
+        for (key, rest) in [("a", ""), ("b", #","tags":["t"]"#), ("c", #","expiresAt":"2023-11-14T23:00:00Z""#), ("d", "")] {
+            ids.append(try await world.subscribe(SubscriptionWorld.body("price > 10.0", key: key, rest: rest))["id"])
+        }
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        #expect(try await world.fired().count == 4)
+        let routes = world.routes
+        #expect(try await routes.request(.delete, "/v1/device/subscriptions/\(ids[0])", key: world.device).status == 204)
+        #expect(try await routes.request(.delete, "/v1/device/subscriptions/\(ids[0])", key: world.device).status == 404)
+        #expect(try await world.fired().count == 3)
+        let some = try await routes.request(.delete, "/v1/device/subscriptions?tag=t", key: world.device)
+        #expect(some.json?["removed"] == .integer(1))
+        world.advance(seconds: 3600)
+        try await routes.domain.subscriptions.endExpired()
+        try await routes.domain.subscriptions.removeEnded()
+        #expect(try await world.fired().map { $0["key"] } == [.string("d")])
+        let none = try await routes.request(.delete, "/v1/device/subscriptions?status=subscribed", key: world.device)
+        #expect(none.json?["removed"] == .integer(0))
+        let all = try await routes.request(.delete, "/v1/device/subscriptions", key: world.device)
+        #expect(all.json?["removed"] == .integer(1))
+        #expect(try await world.fired().isEmpty)
+        #expect(try await world.pushes().isEmpty)
+        #expect(await routes.domain.itemEngine.population.watches == 0)
+        // The key is free again.
+        try await world.subscribe(SubscriptionWorld.body("price > 10.0", key: "a"))
+    }
+
+    @Test func `a device that is deleted leaves nothing behind`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe()
+        #expect(await world.routes.domain.itemEngine.population.watches == 1)
+        #expect(try await world.routes.request(.delete, "/v1/device", key: world.device).status == 204)
+        try await world.routes.domain.subscriptions.removeEnded()
+        #expect(await world.routes.domain.itemEngine.population.watches == 0)
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+    }
+
+    @Test func `what comes again by its source's own count is not taken again`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(nil, rest: #","policy":"every""#))
+        let place = #","source":"feed","sequence":7"#
+        let first = try await world.publish("stock.ACME", #"{"price":1}"#, place)
+        #expect(first.json?["version"] == .integer(1) && first.json?["repeated"] == .bool(false))
+        for sequence in [7, 6] {
+            let again = try await world.publish("stock.ACME", #"{"price":2}"#, #","source":"feed","sequence":\#(sequence)"#)
+            #expect(again.json?["version"] == .integer(1) && again.json?["repeated"] == .bool(true))
+        }
+        try await world.publish("stock.ACME", #"{"price":3}"#, #","source":"other","sequence":1"#)
+        try await world.publish("stock.ACME", #"{"price":4}"#, #","source":"feed","sequence":8"#)
+        #expect(try await world.titles() == ["stock.ACME: 4"])
+        #expect(try await world.pushes().count == 1)
+        let item = try await world.routes.request(.get, "/v1/items/stock.ACME", key: world.sender)
+        #expect(item.json?["version"] == .integer(3))
+    }
+
+    @Test func `an item is read with the digits of its publisher, and what was there before`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.publish("stock.%C3%84%20%25", #"{"price":1.10,"name":"x","none":null,"is":true}"#)
+        try await world.publish("stock.%C3%84%20%25", #"{"price":1e3}"#)
+        let item = try await world.routes.request(.get, "/v1/items/stock.%C3%84%20%25", key: world.sender)
+        let text = String(decoding: item.body, as: UTF8.self)
+        #expect(text.contains(#""fields":{"is":true,"name":"x","none":null,"price":1e3}"#), "\(text)")
+        #expect(text.contains(#""previous":{"is":true,"name":"x","none":null,"price":1.10}"#), "\(text)")
+        #expect(item["item"] == "stock.Ä %")
+        #expect(item["mode"] == "merge")
+        try await world.publish("events", #"{"a":1}"#)
+        try await world.publish("events", #"{"b":2}"#)
+        let distinct = try await world.routes.request(.get, "/v1/items/events", key: world.sender)
+        #expect(distinct.json?["fields"] == .object([.init(name: "b", value: .integer(2))]))
+        #expect(try await world.routes.request(.get, "/v1/items/none", key: world.sender).code == "item_unknown")
+    }
+}
