@@ -181,10 +181,12 @@ package struct ArmedSubscription: Sendable {
     package var condition: WatchedCondition?
     /// How many updates the item had had when it was armed.
     package var since: Int64
+    package var coolDownSeconds: Int64
+    package var firedAt: Timestamp?
 
     package init(
         item: ItemKey, isArmed: Bool = true, target: Firing.Target, policy: ItemIndex.Policy,
-        condition: WatchedCondition?, since: Int64
+        condition: WatchedCondition?, since: Int64, coolDownSeconds: Int64 = 0, firedAt: Timestamp? = nil
     ) {
         self.item = item
         self.isArmed = isArmed
@@ -192,6 +194,8 @@ package struct ArmedSubscription: Sendable {
         self.policy = policy
         self.condition = condition
         self.since = since
+        self.coolDownSeconds = coolDownSeconds
+        self.firedAt = firedAt
     }
 }
 

@@ -288,7 +288,7 @@ struct SubscriptionTable {
             """
             SELECT watched.app, watched.item, subscription.serial, subscription.revision, policy, watched.constants,
                 watched.version, shape.shape, iif(watched.constants IS NULL, subscription.condition, shape.source),
-                subscription.status = 0 AND profile.reason IS NULL
+                subscription.status = 0 AND profile.reason IS NULL, cool_down, fired_at
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
             LEFT JOIN device_profile AS profile ON profile.device = subscription.device
             LEFT JOIN condition_shape AS shape ON shape.serial = watched.shape
@@ -310,7 +310,8 @@ struct SubscriptionTable {
                     target: .init(
                         subscription: SubscriptionSerial(columns.integer(2)), revision: columns.integer(3)),
                     policy: .init(rawValue: UInt8(clamping: columns.integer(4))) ?? .once, condition: condition,
-                    since: columns.integer(6)))
+                    since: columns.integer(6), coolDownSeconds: columns.integer(10),
+                    firedAt: columns.integerIfAny(11).map(Timestamp.init(milliseconds:))))
             return true
         }
         return all

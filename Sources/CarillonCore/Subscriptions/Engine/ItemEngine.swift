@@ -66,13 +66,37 @@ package actor ItemEngine {
         let item = try await item(key)
         guard item.hasRoom(for: update) else {
             refused.increment()
-            throw Refusal(.itemBusy, "The item has as many updates waiting as it may.", retryAfterSeconds: 1)
+            throw Self.busy
         }
         return try await withCheckedThrowingContinuation { continuation in
-            item.enqueue(.update(update, mode, continuation))
+            item.enqueue(.update(update, mode) { continuation.resume(with: $0) })
             drain(item)
         }
     }
+
+    /// The same of many, in their order; each has its own answer.
+    package func publish(_ updates: [PublishedUpdate]) async -> [Result<ItemReceipt, any Error>] {
+        let answers = Answers<Result<ItemReceipt, any Error>>(updates.count)
+        for (place, published) in updates.enumerated() {
+            do {
+                let item = try await item(published.key)
+                // Others wait for room as well as this one: what is told to come again is told so at once.
+                guard item.hasRoom(for: published.update) else {
+                    refused.increment()
+                    answers.note(place, .failure(Self.busy))
+                    continue
+                }
+                item.enqueue(.update(published.update, published.mode) { answers.note(place, $0) })
+                drain(item)
+            } catch {
+                answers.note(place, .failure(error))
+            }
+        }
+        return await answers.all()
+    }
+
+    private static let busy = Refusal(
+        .itemBusy, "The item has as many updates waiting as it may.", retryAfterSeconds: 1)
 
     /// What stands in an item; nil before its first update.
     package func item(of key: ItemKey) async throws -> StoredItem? {
@@ -100,7 +124,7 @@ package actor ItemEngine {
         var item: StoredItem
         var firings: [Firing] = []
         var fired: [ItemIndex.Fired] = []
-        var answers: [(CheckedContinuation<ItemReceipt, any Error>, Result<ItemReceipt, any Error>)] = []
+        var answers: [(answer: WatchedItem.Answer, result: Result<ItemReceipt, any Error>)] = []
         var isChanged = false
     }
 
@@ -118,8 +142,8 @@ package actor ItemEngine {
             try await commit(staged, of: item)
         } catch {
             item.takeBack(staged.fired, to: conditions.bindings(item.key.name.text, item.stored.state))
-            for (continuation, answer) in staged.answers {
-                if case .success = answer { continuation.resume(throwing: error) } else { continuation.resume(with: answer) }
+            for (answer, result) in staged.answers {
+                if case .success = result { answer(.failure(error)) } else { answer(result) }
             }
         }
     }
@@ -128,11 +152,10 @@ package actor ItemEngine {
         let outcome: ItemIndex.Outcome
         switch work {
         case .look: outcome = item.index.look()
-        case .update(let update, let mode, let continuation):
+        case .update(let update, let mode, let answer):
             if let place = update.place, staged.item.has(place) {
                 repeated.increment()
-                staged.answers.append(
-                    (continuation, .success(ItemReceipt(version: staged.item.version, isRepeated: true))))
+                staged.answers.append((answer, .success(ItemReceipt(version: staged.item.version, isRepeated: true))))
                 return
             }
             var next = staged.item
@@ -144,19 +167,19 @@ package actor ItemEngine {
                     .itemTooLarge,
                     "An item may have \(ItemLimits.fields) fields, and \(ItemLimits.itemBytes) bytes in them and their names."
                 )
-                staged.answers.append((continuation, .failure(refusal)))
+                staged.answers.append((answer, .failure(refusal)))
                 return
             }
             next.version += 1
             if let place = update.place { next.note(place) }
             staged.item = next
             staged.isChanged = true
-            staged.answers.append((continuation, .success(ItemReceipt(version: next.version))))
+            staged.answers.append((answer, .success(ItemReceipt(version: next.version))))
             guard let bindings = conditions.bindings(item.key.name.text, next.state) else { return }
             outcome = item.index.update(bindings)
         }
         errors.increment(by: outcome.errors)
-        let targets = item.targets(of: outcome.fired)
+        let targets = item.targets(of: outcome.fired, at: time.now())
         guard !targets.isEmpty else { return }
         staged.fired += outcome.fired
         for start in stride(from: 0, to: targets.count, by: Firing.targetsPerRow) {
@@ -179,10 +202,10 @@ package actor ItemEngine {
         }
         item.stored = staged.item
         underWay.formUnion(numbers)
-        for firing in staged.firings { item.fired(firing.targets) }
-        for (continuation, answer) in staged.answers {
-            if case .success(let receipt) = answer, !receipt.isRepeated { accepted.increment() }
-            continuation.resume(with: answer)
+        for firing in staged.firings { item.fired(firing.targets, at: time.now()) }
+        for (answer, result) in staged.answers {
+            if case .success(let receipt) = result, !receipt.isRepeated { accepted.increment() }
+            answer(result)
         }
         for (number, firing) in zip(numbers, staged.firings) { await tell(StoredFiring(number: number, firing: firing)) }
     }
@@ -194,7 +217,10 @@ package actor ItemEngine {
         defer { underWay.remove(firing.number) }
         do {
             let unsettled = try await firings.tell(firing)
-            if !unsettled.isEmpty { try await follow(unsettled, looks: false) }
+            guard !unsettled.isEmpty else { return }
+            let item = items[ItemKey(app: firing.firing.app, name: firing.firing.item)]
+            for subscription in unsettled { item?.wakeUp(subscription) }
+            try await follow(unsettled, looks: false)
         } catch {
             logger.error("a firing could not be told, and is tried again", metadata: ["reason": "\(error)"])
         }
@@ -284,8 +310,7 @@ package actor ItemEngine {
                 return
             }
         }
-        item.arm(
-            armed.target, armed.policy, shape: shape, constants: constants, wasWatched: armed.since < item.stored.version)
+        item.arm(armed, shape: shape, constants: constants)
     }
 
     /// Whether an item has as many conditions as it may that no comparison guards.
@@ -336,7 +361,7 @@ package actor ItemEngine {
         }
         for (key, armed) in wanted {
             let item = try await item(key)
-            for armed in armed where item.watches[armed.target.subscription]?.revision != armed.target.revision {
+            for armed in armed where item.watches[armed.target.subscription]?.isOf(armed.target.revision) != true {
                 arm(armed, on: item)
             }
             guard looks, item.stored.version > 0 else { continue }
@@ -371,5 +396,17 @@ package actor ItemEngine {
 
     package var population: Population {
         Population(items: items.count, watches: items.values.reduce(0) { $0 + $1.watches.count })
+    }
+}
+
+package struct PublishedUpdate: Sendable {
+    package var key: ItemKey
+    package var update: ItemUpdate
+    package var mode: ItemState.Mode
+
+    package init(_ update: ItemUpdate, to key: ItemKey, mode: ItemState.Mode) {
+        self.update = update
+        self.key = key
+        self.mode = mode
     }
 }

@@ -2,14 +2,24 @@ import CarillonExpression
 
 /// One item in memory: what stands in it, who waits on it, and what is to be done with it.
 final class WatchedItem {
+    /// Small, as there may be a million.
     struct Watch {
         var handle: ItemIndex.Handle
-        var revision: Int64
-        var policy: ItemIndex.Policy
+        fileprivate var shortRevision: UInt32
+
+        func isOf(_ revision: Int64) -> Bool { shortRevision == UInt32(truncatingIfNeeded: revision) }
     }
 
+    /// A subscription that is not to fire again before a moment; the store knows it as well.
+    private struct Rest {
+        var seconds: Int64
+        var until: Timestamp
+    }
+
+    typealias Answer = @Sendable (Result<ItemReceipt, any Error>) -> Void
+
     enum Work {
-        case update(ItemUpdate, ItemState.Mode, CheckedContinuation<ItemReceipt, any Error>)
+        case update(ItemUpdate, ItemState.Mode, Answer)
         /// Something was armed: it may fire with what stands in the item.
         case look
     }
@@ -19,6 +29,7 @@ final class WatchedItem {
     var stored: StoredItem
     var index: ItemIndex
     private(set) var watches: [SubscriptionSerial: Watch] = [:]
+    private var rests: [SubscriptionSerial: Rest] = [:]
     private var queue: [Work] = []
     private var queuedUpdates = 0
     private var queuedBytes = 0
@@ -62,32 +73,50 @@ final class WatchedItem {
 
     // MARK: Watches
 
-    func arm(
-        _ target: Firing.Target, _ policy: ItemIndex.Policy, shape: Int?, constants: [ExpressionValue], wasWatched: Bool
-    ) {
-        disarm(target.subscription)
+    func arm(_ armed: ArmedSubscription, shape: Int?, constants: [ExpressionValue]) {
+        let target = armed.target
         let handle = index.add(
-            target.subscription.rawValue, policy, shape: shape, constants: constants, wasWatched: wasWatched)
-        watches[target.subscription] = Watch(handle: handle, revision: target.revision, policy: policy)
+            target.subscription.rawValue, armed.policy, shape: shape, constants: constants,
+            wasWatched: armed.since < stored.version)
+        // After that, as a shape goes with its last condition.
+        disarm(target.subscription)
+        watches[target.subscription] = Watch(
+            handle: handle, shortRevision: UInt32(truncatingIfNeeded: target.revision))
+        guard armed.coolDownSeconds > 0 else { return }
+        rests[target.subscription] = Rest(
+            seconds: armed.coolDownSeconds,
+            until: armed.firedAt.map { $0.adding(seconds: armed.coolDownSeconds) } ?? Timestamp(milliseconds: .min))
     }
 
     func disarm(_ subscription: SubscriptionSerial) {
         guard let watch = watches.removeValue(forKey: subscription) else { return }
+        rests[subscription] = nil
         index.remove(watch.handle)
     }
 
-    /// Those that fired, with the revisions that they were watched with; those that fire once are watched no more once
-    /// ``fired(_:)`` is said.
-    func targets(of fired: [ItemIndex.Fired]) -> [Firing.Target] {
+    /// It was not told that it fired: nothing holds it back.
+    func wakeUp(_ subscription: SubscriptionSerial) { rests[subscription]?.until = Timestamp(milliseconds: .min) }
+
+    /// Those that fired, with the revisions that they were watched with, but for those that rest.
+    func targets(of fired: [ItemIndex.Fired], at now: Timestamp) -> [Firing.Target] {
         fired.compactMap { fired in
             let serial = SubscriptionSerial(fired.subscription)
-            return watches[serial].map { Firing.Target(subscription: serial, revision: $0.revision) }
+            if !rests.isEmpty, let rest = rests[serial], now < rest.until, now >= rest.until.adding(seconds: -rest.seconds) {
+                return nil
+            }
+            return watches[serial].map { Firing.Target(subscription: serial, revision: Int64($0.shortRevision)) }
         }
     }
 
-    func fired(_ targets: [Firing.Target]) {
-        for target in targets where watches[target.subscription].map({ $0.policy == .once }) == true {
-            if watches[target.subscription]?.revision == target.revision { disarm(target.subscription) }
+    /// What fired is on disk: what fires once is watched no more.
+    func fired(_ targets: [Firing.Target], at now: Timestamp) {
+        for target in targets {
+            guard let watch = watches[target.subscription], watch.isOf(target.revision) else { continue }
+            if index.policy(of: watch.handle) == .once {
+                disarm(target.subscription)
+            } else if let rest = rests[target.subscription] {
+                rests[target.subscription]?.until = now.adding(seconds: rest.seconds)
+            }
         }
     }
 
@@ -97,7 +126,7 @@ final class WatchedItem {
         var again = fired
         if let bindings {
             let rewound = index.update(bindings)
-            again += rewound.fired.filter { watches[SubscriptionSerial($0.subscription)]?.policy == .once }
+            again += rewound.fired.filter { index.policy(of: $0.handle) == .once }
         }
         for fired in again where watches[SubscriptionSerial(fired.subscription)]?.handle == fired.handle {
             index.takeBack(fired.handle)

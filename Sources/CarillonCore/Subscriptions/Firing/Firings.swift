@@ -67,10 +67,10 @@ package final class Firings: Sendable {
         guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return [] }
         var unsettled = Set(targets.map(\.subscription))
         let revisions = Dictionary(targets.map { ($0.subscription, $0.revision) }, uniquingKeysWith: max)
-        let deliveries = Deliveries(subjects.count)
-        for subject in subjects {
+        let deliveries = Answers<Inbox.Delivered>(subjects.count)
+        for (place, subject) in subjects.enumerated() {
             guard let revision = revisions[subject.serial], let template = template(of: subject) else {
-                deliveries.note(subject.serial, .dropped)
+                deliveries.note(place, .dropped)
                 continue
             }
             let rendered = template.render(
@@ -84,18 +84,15 @@ package final class Firings: Sendable {
             deliver(
                 notification, ttl: template.ttl, to: subject,
                 Firing.Target(subscription: subject.serial, revision: revision), stored.number
-            ) { deliveries.note(subject.serial, $0) }
+            ) { deliveries.note(place, $0) }
         }
-        for (serial, delivered) in await deliveries.all() {
+        let results = await deliveries.all()
+        for (subject, delivered) in zip(subjects, results) {
             switch delivered {
             case .stored, .settled, .given:
                 told.increment()
                 // It may watch other items, on which it is to be disarmed.
-                if let subject = subjects.first(where: { $0.serial == serial }),
-                    subject.items == 1 || subject.policy != .once
-                {
-                    unsettled.remove(serial)
-                }
+                if subject.items == 1 || subject.policy != .once { unsettled.remove(subject.serial) }
             case .refused(.full): full.increment()
             case .refused, .dropped: late.increment()
             case .failed(let fault): throw fault
@@ -145,39 +142,4 @@ package final class Firings: Sendable {
 extension FiredNotification {
     /// An alert goes out at once, where its format does not say otherwise.
     fileprivate var urgency: Urgency { notification["priority"] == .string("considerPower") ? .normal : .high }
-}
-
-/// Gathers what became of some deliveries.
-private final class Deliveries: Sendable {
-    private struct State {
-        var results: [(SubscriptionSerial, Inbox.Delivered)] = []
-        var missing: Int
-        var waiter: CheckedContinuation<Void, Never>?
-    }
-
-    private let state: Mutex<State>
-
-    init(_ count: Int) { state = Mutex(State(missing: count)) }
-
-    func note(_ serial: SubscriptionSerial, _ delivered: Inbox.Delivered) {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            state.results.append((serial, delivered))
-            state.missing -= 1
-            guard state.missing == 0 else { return nil }
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume()
-    }
-
-    func all() async -> [(SubscriptionSerial, Inbox.Delivered)] {
-        await withCheckedContinuation { continuation in
-            let isDone = state.withLock { state in
-                if state.missing > 0 { state.waiter = continuation }
-                return state.missing == 0
-            }
-            if isDone { continuation.resume() }
-        }
-        return state.withLock { $0.results }
-    }
 }

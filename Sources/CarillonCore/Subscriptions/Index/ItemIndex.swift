@@ -111,6 +111,7 @@ package struct ItemIndex {
 
     /// Subscriptions that are armed.
     package var count: Int { subscribers.count }
+    package func policy(of handle: Handle) -> Policy { subscribers[handle.number].policy }
     /// Conditions that are evaluated with each update, at this moment.
     package var evaluatedCount: Int { evaluated.count }
     /// Places that the next update looks at, of what is gone among them.

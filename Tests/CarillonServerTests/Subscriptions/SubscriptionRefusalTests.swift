@@ -1,0 +1,242 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+/// What publishers, devices and operators get wrong, and what they are told.
+@Suite(.timeLimit(.minutes(2)))
+struct SubscriptionRefusalTests {
+    struct Wrong: Sendable, CustomTestStringConvertible {
+        var body: String
+        var code: String
+        var word: String
+
+        init(_ body: String, _ code: String, _ word: String = "") {
+            (self.body, self.code, self.word) = (body, code, word)
+        }
+
+        var testDescription: String { String(body.prefix(80)) }
+    }
+
+    private static func body(_ members: String) -> String {
+        #"{"items":["stock.A"],"fields":["price"],"format":{"title":"x"},\#(members)}"#
+    }
+
+    private static func format(_ format: String) -> String {
+        #"{"items":["stock.A"],"fields":["price"],"format":\#(format)}"#
+    }
+
+    static let subscriptions: [Wrong] = [
+        Wrong(body(#""trigger":"price >""#), "trigger_invalid", "1:8"),
+        Wrong(body(#""trigger":"prise > 1""#), "trigger_invalid", "prise"),
+        Wrong(body(#""trigger":"1 + 1""#), "trigger_invalid", "bool"),
+        Wrong(body(#""trigger":"now() > update.time""#), "trigger_invalid"),
+        Wrong(body(#""trigger":"[1,2,3].all(x, [1,2,3].all(y, [1,2,3].all(z, fields.all(a, fields.all(b, true)))))""#), "trigger_forbidden"),
+        Wrong(body(#""trigger":7"#), "field_invalid"),
+        Wrong(body(#""trigger":"\#(String(repeating: "a", count: 4097))""#), "field_invalid", "4096"),
+        Wrong(body(#""policy":"twice""#), "field_invalid", "everyCrossing"),
+        Wrong(body(#""coolDown":5"#), "field_invalid", "every"),
+        Wrong(body(#""policy":"every","coolDown":-1"#), "field_invalid"),
+        Wrong(body(#""policy":"every","coolDown":2592001"#), "field_invalid"),
+        Wrong(body(#""mode":"raw""#), "field_invalid", "distinct"),
+        Wrong(body(#""mode":"distinct""#), "mode_forbidden", "merge"),
+        Wrong(body(#""key":"""#), "field_invalid"),
+        Wrong(body(#""key":"\#(String(repeating: "k", count: 129))""#), "field_invalid", "128"),
+        Wrong(body(#""tags":["a","a"]"#), "field_invalid", "tags"),
+        Wrong(body(#""tags":["\#(String(repeating: "t", count: 65))"]"#), "field_invalid", "tags"),
+        Wrong(body(#""expiresAt":"tomorrow""#), "field_invalid", "expiresAt"),
+        Wrong(body(#""other":1"#), "field_unknown", "other"),
+        Wrong(#"{"fields":["price"],"format":{"title":"x"}}"#, "field_missing", "items"),
+        Wrong(#"{"items":[],"fields":["price"],"format":{"title":"x"}}"#, "field_invalid", "items"),
+        Wrong(#"{"items":["stock.A"],"format":{"title":"x"}}"#, "field_missing", "fields"),
+        Wrong(#"{"items":["stock.A"],"fields":[],"format":{"title":"x"}}"#, "field_invalid", "fields"),
+        Wrong(#"{"items":["stock.A"],"fields":["a"]}"#, "field_missing", "format"),
+        Wrong(#"{"items":["stock.A","other"],"fields":["a"],"format":{"title":"x"}}"#, "item_closed", "other"),
+        Wrong(#"{"items":["a\u0000"],"fields":["a"],"format":{"title":"x"}}"#, "field_invalid"),
+        Wrong(format("{}"), "format_empty"),
+        Wrong(format(#"{"category":"c"}"#), "format_empty"),
+        Wrong(format(#""text""#), "format_invalid"),
+        Wrong(format(#"{"title":7}"#), "format_invalid", "title"),
+        Wrong(format(#"{"titel":"x"}"#), "format_invalid", "titel"),
+        Wrong(format(#"{"title":"x","titleKey":"y"}"#), "format_invalid", "either"),
+        Wrong(format(#"{"title":"x","bodyArguments":["y"]}"#), "format_invalid", "bodyKey"),
+        Wrong(format(#"{"title":"x","badge":-1}"#), "format_invalid", "badge"),
+        Wrong(format(#"{"title":"x","ttl":0}"#), "format_invalid", "ttl"),
+        Wrong(format(#"{"title":"x","ttl":2592001}"#), "format_invalid", "ttl"),
+        Wrong(format(#"{"title":"x","relevance":1.5}"#), "format_invalid", "relevance"),
+        Wrong(format(#"{"title":"x","interruptionLevel":"loud"}"#), "format_invalid", "interruptionLevel"),
+        Wrong(format(#"{"title":"x","custom":{"aps":1}}"#), "format_invalid", "aps"),
+        Wrong(format(#"{"title":"x","custom":{"carillon":1}}"#), "format_invalid", "carillon"),
+        Wrong(format(#"{"title":"x","sound":{"volume":1}}"#), "format_invalid", "sound"),
+        Wrong(format(#"{"title":"\#(String(repeating: "x", count: 8192))"}"#), "format_too_long", "8192"),
+        Wrong(format(#"{"title":"\#(String(repeating: "x", count: 4096))"}"#), "notification_too_large", "4096"),
+        Wrong(format(#"{"title":"${prise}"}"#), "placeholder_invalid", "prise"),
+        Wrong(format(#"{"title":"$[2]"}"#), "placeholder_invalid", "no field 2"),
+        Wrong(format(#"{"title":"$[0]"}"#), "placeholder_invalid", "no field 0"),
+        Wrong(format(#"{"title":"${price"}"#), "placeholder_invalid"),
+        Wrong(format(#"{"title":"${{ price + }}"}"#), "placeholder_invalid", "expression"),
+        Wrong(format(#"{"title":"${{ price | loud }}"}"#), "placeholder_invalid", "no style"),
+        Wrong(format(#"{"title":"${{ price | number(99) }}"}"#), "placeholder_invalid", "no style"),
+        Wrong(format(#"{"title":"x","custom":{"deep":["${prise}"]}}"#), "placeholder_invalid", "prise"),
+    ]
+
+    @Test(arguments: subscriptions) func `a subscription that cannot be is refused with why`(wrong: Wrong) async throws {
+        let world = try await SubscriptionWorld()
+        let answer = try await world.routes.request(.post, "/v1/device/subscriptions", key: world.device, wrong.body)
+        let text = String(decoding: answer.body, as: UTF8.self)
+        #expect(answer.code == wrong.code, "\(text)")
+        #expect(text.contains(wrong.word), "\(text)")
+        let list = try await world.routes.request(.get, "/v1/device/subscriptions", key: world.device)
+        #expect(list.json?["subscriptions"] == .array([]))
+    }
+
+    static let updates: [Wrong] = [
+        Wrong("", "json_invalid"), Wrong("[]", "json_invalid"), Wrong("{}", "field_missing", "fields"),
+        Wrong(#"{"fields":7}"#, "field_invalid"), Wrong(#"{"fields":{"a":[1]}}"#, "field_invalid", "a"),
+        Wrong(#"{"fields":{"a":{}}}"#, "field_invalid"), Wrong(#"{"fields":{"a":NaN}}"#, "json_invalid"),
+        Wrong(#"{"fields":{"a":1e999}}"#, "json_invalid"), Wrong(#"{"fields":{"a":1,"a":2}}"#, "field_invalid", "twice"),
+        Wrong(#"{"fields":{"":1}}"#, "field_invalid"),
+        Wrong(#"{"fields":{"\#(String(repeating: "f", count: 65))":1}}"#, "field_invalid", "64"),
+        Wrong(#"{"fields":{"a":"\#(String(repeating: "v", count: 4097))"}}"#, "field_invalid", "4096"),
+        Wrong(#"{"fields":{},"source":"s"}"#, "field_missing", "sequence"),
+        Wrong(#"{"fields":{},"sequence":1}"#, "field_missing", "source"),
+        Wrong(#"{"fields":{},"source":"s","sequence":1.5}"#, "field_invalid", "sequence"),
+        Wrong(#"{"fields":{},"item":"x"}"#, "field_invalid"), Wrong(#"{"fields":{},"more":1}"#, "field_unknown", "more"),
+        Wrong("{\"fields\":{\(Self.fields(101))}}", "item_too_large", "100"),
+    ]
+
+    private static func fields(_ count: Int, of text: String = "1") -> String {
+        (0..<count).map { "\"f\($0)\":\(text)" }.joined(separator: ",")
+    }
+
+    @Test(arguments: updates) func `an update that cannot be is refused, and changes nothing`(wrong: Wrong) async throws {
+        let world = try await SubscriptionWorld()
+        let answer = try await world.routes.request(.post, "/v1/items/stock.A/updates", key: world.sender, wrong.body)
+        let text = String(decoding: answer.body, as: UTF8.self)
+        #expect(answer.code == wrong.code, "\(text)")
+        #expect(text.contains(wrong.word), "\(text)")
+        #expect(try await world.routes.request(.get, "/v1/items/stock.A", key: world.sender).status == 404)
+    }
+
+    @Test func `an item has a hundred fields and so many bytes, in one update or in many`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.publish("stock.A", "{\(Self.fields(100))}")
+        #expect(try await world.publish("stock.A", #"{"one more":1}"#, expecting: 413).code == "item_too_large")
+        try await world.publish("stock.A", #"{"f0":2}"#)
+        let long = "\"" + String(repeating: "x", count: 4000) + "\""
+        for number in 0..<8 { try await world.publish("stock.B", #"{"f\#(number)":\#(long)}"#) }
+        #expect(try await world.publish("stock.B", #"{"f8":\#(long)}"#, expecting: 413).code == "item_too_large")
+        try await world.publish("stock.B", #"{"f0":"short"}"#)
+        try await world.publish("stock.B", #"{"f8":"y"}"#)
+    }
+
+    @Test func `values are of the types that the app says`() async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"""
+                {"items":[{"pattern":"t","open":true,"fields":{
+                    "d":"double","i":"int","u":"uint","s":"string","b":"bool","t":"timestamp"}}]}
+                """#)
+        for good in [
+            #""d":1.5"#, #""d":2"#, #""i":-9223372036854775808"#, #""u":18446744073709551615"#, #""s":"x""#, #""b":true"#,
+            #""t":"2026-01-01T00:00:00Z""#, #""d":null,"i":null"#,
+        ] { try await world.publish("t", "{\(good)}") }
+        for bad in [
+            #""d":"1.5""#, #""i":1.5"#, #""i":9223372036854775808"#, #""u":-1"#, #""u":18446744073709551616"#, #""s":1"#,
+            #""b":1"#, #""t":"today""#, #""t":5"#,
+        ] { #expect(try await world.publish("t", "{\(bad)}", expecting: 400).code == "field_invalid", "\(bad)") }
+        let typed = #"{"items":["t"],"fields":["i"],"format":{"title":"x"},"trigger":"i > true"}"#
+        #expect(try await world.subscribe(typed, expecting: 400).code == "trigger_invalid")
+        try await world.subscribe(typed.replacing("true", with: "1"))
+    }
+
+    static let rules: [Wrong] = [
+        Wrong(#"{"items":7}"#, "item_rules_invalid"), Wrong(#"{"items":[{}]}"#, "item_rules_invalid", "pattern"),
+        Wrong(#"{"items":[{"pattern":"a","mode":"raw"}]}"#, "item_rules_invalid", "distinct"),
+        Wrong(#"{"items":[{"pattern":"a","open":1}]}"#, "item_rules_invalid", "open"),
+        Wrong(#"{"items":[{"pattern":"a","fields":{"x":"float"}}]}"#, "item_rules_invalid", "double"),
+        Wrong(#"{"items":[{"pattern":"a","other":1}]}"#, "item_rules_invalid", "other"),
+        Wrong(#"{"conditionCost":0}"#, "item_rules_invalid"), Wrong(#"{"conditionCost":10001}"#, "item_rules_invalid", "10000"),
+        Wrong(#"{"subscriptionsPerDevice":0}"#, "item_rules_invalid"), Wrong(#"{"other":1}"#, "field_unknown"),
+        Wrong(
+            #"{"items":[\#(Array(repeating: #"{"pattern":"a"}"#, count: 101).joined(separator: ","))]}"#, "item_rules_invalid",
+            "100"),
+    ]
+
+    @Test(arguments: rules) func `rules that cannot be are refused, and those before stay`(wrong: Wrong) async throws {
+        let world = try await SubscriptionWorld()
+        let path = "/v1/apps/com.example.app/items"
+        let answer = try await world.routes.request(.put, path, key: world.routes.admin, wrong.body)
+        let text = String(decoding: answer.body, as: UTF8.self)
+        #expect(answer.code == wrong.code, "\(text)")
+        #expect(text.contains(wrong.word), "\(text)")
+        let rules = try await world.routes.request(.get, path, key: world.routes.admin)
+        #expect(String(decoding: rules.body, as: UTF8.self).contains("stock.*"))
+        try await world.subscribe()
+    }
+
+    @Test func `who may not is refused`() async throws {
+        let world = try await SubscriptionWorld()
+        let routes = world.routes
+        let update = #"{"fields":{"price":1}}"#
+        for key in [world.clientKey, world.device] {
+            let answer = try await routes.request(.post, "/v1/items/stock.A/updates", key: key, update)
+            #expect(answer.status == 401 || answer.status == 403)
+        }
+        #expect(try await routes.request(.post, "/v1/items/stock.A/updates", key: nil, update).status == 401)
+        #expect(try await routes.request(.post, "/v1/items/stock.A/updates", key: routes.admin, update).status == 400)
+        let named = "/v1/items/stock.A/updates?app=com.example.app"
+        #expect(try await routes.request(.post, named, key: routes.admin, update).status == 200)
+        #expect(try await routes.request(.post, named, key: world.sender, update).status == 200)
+        let other = "/v1/items/stock.A/updates?app=com.example.other"
+        #expect(try await routes.request(.post, other, key: world.sender, update).status == 403)
+        #expect(try await routes.request(.post, other, key: routes.admin, update).status == 404)
+        for (method, path) in [(HTTPRequest.Method.get, ""), (.put, ""), (.delete, "")] {
+            #expect(try await routes.request(method, "/v1/device/subscriptions" + path, key: world.sender, "{}").status == 401)
+        }
+        #expect(try await routes.request(.put, "/v1/apps/com.example.app/items", key: world.sender, "{}").status == 403)
+        #expect(try await routes.request(.get, "/v1/apps/com.example.app/items", key: world.sender).status == 403)
+    }
+
+    @Test func `a device sees and changes its own subscriptions, and nobody else's`() async throws {
+        let world = try await SubscriptionWorld()
+        let id = try await world.subscribe()["id"]
+        let other = try await world.routes.request(.post, "/v1/devices", key: world.clientKey)["credential"]
+        for method in [HTTPRequest.Method.get, .patch, .delete] {
+            let answer = try await world.routes.request(method, "/v1/device/subscriptions/\(id)", key: other, "{}")
+            #expect(answer.code == "subscription_unknown")
+        }
+        #expect(try await world.routes.request(.delete, "/v1/device/subscriptions", key: other).json?["removed"] == .integer(0))
+        #expect(try await world.status(of: id) == "subscribed")
+    }
+
+    @Test func `what is frozen cannot be changed while it is active`() async throws {
+        let world = try await SubscriptionWorld()
+        let body = SubscriptionWorld.body(key: "k")
+        let id = try await world.subscribe(body)["id"]
+        for other in [
+            body.replacing("stock.ACME", with: "stock.B"), body.replacing(#""name""#, with: #""other""#),
+        ] { #expect(try await world.subscribe(other, expecting: 409).code == "subscription_frozen") }
+        let patch = try await world.routes.request(
+            .patch, "/v1/device/subscriptions/\(id)", key: world.device, #"{"items":["stock.B"]}"#)
+        #expect(patch.code == "field_unknown")
+        try await world.subscribe(body.replacing("10.0", with: "20.0"), expecting: 200)
+        try await world.publish("stock.ACME", #"{"price":15}"#)
+        #expect(try await world.titles().isEmpty)
+        try await world.publish("stock.ACME", #"{"price":25}"#)
+        #expect(try await world.titles() == ["stock.ACME: 25"])
+    }
+
+    @Test func `a device has as many subscriptions as its app allows`() async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"{"items":[{"pattern":"stock.*","open":true}],"subscriptionsPerDevice":2}"#)
+        try await world.subscribe(SubscriptionWorld.body(key: "a"))
+        try await world.subscribe(SubscriptionWorld.body(key: "b"))
+        #expect(try await world.subscribe(SubscriptionWorld.body(key: "c"), expecting: 409).code == "subscriptions_too_many")
+        try await world.subscribe(SubscriptionWorld.body(key: "a"), expecting: 200)
+        _ = try await world.routes.request(.delete, "/v1/device/subscriptions?key=a", key: world.device)
+        try await world.subscribe(SubscriptionWorld.body(key: "c"))
+    }
+}
