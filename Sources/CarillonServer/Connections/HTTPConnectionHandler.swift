@@ -42,6 +42,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private var machine: RequestMachine
     private var context: ChannelHandlerContext?
     private var task: Task<Void, Never>?
+    /// Of the request that is answered, where its body comes as it likes.
+    private var stream: RequestStream?
     private var isReading = true
     private var isTakingHeld = false
     private var wheelSecond = Int.max
@@ -90,6 +92,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         context = nil
         shared.limit.closed()
         loop.wheel.value.remove(self)
+        stream?.end(Refusal(.bodyIncomplete, "The connection ended."))
         task?.cancel()
     }
 
@@ -145,6 +148,15 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             context?.writeAndFlush(Self.wrapOutboundOut(.head(interim)), promise: nil)
         case .answer(let request):
             ask(request)
+        case .stream(let head, let sendsContinue):
+            if sendsContinue { perform(.sendContinue) }
+            ask(streamed: head)
+        case .streamed(let bytes):
+            if stream?.add(bytes) == true { machine.bodyFilled() }
+        case .streamEnded:
+            stream?.end()
+        case .streamBroke(let refusal):
+            stream?.end(refusal)
         case .refuse(let refusal):
             write(HTTPAnswer(refusal), connection: "close")
             end(machine.refused(at: now))
@@ -199,6 +211,23 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         }
     }
 
+    private func ask(streamed head: HTTPRequestHead) {
+        guard let channel = context?.channel else { return }
+        terms = shared.sharing.terms(for: head)
+        let stream = RequestStream { [weak self] in
+            self?.onLoop { handler in
+                handler.machine.bodyTaken(at: handler.now)
+                handler.settle()
+            }
+        }
+        self.stream = stream
+        isPatient = false
+        // Ends with the answer; `leave()` ends the body when the connection goes first.
+        task = Task(executorPreference: loop.executor) { [shared] in
+            await shared.routes.answer(head, stream, on: channel, to: self)
+        }
+    }
+
     private func onLoop(_ work: @escaping @Sendable (HTTPConnectionHandler) -> Void) {
         if eventLoop.inEventLoop {
             work(self)
@@ -241,6 +270,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     private func end(_ end: RequestMachine.End) {
         task = nil
+        stream = nil
         guard let context else { return }
         switch end {
         case .open:

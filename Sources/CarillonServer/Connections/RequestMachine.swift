@@ -9,6 +9,8 @@ import NIOHTTP1
 /// - *reading*: a head came, and its body is gathered, up to its limit. Left to *answering* by the end of the request,
 ///   or when the body is larger than it may be: then the rest is not read, and the answer closes the connection.
 ///   A handshake for a WebSocket leaves HTTP for good.
+/// - *streaming*: a head came of a request whose body is as long as it likes. The routes have it, and get the body as it comes and
+///   as they take it. Left to *answering* by the end of the request; an answer that ends before closes the connection.
 /// - *answering*: the routes have the request. What else comes is held, and no more is read. Left by the end of the
 ///   answer, to *awaiting* or to *closing*.
 /// - *closing*: the last answer was given. Nothing that comes is looked at; the connection closes when the peer has
@@ -31,6 +33,13 @@ package struct RequestMachine {
         case sendContinue
         /// Ask the routes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``.
         case answer(Request)
+        /// Ask the routes, and give them the body as it comes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``, and
+        /// ``bodyFilled()`` and ``bodyTaken(at:)`` as they take it.
+        case stream(HTTPRequestHead, sendsContinue: Bool)
+        case streamed(ByteBuffer)
+        case streamEnded
+        /// The rest of the body does not come.
+        case streamBroke(Refusal)
         /// HTTPAnswer with this, and end the connection as after ``End/lingering``.
         case refuse(Refusal)
         /// Take the handshake, and leave HTTP.
@@ -60,7 +69,7 @@ package struct RequestMachine {
     package struct Settings: Sendable {
         /// How long a head may take, from the first byte of it.
         package var headSeconds = 10
-        /// How long a body may take, from the end of its head.
+        /// How long a body may take, from the end of its head; or, of one that streams, from one part of it to the next.
         package var bodySeconds = 30
         /// How long a connection may wait for its next request.
         package var idleSeconds = 75
@@ -73,8 +82,16 @@ package struct RequestMachine {
     private enum State {
         case awaiting
         case reading(HTTPRequestHead, ByteBuffer, limit: Int)
+        case streaming(Streaming)
         case answering(isWhole: Bool)
         case closing
+    }
+
+    private struct Streaming {
+        var bytes = 0
+        var wireBytes = 0
+        /// The routes have as much of it as they may have untaken.
+        var isFull = false
     }
 
     private static let stoppingSeconds = 2
@@ -112,6 +129,7 @@ package struct RequestMachine {
         guard isWritable else { return false }
         return switch state {
         case .awaiting, .reading: held.isEmpty
+        case .streaming(let streaming): !streaming.isFull
         // Behind a request that ends the connection the parser only hoards.
         case .answering(isWhole: true): held.isEmpty && !closesAfterAnswer
         case .answering, .closing: false
@@ -133,6 +151,18 @@ package struct RequestMachine {
             guard case .head(var head) = part else { return .none }
             head.normalise()
             return received(head, admitsSocket)
+        case .streaming(var streaming):
+            switch part {
+            case .head: return .none
+            case .body(let bytes):
+                streaming.bytes += bytes.readableBytes
+                state = .streaming(streaming)
+                return .streamed(bytes)
+            case .end:
+                state = .answering(isWhole: true)
+                deadline = nil
+                return .streamEnded
+            }
         case .reading(let head, var body, let limit):
             switch part {
             case .head:
@@ -173,15 +203,56 @@ package struct RequestMachine {
         guard version == .http1_0 || framing.hosts == 1 else {
             return refuse(Refusal(.requestInvalid, "A request of HTTP/1.1 names one Host."))
         }
+        let sendsContinue =
+            head.version == .http1_1 && framing.hasExpectation
+            && head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
+        if Self.streams(head) {
+            state = .streaming(Streaming())
+            return .stream(head, sendsContinue: sendsContinue)
+        }
         let limit = PublishDoor.token(of: head.uri) == nil ? Limits.apiBodyBytes : Limits.messageBodyBytes
         if let length = framing.length, Int(length) ?? .max > limit {
             return answer(head, .tooLarge(limit: limit))
         }
         state = .reading(head, ByteBuffer(), limit: limit)
-        guard head.version == .http1_1, framing.hasExpectation,
-            head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
-        else { return .none }
-        return .sendContinue
+        return sendsContinue ? .sendContinue : .none
+    }
+
+    /// Whether the body is given to the routes as it comes.
+    private static func streams(_ head: HTTPRequestHead) -> Bool {
+        guard head.method == .POST else { return false }
+        return head.uri == ItemRoutes.streamPath || head.uri.hasPrefix(ItemRoutes.streamPath + "?")
+    }
+
+    // MARK: A body that streams
+
+    /// The routes have as much of it as they may have untaken: no more is read.
+    mutating func bodyFilled() {
+        guard case .streaming(var streaming) = state else { return }
+        streaming.isFull = true
+        state = .streaming(streaming)
+        deadline = nil
+    }
+
+    /// The routes took of it.
+    mutating func bodyTaken(at second: Int) {
+        guard case .streaming(var streaming) = state, streaming.isFull else { return }
+        streaming.isFull = false
+        state = .streaming(streaming)
+        awaitMore(at: second)
+    }
+
+    private mutating func awaitMore(at second: Int) {
+        guard case .streaming(let streaming) = state, !streaming.isFull else { return }
+        deadline = second + (isStopping ? Self.stoppingSeconds : settings.bodySeconds)
+    }
+
+    /// The routes answer what they had of it.
+    private mutating func breakStream(_ refusal: Refusal) -> Action {
+        state = .answering(isWhole: false)
+        closesAfterAnswer = true
+        deadline = nil
+        return .streamBroke(refusal)
     }
 
     private mutating func answer(_ head: HTTPRequestHead, _ body: Body) -> Action {
@@ -207,6 +278,16 @@ package struct RequestMachine {
         partsOfThisRead = 0
         switch state {
         case .closing:
+            return .none
+        case .streaming(var streaming):
+            streaming.wireBytes += bytes
+            state = .streaming(streaming)
+            unfinishedBytes = 0
+            if parts > 0 || deadline == nil { awaitMore(at: second) }
+            guard
+                streaming.wireBytes
+                    <= ConnectionLimits.headBytes + ConnectionLimits.bytesOnWirePerByte * streaming.bytes
+            else { return breakStream(Refusal(.bodyTooLarge, "The body's chunks have too much around it.")) }
             return .none
         case .reading where hasBegun:
             unfinishedBytes += bytes
@@ -236,7 +317,7 @@ package struct RequestMachine {
             return refuse(Refusal(.bodyTooLarge, "The body is within its limit, and its chunks have too much around it."))
         case .awaiting:
             return refuse(.headTooLarge)
-        case .answering, .closing:
+        case .streaming, .answering, .closing:
             closesAfterAnswer = true
             return .none
         }
@@ -255,11 +336,14 @@ package struct RequestMachine {
     /// - Parameter hasLength: Whether its length is known. To a client of HTTP/1.0 another ends with the connection.
     mutating func answerBegan(hasLength: Bool) -> String? {
         if version == .http1_0, !hasLength { closesAfterAnswer = true }
+        // The rest of the request is not read.
+        if case .streaming = state { closesAfterAnswer = true }
         if closesAfterAnswer { return "close" }
         return version == .http1_0 ? "keep-alive" : nil
     }
 
     mutating func answerEnded(at second: Int) -> End {
+        if case .streaming = state { return close(.lingering, at: second) }
         guard case .answering(let isWhole) = state else { return .open }
         guard closesAfterAnswer else {
             state = .awaiting
@@ -291,7 +375,7 @@ package struct RequestMachine {
     mutating func heldAction(at second: Int, admitsSocket: () -> Bool) -> Action? {
         switch state {
         case .awaiting, .reading: break
-        case .answering, .closing: return nil
+        case .streaming, .answering, .closing: return nil
         }
         guard isWritable else { return nil }
         guard heldTaken < held.count else {
@@ -314,6 +398,11 @@ package struct RequestMachine {
             return refuse(Refusal(.requestTimeout, "The request did not arrive in time."))
         case .awaiting:
             return finish(at: second)
+        case .streaming:
+            return breakStream(
+                isStopping
+                    ? Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 2)
+                    : Refusal(.requestTimeout, "No more of the body arrived in time."))
         case .closing where progress.waiting > 0:
             self.deadline = second + 1
             return .none
@@ -352,7 +441,7 @@ package struct RequestMachine {
         switch state {
         case .awaiting:
             return finish(at: second)
-        case .reading:
+        case .reading, .streaming:
             deadline = min(deadline ?? .max, second + Self.stoppingSeconds)
             return .none
         case .answering, .closing:
@@ -390,6 +479,9 @@ package struct RequestMachine {
     private mutating func end(at second: Int) -> Action? {
         guard let ending, heldTaken == held.count else { return nil }
         switch (state, ending) {
+        case (.streaming, .ended):
+            return breakStream(Refusal(.bodyIncomplete, "The body ended before it was whole."))
+        case (.streaming, .broke(let refusal)): return breakStream(refusal)
         case (.closing, .ended): return .finish
         case (.closing, _), (.answering, _): return nil
         case (_, .broke(let refusal)): return refuse(refusal)

@@ -14,18 +14,32 @@ struct RouteCall: Sendable {
     func answer(
         _ request: RequestMachine.Request, on channel: any NIOCore.Channel, to connection: HTTPConnectionHandler
     ) async {
+        await answer(request.head, RequestBody(request.body), on: channel, to: connection)
+    }
+
+    /// The same of a request whose body comes as it likes.
+    func answer(
+        _ head: HTTPRequestHead, _ body: RequestStream, on channel: any NIOCore.Channel, to connection: HTTPConnectionHandler
+    ) async {
+        await answer(head, RequestBody(asyncSequence: body), on: channel, to: connection)
+    }
+
+    private func answer(
+        _ requestHead: HTTPRequestHead, _ body: RequestBody, on channel: any NIOCore.Channel,
+        to connection: HTTPConnectionHandler
+    ) async {
         let response: Response
         do {
-            var head = try HTTPRequest(request.head, secure: false, splitCookie: false)
+            var head = try HTTPRequest(requestHead, secure: false, splitCookie: false)
             // The routes know of GET alone: what they answer is not asked for its body (RFC 9110 section 9.3.2).
             if head.method == .head { head.method = .get }
             let context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             response = try await responder.respond(
-                to: Request(head: head, body: RequestBody(request.body)), context: context)
+                to: Request(head: head, body: body), context: context)
         } catch {
             response = Response(refusal: Refusal(.requestInvalid, "The request could not be understood."))
         }
-        await give(response, hasBody: request.head.method != .HEAD, to: connection)
+        await give(response, hasBody: requestHead.method != .HEAD, to: connection)
     }
 
     private func give(_ response: Response, hasBody: Bool, to connection: HTTPConnectionHandler) async {

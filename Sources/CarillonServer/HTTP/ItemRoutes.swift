@@ -3,12 +3,16 @@ import CarillonCore
 import CarillonWire
 import Foundation
 import Hummingbird
+import Logging
+import NIOCore
 
 /// Items: their publishers write and read them with a sender key, and operators say what apps' items are like.
 struct ItemRoutes: Sendable {
     let domain: Domain
+    let logger: Logger
 
     func add(to routes: Routes) {
+        routes.on(.post, "/v1/items/updates", updateMany)
         routes.on(.post, "/v1/items/:item/updates", update)
         routes.on(.get, "/v1/items/:item", show)
         routes.on(.get, "/v1/apps/:app/items", rules)
@@ -42,6 +46,52 @@ struct ItemRoutes: Sendable {
         let receipt = try await domain.items.publish(update.fields, place: update.place, to: name, of: app)
         return Response(status: .ok, json: receipt.json)
     }
+
+    /// A line for each update, as long as the publisher likes. Lines are taken in their order, many at once; one that is refused
+    /// takes no other with it.
+    @Sendable private func updateMany(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await app(request)
+        var taken = TakenUpdates()
+        var lines = UpdateLines()
+        do {
+            for try await part in request.body {
+                var rest = part
+                while try lines.read(&rest) { await publish(lines.take(), of: app, &taken) }
+            }
+            try lines.end()
+            await publish(lines.take(), of: app, &taken)
+        } catch let refusal as Refusal {
+            await publish(lines.take(), of: app, &taken)
+            throw Refusal(
+                refusal.code, "\(refusal.detail) \(taken.count) lines before were taken, \(taken.refused) of them refused.",
+                retryAfterSeconds: refusal.retryAfterSeconds)
+        }
+        return Response(status: .ok, text: taken.json.bytes, type: "application/json")
+    }
+
+    private func publish(_ lines: [UpdateLines.Line], of app: AppSerial, _ taken: inout TakenUpdates) async {
+        guard !lines.isEmpty else { return }
+        var updates: [(line: Int, item: ItemName, written: WrittenUpdate)] = []
+        for line in lines {
+            do throws(Refusal) {
+                let written = try WrittenUpdate(line.text, namesItem: true)
+                guard let item = written.item else { continue }
+                updates.append((line.number, item, written))
+            } catch {
+                taken.refuse(line.number, error)
+            }
+        }
+        let results = await domain.items.publish(updates.map { ($0.item, $0.written.fields, $0.written.place) }, of: app)
+        for (update, result) in zip(updates, results) {
+            switch result {
+            case .success(let receipt): taken.accept(receipt)
+            case .failure(let error): taken.refuse(update.line, Refusal(error, logger: logger))
+            }
+        }
+    }
+
+    /// The same address for the connection, which gives the body as it comes.
+    static let streamPath = "/v1/items/updates"
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
         let name = try name(context)

@@ -33,6 +33,7 @@ package struct Domain: Sendable {
     package let subscriptions: SubscriptionRegistrar
     /// What is known of pushes.
     package let pushes: any PushStore
+    let logger: Logger
     /// Who this server is, wherever it can be found.
     package let server: ServerID
 
@@ -43,6 +44,7 @@ package struct Domain: Sendable {
         userKeys: UserKeySource = .none, wrappedBy wrapping: WrappingKey? = nil, time: TimeSource = .system
     ) async throws {
         let random = RandomSource.system
+        self.logger = logger
         server = try await store.serverID {
             var random = random
             return ServerID(.random(using: &random))

@@ -106,7 +106,7 @@ struct ServedConnections: Sendable {
         return (try await received.get(), sent)
     }
 
-    private func connect() async throws -> (any NIOCore.Channel, EventLoopFuture<String>) {
+    func connect() async throws -> (any NIOCore.Channel, EventLoopFuture<String>) {
         let group = MultiThreadedEventLoopGroup.singleton
         let loop = group.next()
         let received = loop.makePromise(of: String.self)

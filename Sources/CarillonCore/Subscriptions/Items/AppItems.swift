@@ -61,15 +61,45 @@ package final class AppItems: Sendable {
     package func publish(
         _ fields: [WrittenField], place: ItemUpdate.Place? = nil, to name: ItemName, of app: AppSerial
     ) async throws -> ItemReceipt {
-        let rule = try await rules(of: app).rule(for: name)
+        let update = try Self.update(fields, place, name, of: app, try await rules(of: app))
+        return try await engine.publish(update.update, to: update.key, mode: update.mode)
+    }
+
+    /// The same of many, in their order; one that is refused takes no other with it.
+    package func publish(
+        _ updates: [(item: ItemName, fields: [WrittenField], place: ItemUpdate.Place?)], of app: AppSerial
+    ) async -> [Result<ItemReceipt, any Error>] {
+        let rules: ItemRules
+        do {
+            rules = try await self.rules(of: app)
+        } catch {
+            return updates.map { _ in .failure(error) }
+        }
+        var results: [Result<ItemReceipt, any Error>?] = []
+        var published: [PublishedUpdate] = []
+        for update in updates {
+            do {
+                published.append(try Self.update(update.fields, update.place, update.item, of: app, rules))
+                results.append(nil)
+            } catch {
+                results.append(.failure(error))
+            }
+        }
+        var answers = await engine.publish(published)[...]
+        return results.map { $0 ?? answers.removeFirst() }
+    }
+
+    private static func update(
+        _ fields: [WrittenField], _ place: ItemUpdate.Place?, _ name: ItemName, of app: AppSerial, _ rules: ItemRules
+    ) throws(Refusal) -> PublishedUpdate {
+        let rule = rules.rule(for: name)
         var values: [String: ItemValue] = [:]
         for field in fields { values[field.name] = try field.value(as: rule.fields[field.name]) }
         guard values.count == fields.count else { throw Refusal(.fieldInvalid, "A field is there twice.") }
         guard values.count <= ItemLimits.fields else {
             throw Refusal(.itemTooLarge, "An item may have \(ItemLimits.fields) fields.")
         }
-        return try await engine.publish(
-            ItemUpdate(values, place: place), to: ItemKey(app: app, name: name), mode: rule.mode)
+        return PublishedUpdate(ItemUpdate(values, place: place), to: ItemKey(app: app, name: name), mode: rule.mode)
     }
 
     package func item(_ name: ItemName, of app: AppSerial) async throws -> StoredItem {

@@ -1,0 +1,97 @@
+import CarillonWire
+import NIOCore
+import Synchronization
+
+/// The body of a request on its way from the connection to the routes. What they have not taken is bounded by the connection, which
+/// reads no more when it is told that it is enough.
+final class RequestStream: AsyncSequence, Sendable {
+    typealias Element = ByteBuffer
+    typealias Failure = Refusal
+
+    private struct State {
+        var parts: [ByteBuffer] = []
+        var bytes = 0
+        var isFull = false
+        /// What comes behind the parts: nothing, or why it does not come.
+        var end: Refusal??
+        var reader: CheckedContinuation<Void, Never>?
+    }
+
+    /// Beyond it nothing more is read, until less than half of it is left.
+    static let mostBytes = 256 << 10
+
+    private let state = Mutex(State())
+    private let onTaken: @Sendable () -> Void
+
+    /// - Parameter onTaken: There is room again.
+    init(onTaken: @escaping @Sendable () -> Void) { self.onTaken = onTaken }
+
+    /// Answers whether it is enough for now.
+    func add(_ part: ByteBuffer) -> Bool {
+        let (isFull, reader) = state.withLock { state in
+            state.parts.append(part)
+            state.bytes += part.readableBytes
+            if state.bytes >= Self.mostBytes { state.isFull = true }
+            defer { state.reader = nil }
+            return (state.isFull, state.reader)
+        }
+        reader?.resume()
+        return isFull
+    }
+
+    func end(_ fault: Refusal? = nil) {
+        let reader = state.withLock { state in
+            if state.end == nil { state.end = .some(fault) }
+            defer { state.reader = nil }
+            return state.reader
+        }
+        reader?.resume()
+    }
+
+    private enum Taken {
+        case part(ByteBuffer, makesRoom: Bool)
+        case end(Refusal?)
+        case nothing
+    }
+
+    private func take() -> Taken {
+        state.withLock { state in
+            guard !state.parts.isEmpty else { return state.end.map { .end($0) } ?? .nothing }
+            let part = state.parts.removeFirst()
+            state.bytes -= part.readableBytes
+            let makesRoom = state.isFull && state.bytes < Self.mostBytes / 2
+            if makesRoom { state.isFull = false }
+            return .part(part, makesRoom: makesRoom)
+        }
+    }
+
+    struct Iterator: AsyncIteratorProtocol {
+        let stream: RequestStream
+
+        mutating func next(isolation actor: isolated (any Actor)?) async throws(Refusal) -> ByteBuffer? {
+            while true {
+                switch stream.take() {
+                case .part(let part, let makesRoom):
+                    if makesRoom { stream.onTaken() }
+                    return part
+                case .end(let fault?): throw fault
+                case .end(nil): return nil
+                case .nothing: await stream.awaitMore()
+                }
+            }
+        }
+    }
+
+    func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
+
+    private func awaitMore() async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                let isThere = !state.parts.isEmpty || state.end != nil
+                if !isThere { state.reader = continuation }
+                return isThere
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}

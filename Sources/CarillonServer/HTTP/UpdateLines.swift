@@ -1,0 +1,93 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import NIOCore
+
+/// Lines of a body that streams, each one update.
+struct UpdateLines {
+    struct Line: Equatable {
+        /// The first is 1.
+        var number: Int
+        var text: [UInt8]
+    }
+
+    /// So many are taken at once.
+    static let atOnce = 512
+
+    private var lines: [Line] = []
+    private var begun: [UInt8] = []
+    private var number = 0
+
+    /// Reads what it can; answers true when there are as many lines as are taken at once, and that they be taken first.
+    ///
+    /// - Throws: ``Refusal`` for a line that is too long; those before it can be taken.
+    mutating func read(_ part: inout ByteBuffer) throws(Refusal) -> Bool {
+        while part.readableBytes > 0 {
+            if lines.count == Self.atOnce { return true }
+            let bytes = part.readableBytesView
+            guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else {
+                try add(bytes[...])
+                part.moveReaderIndex(forwardBy: bytes.count)
+                break
+            }
+            try add(bytes[..<end])
+            part.moveReaderIndex(to: end + 1)
+            finishLine()
+        }
+        return lines.count == Self.atOnce
+    }
+
+    /// The last line needs no end.
+    mutating func end() throws(Refusal) { finishLine() }
+
+    private mutating func add(_ bytes: ByteBufferView) throws(Refusal) {
+        guard begun.count + bytes.count <= Limits.apiBodyBytes else {
+            throw Refusal(.bodyTooLarge, "Line \(number + 1) has more than \(Limits.apiBodyBytes) bytes.")
+        }
+        begun += bytes
+    }
+
+    private mutating func finishLine() {
+        number += 1
+        if begun.last == UInt8(ascii: "\r") { begun.removeLast() }
+        if begun.contains(where: { $0 != UInt8(ascii: " ") }) { lines.append(Line(number: number, text: begun)) }
+        begun = []
+    }
+
+    mutating func take() -> [Line] {
+        defer { lines = [] }
+        return lines
+    }
+}
+
+/// What became of the lines.
+struct TakenUpdates {
+    private(set) var accepted = 0
+    private(set) var repeated = 0
+    private(set) var refused = 0
+    private var refusals: [JSONValue] = []
+
+    /// Told one by one; what is refused beyond it is counted.
+    static let told = 100
+
+    var count: Int { accepted + repeated + refused }
+
+    mutating func accept(_ receipt: ItemReceipt) { if receipt.isRepeated { repeated += 1 } else { accepted += 1 } }
+
+    mutating func refuse(_ line: Int, _ refusal: Refusal) {
+        refused += 1
+        guard refusals.count < Self.told else { return }
+        refusals.append(
+            .object([
+                .init(name: "line", value: .integer(line)), .init(name: "code", value: .string(refusal.code.rawValue)),
+                .init(name: "detail", value: .string(refusal.detail)),
+            ]))
+    }
+
+    var json: JSONValue {
+        .object([
+            .init(name: "accepted", value: .integer(accepted)), .init(name: "repeated", value: .integer(repeated)),
+            .init(name: "refused", value: .integer(refused)), .init(name: "refusals", value: .array(refusals)),
+        ])
+    }
+}

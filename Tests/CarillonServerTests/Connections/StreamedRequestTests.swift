@@ -1,0 +1,180 @@
+import CarillonWire
+import NIOCore
+import NIOHTTP1
+import Testing
+
+@testable import CarillonServer
+
+/// Requests whose body is as long as it likes.
+struct StreamedRequestTests {
+    private typealias Action = RequestMachine.Action
+
+    private var machine = RequestMachine(settings: .init(), at: 0)
+
+    private func head(_ uri: String = "/v1/items/updates", _ headers: HTTPHeaders = [:]) -> HTTPRequestHead {
+        var headers = headers
+        headers.add(name: "host", value: "h")
+        return HTTPRequestHead(version: .http1_1, method: .POST, uri: uri, headers: headers)
+    }
+
+    private mutating func receive(_ part: HTTPServerRequestPart) -> Action {
+        machine.received(part, admitsSocket: { true })
+    }
+
+    private func bytes(_ count: Int) -> ByteBuffer { ByteBuffer(repeating: 1, count: count) }
+
+    private func code(_ action: Action) -> ErrorCode? {
+        if case .streamBroke(let refusal) = action { refusal.code } else { nil }
+    }
+
+    @Test mutating func `the body is given as it comes, and the connection stays`() {
+        #expect(receive(.head(head())) == .stream(head(), sendsContinue: false))
+        for _ in 0..<100 { #expect(receive(.body(bytes(10_000))) == .streamed(bytes(10_000))) }
+        #expect(machine.readCompleted(at: 0, bytes: 1_100_000) == .none)
+        #expect(machine.wantsToRead)
+        #expect(receive(.end(nil)) == .streamEnded)
+        #expect(machine.answerBegan(hasLength: true) == nil)
+        #expect(machine.answerEnded(at: 1) == .open)
+        #expect(receive(.head(head("/v1/items/updates?app=a"))) == .stream(head("/v1/items/updates?app=a"), sendsContinue: false))
+    }
+
+    @Test mutating func `what is announced to be long is asked for all the same`() {
+        let long = head("/v1/items/updates", ["content-length": "100000000", "expect": "100-continue"])
+        #expect(receive(.head(long)) == .stream(long, sendsContinue: true))
+    }
+
+    @Test(arguments: ["/v1/items/updatesx", "/v1/items/updates/x", "/v1/items/a/updates"])
+    mutating func `other addresses have the limit of the API`(uri: String) {
+        let long = head(uri, ["content-length": "\(Limits.apiBodyBytes + 1)"])
+        #expect(receive(.head(long)) == .answer(.init(head: long, body: .tooLarge(limit: Limits.apiBodyBytes))))
+    }
+
+    @Test mutating func `while the routes have enough nothing is read, and no time passes`() {
+        _ = receive(.head(head()))
+        _ = receive(.body(bytes(10)))
+        machine.bodyFilled()
+        #expect(!machine.wantsToRead)
+        _ = machine.readCompleted(at: 0, bytes: 10)
+        #expect(machine.timePassed(to: 1000, .init(sent: 0, waiting: 0)) == .none)
+        machine.bodyTaken(at: 1000)
+        #expect(machine.wantsToRead)
+        #expect(machine.timePassed(to: 1029, .init(sent: 0, waiting: 0)) == .none)
+        #expect(code(machine.timePassed(to: 1030, .init(sent: 0, waiting: 0))) == .requestTimeout)
+    }
+
+    @Test mutating func `a body that stands still breaks, and each part of it gives it time again`() {
+        _ = receive(.head(head()))
+        _ = machine.readCompleted(at: 0, bytes: 100)
+        for second in stride(from: 29, through: 290, by: 29) {
+            #expect(machine.timePassed(to: second, .init(sent: 0, waiting: 0)) == .none)
+            _ = receive(.body(bytes(100)))
+            _ = machine.readCompleted(at: second, bytes: 110)
+        }
+        #expect(code(machine.timePassed(to: 320, .init(sent: 0, waiting: 0))) == .requestTimeout)
+        // The routes answer what they had; the rest is not read.
+        #expect(!machine.wantsToRead)
+        #expect(receive(.body(bytes(10))) == .none)
+        #expect(machine.answerBegan(hasLength: true) == "close")
+        #expect(machine.answerEnded(at: 321) == .lingering)
+    }
+
+    @Test mutating func `chunks that are nearly nothing break it`() {
+        _ = receive(.head(head()))
+        _ = receive(.body(bytes(1000)))
+        #expect(machine.readCompleted(at: 0, bytes: 8000) == .none)
+        #expect(machine.readCompleted(at: 0, bytes: ConnectionLimits.headBytes) == .none)
+        #expect(code(machine.readCompleted(at: 0, bytes: 1)) == .bodyTooLarge)
+    }
+
+    @Test mutating func `a peer that goes leaves an end that is told`() {
+        _ = receive(.head(head()))
+        _ = receive(.body(bytes(10)))
+        #expect(code(machine.inputEnded(at: 1)) == .bodyIncomplete)
+        #expect(machine.answerEnded(at: 1) == .lingering)
+        var other = RequestMachine(settings: .init(), at: 0)
+        _ = other.received(.head(head()), admitsSocket: { true })
+        #expect(code(other.received(HTTPParserError.invalidChunkSize, at: 1)) == .requestInvalid)
+    }
+
+    @Test mutating func `a server that stops gives it two seconds`() {
+        _ = receive(.head(head()))
+        #expect(machine.stopped(at: 5) == .none)
+        #expect(code(machine.timePassed(to: 7, .init(sent: 0, waiting: 0))) == .stopping)
+    }
+
+    @Test mutating func `an answer that does not wait for the body closes the connection`() {
+        _ = receive(.head(head()))
+        _ = receive(.body(bytes(10)))
+        #expect(machine.answerBegan(hasLength: true) == "close")
+        #expect(machine.answerEnded(at: 1) == .lingering)
+        #expect(receive(.body(bytes(10))) == .none)
+        #expect(!machine.wantsToRead)
+    }
+
+    // MARK: The stream
+
+    @Test func `a stream says when it is full, and when there is room again`() async throws {
+        let (rooms, room) = AsyncStream.makeStream(of: Void.self)
+        let stream = RequestStream { room.yield() }
+        let half = bytes(RequestStream.mostBytes / 2)
+        #expect(!stream.add(half))
+        #expect(stream.add(half))
+        stream.end()
+        var reader = stream.makeAsyncIterator()
+        #expect(try await reader.next() == half)
+        #expect(try await reader.next() == half)
+        #expect(try await reader.next() == nil)
+        room.finish()
+        var count = 0
+        for await _ in rooms { count += 1 }
+        #expect(count == 1)
+    }
+
+    @Test func `who reads is given what was there before the fault, and then the fault`() async throws {
+        let stream = RequestStream {}
+        let reading = Task {
+            var parts = 0
+            do {
+                for try await _ in stream { parts += 1 }
+                return (parts, ErrorCode?.none)
+            } catch {
+                return (parts, (error as? Refusal)?.code)
+            }
+        }
+        _ = stream.add(bytes(1))
+        _ = stream.add(bytes(1))
+        stream.end(Refusal(.bodyIncomplete, ""))
+        stream.end(Refusal(.stopping, ""))
+        let (parts, code) = await reading.value
+        #expect(parts == 2)
+        #expect(code == .bodyIncomplete)
+    }
+
+    // MARK: Lines
+
+    @Test func `lines are put together from parts, and numbered as they stand in the body`() throws {
+        var lines = UpdateLines()
+        for text in ["{\"a\"", ":1}\n\n  \n{", "}\r\n{\"b\":2}"] {
+            var part = ByteBuffer(string: text)
+            #expect(try !lines.read(&part))
+        }
+        try lines.end()
+        #expect(lines.take().map(\.number) == [1, 4, 5])
+        #expect(lines.take().isEmpty)
+    }
+
+    @Test func `so many lines are taken at once, and a line has an end`() throws {
+        var lines = UpdateLines()
+        var part = ByteBuffer(string: String(repeating: "{}\n", count: UpdateLines.atOnce + 1))
+        #expect(try lines.read(&part))
+        #expect(lines.take().count == UpdateLines.atOnce)
+        #expect(try !lines.read(&part))
+        #expect(lines.take().map(\.number) == [UpdateLines.atOnce + 1])
+        var fits = ByteBuffer(repeating: UInt8(ascii: "x"), count: Limits.apiBodyBytes)
+        #expect(try !lines.read(&fits))
+        var more = ByteBuffer(string: "x\n")
+        let refusal = #expect(throws: Refusal.self) { try lines.read(&more) }
+        #expect(refusal?.code == .bodyTooLarge)
+        #expect(refusal?.detail.contains("Line \(UpdateLines.atOnce + 2)") == true)
+    }
+}

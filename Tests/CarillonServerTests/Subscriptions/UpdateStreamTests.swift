@@ -1,0 +1,72 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import NIOCore
+import Testing
+
+@testable import CarillonServer
+
+/// Updates of many items in one request, over true connections.
+@Suite(.timeLimit(.minutes(2)))
+struct UpdateStreamTests {
+    private static func sender(_ served: ServedConnections) async throws -> (key: String, app: AppSerial) {
+        let id = try AppID.checked("com.example.app")
+        let app = try await served.domain.apps.create(id)
+        let key = try await served.domain.keys.createKey(role: .sender, app: id, name: nil).secret.text
+        return (key, app.serial)
+    }
+
+    private static func version(_ name: String, _ app: AppSerial, _ served: ServedConnections) async throws -> Int64? {
+        let name = try #require(ItemName(name))
+        return try? await served.domain.items.item(name, of: app).version
+    }
+
+    @Test func `each line is taken for itself, and what is refused is named`() async throws {
+        try await ServedConnections.run { served in
+            let (key, app) = try await Self.sender(served)
+            let body = [
+                #"{"item":"a","fields":{"x":1},"source":"s","sequence":1}"#, "", #"{"item":"b","fields":{"x":1}}"#,
+                #"{"item":"a","fields":{"x":1},"source":"s","sequence":1}"#, #"{"item":"a"}"#, "nonsense",
+                #"{"fields":{}}"#, #"{"item":"a","fields":{"x":2}}"#,
+            ].joined(separator: "\n")
+            let answer = try await served.request("POST /v1/items/updates", ["Authorization: Bearer \(key)"], body)
+            #expect(answer.status == 200)
+            let json = try #require(JSONValue(parsing: Array(answer.body.utf8)))
+            #expect(json["accepted"] == .integer(3))
+            #expect(json["repeated"] == .integer(1))
+            #expect(json["refused"] == .integer(3))
+            guard case .array(let refusals)? = json["refusals"] else { throw StoreFault(.unavailable, "") }
+            #expect(refusals.map { $0["line"] } == [.integer(5), .integer(6), .integer(7)])
+            #expect(refusals.map { $0["code"] } == [.string("field_missing"), .string("json_invalid"), .string("field_missing")])
+            #expect(try await Self.version("a", app, served) == 2)
+            #expect(try await Self.version("b", app, served) == 1)
+        }
+    }
+
+    @Test func `a body of many megabytes is taken, and bad keys are answered before it`() async throws {
+        try await ServedConnections.run { served in
+            let (key, app) = try await Self.sender(served)
+            let line = #"{"item":"i","fields":{"text":"\#(String(repeating: "x", count: 1000))"}}"# + "\n"
+            let body = String(repeating: line, count: 4000)
+            let answer = try await served.request("POST /v1/items/updates", ["Authorization: Bearer \(key)"], body)
+            #expect(JSONValue(parsing: Array(answer.body.utf8))?["accepted"] == .integer(4000), "\(answer.body)")
+            #expect(try await Self.version("i", app, served) == 4000)
+            #expect(try await served.request("POST /v1/items/updates", [], "x").status == 401)
+        }
+    }
+
+    @Test func `what came before an end that is too early is taken, and the publisher is told how much it was`() async throws {
+        try await ServedConnections.run { served in
+            let (key, app) = try await Self.sender(served)
+            let line = #"{"item":"i","fields":{"x":1}}"# + "\n"
+            let head = "POST /v1/items/updates HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\nAuthorization: Bearer \(key)\r\n\r\n"
+            let (channel, received) = try await served.connect()
+            try await channel.writeAndFlush(channel.allocator.buffer(string: head + line + line))
+            try await channel.close(mode: .output)
+            let answer = ServedConnections.read(try await received.get())
+            #expect(answer.status == 400)
+            #expect(answer.body.contains("body_incomplete") && answer.body.contains("2 lines"), "\(answer.body)")
+            #expect(try await Self.version("i", app, served) == 2)
+        }
+    }
+}
