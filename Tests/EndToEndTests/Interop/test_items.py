@@ -1,0 +1,180 @@
+"""Items, and subscriptions on them, over HTTP and across kills."""
+
+import json
+import random
+import threading
+import time
+
+import pytest
+import requests
+
+from carillon_peer import APP, PATIENCE, Device, Server, assert_problem, await_value
+
+RULES = {"items": [{"pattern": "stock.*", "open": True}, {"pattern": "log", "open": True, "mode": "distinct"}]}
+
+
+@pytest.fixture(scope="module")
+def open_server(executable, tmp_path_factory):
+    server = Server(executable, tmp_path_factory.mktemp("items"))
+    server.prepare()
+    server.start()
+    assert server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
+    yield server
+    server.end()
+
+
+def update(server: Server, item: str, fields: dict, **rest) -> requests.Response:
+    return server.request("POST", f"/v1/items/{item}/updates", key=server.sender_key, json={"fields": fields, **rest})
+
+
+def subscribe(device: Device, item: str, trigger: str | None, **rest) -> dict:
+    body = {"items": [item], "fields": ["price"], "format": {"title": "${item} ${price}"}, **rest}
+    if trigger is not None:
+        body["trigger"] = trigger
+    answer = device.request("POST", "/v1/device/subscriptions", body)
+    assert answer.status_code in (200, 201), answer.text
+    return answer.json()
+
+
+def fired(device: Device) -> list[dict]:
+    answer = device.request("GET", "/v1/inbox?carillon=3&max=500")
+    assert answer.status_code == 200, answer.text
+    return [envelope for envelope in answer.json()["envelopes"] if envelope["messageType"] == "fired"]
+
+
+def test_a_price_crosses_and_reaches_every_kind_of_client(open_server):
+    """By poll, by socket of a client that knows it; a client that does not know it leaves it where it is."""
+    device = open_server.register_device()
+    made = subscribe(device, "stock.A", "price > 100.0", key="alert")
+    for version in (1, 2):
+        with open_server.connect() as socket:
+            socket.hello(carillon=version, device=device.id, credential=device.credential)
+            if version == 1:
+                assert update(open_server, "stock.A", {"price": 99.5}).json() == {"version": 1, "repeated": False}
+                assert update(open_server, "stock.A", {"price": 100.25}).status_code == 200
+                await_value(lambda: fired(device), lambda it: len(it) == 1, "fired")
+            assert socket.before_pong() in ([], [{"messageType": "caughtUp"}])
+    with open_server.connect() as socket:
+        socket.hello(carillon=3, device=device.id, credential=device.credential)
+        frame = socket.expect("fired")
+        assert frame["fired"]["subscription"] == made["id"]
+        assert frame["fired"]["key"] == "alert"
+        assert frame["fired"]["item"] == "stock.A"
+        assert frame["fired"]["notification"] == {"title": "stock.A 100.25"}
+        socket.send({"messageType": "ack", "updates": [{"channelID": "", "version": frame["version"], "code": 100}]})
+        socket.before_pong()
+    await_value(lambda: fired(device), lambda it: it == [], "acknowledged")
+    assert device.request("GET", f"/v1/device/subscriptions/{made['id']}").json()["status"] == "triggered"
+
+
+def test_a_declared_set_is_brought_up_to_date(open_server):
+    device = open_server.register_device()
+    wanted = {name: subscribe(device, "stock.B", f"price > {name}.0", key=name) for name in "123"}
+    loose = subscribe(device, "stock.B", None, policy="every")
+
+    def compare(keys: dict) -> dict:
+        answer = device.request("PUT", "/v1/device/subscriptions", {"keys": keys})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    hashes = {name: body["hash"] for name, body in wanted.items()}
+    assert compare(hashes) == {"wanted": [], "removed": 0}
+    assert compare({"1": hashes["1"], "2": "other", "4": "new"}) == {"wanted": ["2", "4"], "removed": 1}
+    left = device.request("GET", "/v1/device/subscriptions?limit=2").json()
+    assert [body.get("key") for body in left["subscriptions"]] == ["1", "2"]
+    rest = device.request("GET", f"/v1/device/subscriptions?limit=2&after={left['next']}").json()
+    assert [body["id"] for body in rest["subscriptions"]] == [loose["id"]]
+    assert "next" not in rest
+
+
+def test_many_lines_in_chunks(open_server):
+    """`requests` sends a generator in chunks; the answer comes when all of them were taken."""
+
+    def lines():
+        for number in range(5000):
+            yield json.dumps({"item": f"stock.many{number % 7}", "fields": {"n": number}}).encode() + b"\n"
+        yield b'{"item": "stock.many0"}\n'
+
+    answer = open_server.request("POST", "/v1/items/updates", key=open_server.sender_key, data=lines(), timeout=60)
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert (body["accepted"], body["repeated"], body["refused"]) == (5000, 0, 1)
+    assert body["refusals"][0]["line"] == 5001
+    item = open_server.request("GET", "/v1/items/stock.many3", key=open_server.sender_key).json()
+    assert item["fields"] == {"n": 4994} and item["previous"] == {"n": 4987}
+    assert item["version"] == len(range(3, 5000, 7))
+
+
+def test_refusals_are_problem_documents(open_server):
+    device = open_server.register_device()
+    assert_problem(update(open_server, "stock.A", {"price": [1]}), 400, "field_invalid")
+    closed = {"items": ["secret"], "fields": ["x"], "format": {"title": "x"}}
+    assert_problem(device.request("POST", "/v1/device/subscriptions", closed), 403, "item_closed")
+    broken = {"items": ["stock.A"], "fields": ["price"], "format": {"title": "x"}, "trigger": "price >"}
+    problem = assert_problem(device.request("POST", "/v1/device/subscriptions", broken), 400, "trigger_invalid")
+    assert "1:8" in problem["detail"]
+    assert_problem(open_server.request("GET", "/v1/items/updates", key=open_server.sender_key), 405)
+
+
+def test_each_fires_once_whenever_the_server_is_killed(make_server, seed):
+    """`once` fires once, `everyCrossing` at each crossing that was accepted, over kills at any moment."""
+    chance = random.Random(seed)
+    server = make_server(CARILLON_REGISTRATION_RATE="off", CARILLON_ADDRESS_RATE="off")
+    assert server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
+    devices = [server.register_device() for _ in range(3)]
+    thresholds = {}
+    for number in range(600):
+        device = devices[number % 3]
+        threshold = chance.randrange(1, 2000)
+        thresholds[subscribe(device, "stock.K", f"price > {threshold}.0")["id"]] = threshold
+    seen: dict[str, set[str]] = {}
+    stopped = threading.Event()
+
+    def receive(device):
+        while not stopped.is_set():
+            try:
+                envelopes = fired(device)
+                for envelope in envelopes:
+                    seen.setdefault(envelope["fired"]["subscription"], set()).add(envelope["version"])
+                if envelopes:
+                    device.results(*({"version": it["version"], "result": "acknowledged"} for it in envelopes))
+            except (requests.ConnectionError, requests.Timeout, AssertionError):
+                pass
+            time.sleep(0.02)
+
+    receivers = [threading.Thread(target=receive, args=(device,), daemon=True) for device in devices]
+    for receiver in receivers:
+        receiver.start()
+    sequence, price, kills = 0, 0, 0
+    next_kill = 5
+    while price < 1500:
+        sequence += 1
+        price += chance.randrange(1, 12)
+        if sequence == next_kill and kills < 8:
+            kills += 1
+            next_kill += chance.randrange(4, 20)
+            killer = threading.Timer(chance.random() * 0.03, server.kill)
+            killer.start()
+        while True:
+            try:
+                answer = update(server, "stock.K", {"price": price}, source="feed", sequence=sequence)
+                assert answer.status_code == 200, answer.text
+                break
+            except requests.ConnectionError:
+                killer.join()
+                server.start()
+        if server.process.poll() is not None:
+            server.start()
+    assert kills == 8
+    expected = {id for id, threshold in thresholds.items() if threshold < price}
+    await_value(lambda: set(seen), lambda it: it == expected, "each is told", PATIENCE * 3)
+    time.sleep(0.5)
+    stopped.set()
+    for receiver in receivers:
+        receiver.join(PATIENCE)
+    assert set(seen) == expected
+    assert [id for id, versions in seen.items() if len(versions) != 1] == []
+    for device in devices:
+        page = device.request("GET", "/v1/device/subscriptions?limit=1000").json()["subscriptions"]
+        for body in page:
+            assert body["status"] == ("triggered" if body["id"] in expected else "subscribed"), body
