@@ -59,7 +59,8 @@ struct UpdateStreamTests {
         try await ServedConnections.run { served in
             let (key, app) = try await Self.sender(served)
             let line = #"{"item":"i","fields":{"x":1}}"# + "\n"
-            let head = "POST /v1/items/updates HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\nAuthorization: Bearer \(key)\r\n\r\n"
+            let fields = ["Host: h", "Content-Length: 100000", "Authorization: Bearer \(key)", "", ""]
+            let head = (["POST /v1/items/updates HTTP/1.1"] + fields).joined(separator: "\r\n")
             let (channel, received) = try await served.connect()
             try await channel.writeAndFlush(channel.allocator.buffer(string: head + line + line))
             try await channel.close(mode: .output)
