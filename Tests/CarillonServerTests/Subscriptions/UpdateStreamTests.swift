@@ -37,7 +37,8 @@ struct UpdateStreamTests {
             #expect(json["refused"] == .integer(3))
             guard case .array(let refusals)? = json["refusals"] else { throw StoreFault(.unavailable, "") }
             #expect(refusals.map { $0["line"] } == [.integer(5), .integer(6), .integer(7)])
-            #expect(refusals.map { $0["code"] } == [.string("field_missing"), .string("json_invalid"), .string("field_missing")])
+            #expect(
+                refusals.map { $0["code"] } == [.string("field_missing"), .string("json_invalid"), .string("field_missing")])
             #expect(try await Self.version("a", app, served) == 2)
             #expect(try await Self.version("b", app, served) == 1)
         }
@@ -55,7 +56,8 @@ struct UpdateStreamTests {
         }
     }
 
-    @Test func `what came before an end that is too early is taken, and the publisher is told how much it was`() async throws {
+    @Test func `what came before an end that is too early is taken, and the publisher is told how much it was`() async throws
+    {
         try await ServedConnections.run { served in
             let (key, app) = try await Self.sender(served)
             let line = #"{"item":"i","fields":{"x":1}}"# + "\n"
