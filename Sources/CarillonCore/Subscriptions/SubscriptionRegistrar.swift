@@ -142,6 +142,17 @@ package struct SubscriptionRegistrar: Sendable {
         try await store.subscriptions(of: device.serial, filter, after: after, limit: limit)
     }
 
+    /// Why it fires with what stands in each of its items, or does not.
+    package func explain(_ subscription: Subscription) async throws -> [SubscriptionExplanation] {
+        var explanations: [SubscriptionExplanation] = []
+        for name in subscription.definition.items {
+            let item = try await engine.item(of: ItemKey(app: subscription.app, name: name))
+            explanations.append(
+                try SubscriptionExplanation(of: subscription, on: name, item, in: engine.conditions))
+        }
+        return explanations
+    }
+
     // MARK: Ending
 
     /// Takes subscriptions away, and what waits of them. Answers how many it was.

@@ -16,6 +16,8 @@ struct SubscriptionRoutes: Sendable {
         routes.on(.get, "/v1/device/subscriptions/:subscription", show)
         routes.on(.patch, "/v1/device/subscriptions/:subscription", change)
         routes.on(.delete, "/v1/device/subscriptions/:subscription", remove)
+        routes.on(.get, "/v1/devices/:device/subscriptions", listForOperator)
+        routes.on(.get, "/v1/devices/:device/subscriptions/:subscription/explanation", explain)
     }
 
     private func device(_ request: Request) async throws -> Device {
@@ -58,7 +60,10 @@ struct SubscriptionRoutes: Sendable {
     }
 
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        try await list(request, of: try await device(request))
+    }
+
+    private func list(_ request: Request, of device: Device) async throws -> Response {
         let limit = try request.number("limit", in: 1...1000, default: 100)
         var after = SubscriptionSerial(0)
         if let text = request.uri.queryParameters["after"] {
@@ -85,6 +90,27 @@ struct SubscriptionRoutes: Sendable {
         filter.key = request.uri.queryParameters["key"].map(String.init)
         filter.tag = request.uri.queryParameters["tag"].map(String.init)
         return filter
+    }
+
+    // MARK: Operators
+
+    private func deviceOfOperator(_ request: Request, _ context: RouteContext) async throws -> Device {
+        _ = try await domain.keys.authorize(bearer: request.bearer, as: [.admin])
+        return try await domain.devices.find(try DeviceID.checked(try context.parameters.require("device")))
+    }
+
+    @Sendable private func listForOperator(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await list(request, of: try await deviceOfOperator(request, context))
+    }
+
+    @Sendable private func explain(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await deviceOfOperator(request, context)
+        let subscription = try await domain.subscriptions.find(try id(context), of: device)
+        let explanations = try await domain.subscriptions.explain(subscription)
+        return Response(
+            status: .ok,
+            json: ExplanationList(
+                subscription: subscription.id.description, items: explanations.map(ExplanationList.Item.init)))
     }
 
     // MARK: A declared set
@@ -139,5 +165,20 @@ struct SubscriptionRoutes: Sendable {
         let device = try await device(request)
         return Response(
             status: .ok, json: ["removed": try await domain.subscriptions.remove(try filter(request), of: device)])
+    }
+}
+
+extension ExplanationList.Item {
+    fileprivate init(_ explanation: SubscriptionExplanation) {
+        self.init(
+            item: explanation.item.text, version: explanation.version, verdict: explanation.verdict.rawValue,
+            error: explanation.error,
+            alternatives: explanation.alternatives.map { parts in
+                parts.map { part in
+                    .init(
+                        text: part.text, value: part.value.map { ItemValue($0).text }, holds: part.holds,
+                        isIndexed: part.isIndexed)
+                }
+            })
     }
 }

@@ -77,3 +77,47 @@ package struct SubscriptionList: Codable, Equatable, Sendable {
         self.next = next
     }
 }
+
+/// Why a subscription fires with what stands in its items, or does not.
+package struct ExplanationList: Codable, Equatable, Sendable {
+    package struct Item: Codable, Equatable, Sendable {
+        package var item: String
+        package var version: Int64
+        /// `holds`, `does_not_hold`, `no_value`, `no_update`, `triggered` or `device_suspended`.
+        package var verdict: String
+        package var error: String?
+        /// The condition holds where all parts of one do.
+        package var alternatives: [[Part]]
+
+        package init(item: String, version: Int64, verdict: String, error: String?, alternatives: [[Part]]) {
+            self.item = item
+            self.version = version
+            self.verdict = verdict
+            self.error = error
+            self.alternatives = alternatives
+        }
+    }
+
+    package struct Part: Codable, Equatable, Sendable {
+        package var text: String
+        /// Of what is compared.
+        package var value: String?
+        package var holds: Bool
+        package var isIndexed: Bool
+
+        package init(text: String, value: String?, holds: Bool, isIndexed: Bool) {
+            self.text = text
+            self.value = value
+            self.holds = holds
+            self.isIndexed = isIndexed
+        }
+    }
+
+    package var subscription: String
+    package var items: [Item]
+
+    package init(subscription: String, items: [Item]) {
+        self.subscription = subscription
+        self.items = items
+    }
+}

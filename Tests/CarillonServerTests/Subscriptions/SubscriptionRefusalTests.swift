@@ -34,7 +34,7 @@ struct SubscriptionRefusalTests {
         Wrong(body(#""trigger":"prise > 1""#), "trigger_invalid", "prise"),
         Wrong(body(#""trigger":"1 + 1""#), "trigger_invalid", "bool"),
         Wrong(body(#""trigger":"now() > update.time""#), "trigger_invalid"),
-        Wrong(body(#""trigger":"[1,2,3].all(x, [1,2,3].all(y, [1,2,3].all(z, fields.all(a, fields.all(b, true)))))""#), "trigger_forbidden"),
+        Wrong(body(#""trigger":"fields.all(a, fields.all(b, fields.all(c, true)))""#), "trigger_forbidden"),
         Wrong(body(#""trigger":7"#), "field_invalid"),
         Wrong(body(#""trigger":"\#(String(repeating: "a", count: 4097))""#), "field_invalid", "4096"),
         Wrong(body(#""policy":"twice""#), "field_invalid", "everyCrossing"),
@@ -158,10 +158,12 @@ struct SubscriptionRefusalTests {
         Wrong(#"{"items":[{"pattern":"a","open":1}]}"#, "item_rules_invalid", "open"),
         Wrong(#"{"items":[{"pattern":"a","fields":{"x":"float"}}]}"#, "item_rules_invalid", "double"),
         Wrong(#"{"items":[{"pattern":"a","other":1}]}"#, "item_rules_invalid", "other"),
-        Wrong(#"{"conditionCost":0}"#, "item_rules_invalid"), Wrong(#"{"conditionCost":10001}"#, "item_rules_invalid", "10000"),
+        Wrong(#"{"conditionCost":0}"#, "item_rules_invalid"),
+        Wrong(#"{"conditionCost":10001}"#, "item_rules_invalid", "10000"),
         Wrong(#"{"subscriptionsPerDevice":0}"#, "item_rules_invalid"), Wrong(#"{"other":1}"#, "field_unknown"),
         Wrong(
-            #"{"items":[\#(Array(repeating: #"{"pattern":"a"}"#, count: 101).joined(separator: ","))]}"#, "item_rules_invalid",
+            #"{"items":[\#(Array(repeating: #"{"pattern":"a"}"#, count: 101).joined(separator: ","))]}"#,
+            "item_rules_invalid",
             "100"),
     ]
 
@@ -194,7 +196,8 @@ struct SubscriptionRefusalTests {
         #expect(try await routes.request(.post, other, key: world.sender, update).status == 403)
         #expect(try await routes.request(.post, other, key: routes.admin, update).status == 404)
         for (method, path) in [(HTTPRequest.Method.get, ""), (.put, ""), (.delete, "")] {
-            #expect(try await routes.request(method, "/v1/device/subscriptions" + path, key: world.sender, "{}").status == 401)
+            let answer = try await routes.request(method, "/v1/device/subscriptions" + path, key: world.sender, "{}")
+            #expect(answer.status == 401)
         }
         #expect(try await routes.request(.put, "/v1/apps/com.example.app/items", key: world.sender, "{}").status == 403)
         #expect(try await routes.request(.get, "/v1/apps/com.example.app/items", key: world.sender).status == 403)
@@ -208,7 +211,8 @@ struct SubscriptionRefusalTests {
             let answer = try await world.routes.request(method, "/v1/device/subscriptions/\(id)", key: other, "{}")
             #expect(answer.code == "subscription_unknown")
         }
-        #expect(try await world.routes.request(.delete, "/v1/device/subscriptions", key: other).json?["removed"] == .integer(0))
+        let none = try await world.routes.request(.delete, "/v1/device/subscriptions", key: other)
+        #expect(none.json?["removed"] == .integer(0))
         #expect(try await world.status(of: id) == "subscribed")
     }
 

@@ -1,0 +1,255 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import Foundation
+import NIOHTTP1
+
+struct ItemsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "items", abstract: "Publish what devices watch, and look at it.",
+        discussion: """
+            `carillon items rules set` opens items to an app's devices; `publish` and `get` are for its back end, with a sender \
+            key.
+            """,
+        subcommands: [Publish.self, Get.self, Watch.self, ItemRulesCommand.self])
+
+    struct Publish: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Publish an update of an item, or many from standard input.",
+            discussion: """
+                A value is JSON where it can be read so, and a text otherwise: price=10.50, name=ACME, open=true, note=null.
+
+                Without an item, standard input has a line for each update: {"item": "stock.ACME", "fields": {"price": 10.5}}. \
+                What is refused is told with its line; the exit code is 65 then.
+                """)
+
+        @Argument(help: "The item.") var item: String?
+        @Argument(help: "Its fields, such as price=10.5.") var fields: [String] = []
+        @Option(help: "Who says it; with --sequence, what was said before is not taken again.") var source: String?
+        @Option(help: "The place of the update in what the source says.") var sequence: Int?
+        @OptionGroup var options: PublisherOptions
+
+        func validate() throws {
+            guard (source == nil) == (sequence == nil) else { throw ValidationError("--source and --sequence go together.") }
+            for field in fields where !field.contains("=") { throw ValidationError("\"\(field)\" is no name=value.") }
+            guard item == nil || !fields.isEmpty else { throw ValidationError("Say the fields, such as price=10.5.") }
+        }
+
+        func run() async throws {
+            try await reportingFaults(interrupted: "interrupted; what was sent may have been accepted") {
+                guard let item else { return try await publishLines() }
+                let client = try options.client
+                let path = "/v1/items/\(APIClient.inQuery(item))/updates" + options.query
+                let answer = try client.accepted(try await client.send(.POST, path, body: body))
+                let taken = try JSONDecoder().decode(Receipt.self, from: answer.body)
+                options.printer.print(
+                    [
+                        "event": "taken", "item": .text(item), "version": .number(taken.version),
+                        "repeated": .flag(taken.repeated),
+                    ], otherwise: taken.repeated ? "it came before" : "accepted  update \(taken.version) of \(item)")
+            }
+        }
+
+        private struct Receipt: Decodable {
+            var version: Int64
+            var repeated: Bool
+        }
+
+        /// With the digits as they were written.
+        private var body: [UInt8] {
+            JSONWriter.object { json in
+                json.member("fields") { json in
+                    for field in fields {
+                        let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+                        let text = Array(parts[1].utf8)
+                        json.key(untrusted: String(parts[0]))
+                        if JSONValue(parsing: text) != nil { json.text(text) } else { json.string(String(parts[1])) }
+                    }
+                }
+                json.member("source", source)
+                json.member("sequence", sequence)
+            }
+        }
+
+        // MARK: Lines
+
+        private static let bytesAtOnce = 1 << 20
+
+        private func publishLines() async throws {
+            let client = try options.client
+            var (line, refused) = (0, 0)
+            var rest: [UInt8] = []
+            while true {
+                let some = try FileHandle.standardInput.read(upToCount: Self.bytesAtOnce) ?? Data()
+                rest += some
+                let end = some.isEmpty ? rest.count : rest.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+                if end > 0 {
+                    let lines = Array(rest[..<end])
+                    rest.removeFirst(end)
+                    refused += try await publish(lines, from: line, client)
+                    line += lines.count { $0 == UInt8(ascii: "\n") }
+                }
+                if some.isEmpty { break }
+            }
+            if refused > 0 { throw CommandFault(ExitStatus.refused, "\(refused) lines were refused") }
+        }
+
+        private func publish(_ lines: [UInt8], from line: Int, _ client: APIClient) async throws -> Int {
+            let answer = try client.accepted(try await client.send(.POST, "/v1/items/updates" + options.query, body: lines))
+            let taken = try JSONDecoder().decode(Taken.self, from: answer.body)
+            for refusal in taken.refusals {
+                options.printer.print(
+                    [
+                        "event": "refused", "line": .number(Int64(line + refusal.line)), "code": .text(refusal.code),
+                        "detail": .text(refusal.detail),
+                    ], otherwise: "line \(line + refusal.line)  \(refusal.code)  \(refusal.detail)")
+            }
+            options.printer.print(
+                [
+                    "event": "taken", "accepted": .number(Int64(taken.accepted)), "repeated": .number(Int64(taken.repeated)),
+                    "refused": .number(Int64(taken.refused)),
+                ], otherwise: "accepted \(taken.accepted)  repeated \(taken.repeated)  refused \(taken.refused)")
+            return taken.refused
+        }
+
+        private struct Taken: Decodable {
+            struct Refused: Decodable { var line: Int; var code: String; var detail: String }
+            var accepted: Int
+            var repeated: Int
+            var refused: Int
+            var refusals: [Refused]
+        }
+    }
+
+    struct Get: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show what is in an item, as JSON.")
+        @Argument(help: "The item.") var item: String
+        @OptionGroup var options: PublisherOptions
+
+        func run() async throws {
+            try await reportingFaults { Printer.write(try await options.read(item).text) }
+        }
+    }
+
+    struct Watch: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show an item each time that it was updated, until Ctrl-C.",
+            discussion: "It looks once a second: of updates that come faster the last is shown.")
+        @Argument(help: "The item.") var item: String
+        @OptionGroup var options: PublisherOptions
+
+        func run() async throws {
+            try await reportingFaults {
+                var last: Int64 = -1
+                while true {
+                    do {
+                        let read = try await options.read(item)
+                        if read.version != last { Printer.write(read.text) }
+                        last = read.version
+                    } catch let fault as CommandFault where fault.message.hasPrefix(ErrorCode.itemUnknown.rawValue) {
+                        // Its first update makes it.
+                    }
+                    try await Task.sleep(for: .seconds(1))
+                }
+            }
+        }
+    }
+}
+
+/// Who publishes, and where.
+struct PublisherOptions: ParsableArguments {
+    @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+    var server: String?
+    @Option(help: "A sender key of the app, or an admin key; CARILLON_KEY in the environment does as well.") var key: String?
+    @Option(help: "The app, with an admin key.") var app: String?
+    @Flag(help: "Print one JSON object a line.") var json = false
+
+    var printer: Printer { Printer(isJSON: json) }
+
+    var client: APIClient {
+        get throws {
+            guard let server = server ?? Environment["CARILLON_SERVER"] else {
+                throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
+            }
+            return APIClient(server: server, key: key ?? Environment["CARILLON_KEY"])
+        }
+    }
+
+    var query: String { app.map { "?app=\(APIClient.inQuery($0))" } ?? "" }
+
+    func read(_ item: String) async throws -> (text: [UInt8], version: Int64) {
+        let client = try client
+        let answer = try client.accepted(try await client.send(.GET, "/v1/items/\(APIClient.inQuery(item))" + query))
+        guard case .integer(let version)? = JSONValue(parsing: Array(answer.body))?["version"] else {
+            throw CommandFault(ExitStatus.tryAgain, "the server's answer cannot be read")
+        }
+        return (Array(answer.body), Int64(version))
+    }
+}
+
+/// `carillon items rules`: what an app says of its items.
+struct ItemRulesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rules",
+        abstract: "Set and show which items an app's devices may watch, and what types their fields have.",
+        discussion: """
+            The rules are a JSON file: {"items": [{"pattern": "stock.*", "open": true, "mode": "merge", "fields": {"price": \
+            "double"}}]}. Of the patterns the first that fits counts; * stands for any text. An item that none fits is closed.
+            """,
+        subcommands: [Set.self, Show.self])
+
+    struct Set: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Set the rules.")
+        @Argument(help: "The app.") var app: String
+        @Argument(help: "The file; - is standard input.") var file: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            let rules = try read()
+            try await options.perform { domain in
+                try await domain.items.setRules(
+                    try ItemRules(rules), of: try await ItemRulesCommand.serial(of: app, in: domain))
+            } onServer: { client in
+                _ = try await client.call(.PUT, "/v1/apps/\(app)/items", rules, as: JSONValue.self)
+            }
+            options.printer.print(["event": "set", "app": .text(app)], otherwise: "set the rules for items of \(app)")
+        }
+
+        private func read() throws -> JSONValue {
+            let handle = file == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: file)
+            guard let handle, let bytes = try? handle.readToEnd() ?? Data() else {
+                throw CommandFault(ExitStatus.noInput, "the file \(file) cannot be read")
+            }
+            do {
+                return try StrictJSON.object(Array(bytes), known: ItemRules.memberNames)
+            } catch {
+                throw CommandFault(error)
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show the rules, as JSON.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                let serial = try await ItemRulesCommand.serial(of: app, in: domain)
+                Printer.write(try await domain.items.rules(of: serial).json.bytes)
+            } onServer: { client in
+                Printer.write(try await client.call(.GET, "/v1/apps/\(app)/items", as: JSONValue.self).bytes)
+            }
+        }
+    }
+
+    fileprivate static func serial(of app: String, in domain: Domain) async throws -> AppSerial {
+        let id = try AppID.checked(app)
+        guard let serial = try await domain.apps.serial(of: id) else {
+            throw Refusal(.appUnknown, "There is no app \"\(id)\".")
+        }
+        return serial
+    }
+}

@@ -1,0 +1,100 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonServer
+import CarillonWire
+import Foundation
+import NIOHTTP1
+
+struct SubscriptionsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "subscriptions", abstract: "Look at what devices watch, and why it fires or does not.",
+        subcommands: [List.self, Explain.self])
+
+    struct Options: ParsableArguments {
+        @Option(
+            help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+        var server: String?
+        @Option(help: "An admin key; CARILLON_KEY in the environment does as well.") var key: String?
+        @Flag(help: "Print one JSON object a line.") var json = false
+
+        var printer: Printer { Printer(isJSON: json) }
+
+        var client: APIClient {
+            get throws {
+                guard let server = server ?? Environment["CARILLON_SERVER"] else {
+                    throw CommandFault(
+                        .validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
+                }
+                return APIClient(server: server, key: key ?? Environment["CARILLON_KEY"])
+            }
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the subscriptions of a device.")
+        @Argument(help: "The device.") var device: String
+        @Option(help: "Those that are subscribed, or triggered.") var status: String?
+        @OptionGroup var options: Options
+
+        func run() async throws {
+            try await reportingFaults {
+                let client = try options.client
+                var after: String?
+                repeat {
+                    let query = ["limit=500", status.map { "status=\(APIClient.inQuery($0))" }, after.map { "after=\($0)" }]
+                    let path = "/v1/devices/\(device)/subscriptions?" + query.compactMap(\.self).joined(separator: "&")
+                    let page = try await client.call(.GET, path, as: SubscriptionList.self)
+                    for subscription in page.subscriptions { try show(subscription) }
+                    after = page.next
+                } while after != nil
+            }
+        }
+
+        private func show(_ subscription: SubscriptionBody) throws {
+            if options.json {
+                let encoder = JSONEncoder()
+                encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+                return Printer.write(Array(try encoder.encode(subscription)))
+            }
+            let parts: [String?] = [
+                subscription.id, subscription.status, "since \(subscription.statusAt)", subscription.policy,
+                subscription.key.map { "key \($0)" }, subscription.items.joined(separator: ","),
+                subscription.trigger.map { "when \($0)" } ?? "each update",
+            ]
+            options.printer.print([:], otherwise: parts.compactMap(\.self).joined(separator: "  "))
+        }
+    }
+
+    struct Explain: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Explain why a subscription fires with what stands in its items, or does not.")
+        @Argument(help: "The device.") var device: String
+        @Argument(help: "The subscription.") var subscription: String
+        @OptionGroup var options: Options
+
+        func run() async throws {
+            try await reportingFaults {
+                let path = "/v1/devices/\(device)/subscriptions/\(subscription)/explanation"
+                let client = try options.client
+                let answer = try client.accepted(try await client.send(.GET, path))
+                if options.json { return Printer.write(Array(answer.body)) }
+                for item in try JSONDecoder().decode(ExplanationList.self, from: answer.body).items {
+                    options.printer.print([:], otherwise: Self.text(item))
+                }
+            }
+        }
+
+        private static func text(_ item: ExplanationList.Item) -> String {
+            var lines = ["\(item.item)  \(item.verdict)  after \(item.version) updates"]
+            if let error = item.error { lines.append("  \(error)") }
+            for (number, parts) in item.alternatives.enumerated() {
+                if number > 0 { lines.append("  or") }
+                for part in parts {
+                    let value = part.value.map { "  (it is \($0))" } ?? ""
+                    lines.append("  \(part.holds ? "yes" : "no ")  \(part.text)\(value)")
+                }
+            }
+            return lines.joined(separator: "\n")
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package import CarillonExpression
+
+/// Why a subscription fires with what stands in an item, or does not.
+package struct SubscriptionExplanation: Sendable {
+    package enum Verdict: String, Sendable, CaseIterable {
+        /// Its condition holds, or it has none: it fires when it is armed, or with the next update, as its policy has it.
+        case holds
+        case doesNotHold = "does_not_hold"
+        /// The condition has no value: a field is missing, or of another type.
+        case noValue = "no_value"
+        case noUpdate = "no_update"
+        /// It fired, and waits to be armed anew.
+        case triggered
+        case deviceSuspended = "device_suspended"
+    }
+
+    /// A part of the condition, and whether it holds.
+    package struct Part: Sendable {
+        package var text: String
+        /// Of the expression that is compared; nil of one that has none, and of a part that is no comparison.
+        package var value: ExpressionValue?
+        package var holds: Bool
+        /// Whether the engine looks it up, and does not evaluate it.
+        package var isIndexed: Bool
+    }
+
+    package var item: ItemName
+    /// How many updates the item has had.
+    package var version: Int64
+    package var verdict: Verdict
+    /// Why the condition has no value.
+    package var error: String?
+    /// All parts of one must hold.
+    package var alternatives: [[Part]] = []
+
+    /// - Parameter stored: Nil before the item's first update.
+    package init(
+        of subscription: Subscription, on item: ItemName, _ stored: StoredItem?, in conditions: ItemConditions
+    ) throws(ExpressionRefusal) {
+        self.item = item
+        version = stored?.version ?? 0
+        guard let stored, let bindings = conditions.bindings(item.text, stored.state) else {
+            verdict = .noUpdate
+            return
+        }
+        verdict = .holds
+        if let trigger = subscription.definition.trigger {
+            let program = try ExpressionProgram.unchecked(trigger, in: conditions.environment)
+            do {
+                verdict = try program.holds(bindings) ? .holds : .doesNotHold
+            } catch {
+                verdict = .noValue
+                self.error = "\(error)"
+            }
+            alternatives = try Self.alternatives(of: program, bindings)
+        }
+        if subscription.machine.status == .triggered { verdict = .triggered }
+        if subscription.machine.isPaused { verdict = .deviceSuspended }
+    }
+
+    private static func alternatives(
+        of program: ExpressionProgram, _ bindings: ExpressionBindings
+    ) throws(ExpressionRefusal) -> [[Part]] {
+        var alternatives: [[Part]] = []
+        for alternative in program.terms.alternatives {
+            var parts: [Part] = []
+            for term in alternative.terms {
+                let compared = try ExpressionProgram.unchecked(term.expression, in: program.environment)
+                let value = try? compared.value(bindings)
+                parts.append(
+                    Part(
+                        text: term.description, value: value, holds: value.map { term.holds(for: $0) } ?? false,
+                        isIndexed: true))
+            }
+            for residue in alternative.residue {
+                let rest = try ExpressionProgram.unchecked(residue, in: program.environment)
+                parts.append(Part(text: residue, holds: (try? rest.holds(bindings)) ?? false, isIndexed: false))
+            }
+            alternatives.append(parts)
+        }
+        return alternatives
+    }
+}

@@ -1,0 +1,83 @@
+import CarillonBasics
+import CarillonExpression
+import CarillonWire
+import Testing
+
+@testable import CarillonCore
+
+/// What is said of a subscription is what the engine does.
+struct SubscriptionExplanationTests {
+    private let conditions = ItemConditions { _, _ in nil }
+
+    private func subscription(
+        _ trigger: String?, _ status: SubscriptionMachine.Status = .subscribed, isPaused: Bool = false
+    ) throws -> Subscription {
+        let at = Timestamp(milliseconds: 0)
+        let format = try NotificationFormat(.object([.init(name: "title", value: .string("x"))]))
+        return Subscription(
+            serial: SubscriptionSerial(1), id: SubscriptionID(Bytes16(high: 0, low: 1)), device: DeviceSerial(1),
+            app: AppSerial(1), user: nil,
+            definition: .init(
+                items: [try #require(ItemName("i"))], fields: ["a", "b", "c"], trigger: trigger, format: format),
+            machine: SubscriptionMachine(
+                .once, status, at: at, revision: 1, lastFiredAt: nil, isPaused: isPaused), createdAt: at)
+    }
+
+    private func explain(_ subscription: Subscription, _ fields: [String: ItemValue]?) throws -> SubscriptionExplanation {
+        let name = try #require(ItemName("i"))
+        var stored: StoredItem?
+        if let fields {
+            var state = ItemState(.merge)
+            state.apply(.init(fields, at: Timestamp(milliseconds: 1)))
+            stored = StoredItem(state: state, version: 1)
+        }
+        return try SubscriptionExplanation(of: subscription, on: name, stored, in: conditions)
+    }
+
+    @Test func `each verdict has its reason`() throws {
+        let one = ["a": ItemValue(.double(1))]
+        #expect(try explain(subscription("a > 0.0"), nil).verdict == .noUpdate)
+        #expect(try explain(subscription("a > 0.0"), one).verdict == .holds)
+        #expect(try explain(subscription(nil), one).verdict == .holds)
+        #expect(try explain(subscription("a > 1.0"), one).verdict == .doesNotHold)
+        let without = try explain(subscription("b > 1.0"), one)
+        #expect(without.verdict == .noValue && without.error != nil)
+        #expect(try explain(subscription("a > 0.0", .triggered), one).verdict == .triggered)
+        #expect(try explain(subscription("a > 0.0", .triggered, isPaused: true), one).verdict == .deviceSuspended)
+    }
+
+    @Test func `it agrees with the engine, and its parts with the whole, on random conditions`() throws {
+        var random = SystemRandomNumberGenerator()
+        let shapes = ConditionShapes(conditions.environment)
+        let values: [ExpressionValue] = [.double(1), .double(2), .string("x"), .null, .bool(true)]
+        let constants = ["1.0", "2.0", "'x'", "null", "true"]
+        func comparison() -> String {
+            let sign = ["==", "!=", "<", "<=", ">", ">="].randomElement(using: &random) ?? "=="
+            let parts = [
+                ["a", "b", "c"].randomElement(using: &random) ?? "a", constants.randomElement(using: &random) ?? "1.0",
+            ]
+            let text = "\(parts[0]) \(sign) \(parts[1])"
+            return Bool.random(using: &random) ? text : "!(\(text))"
+        }
+        for _ in 0..<1000 {
+            let trigger = (0..<Int.random(in: 1...3, using: &random)).map { _ in
+                "(" + (0..<Int.random(in: 1...3, using: &random)).map { _ in comparison() }.joined(separator: " && ") + ")"
+            }.joined(separator: " || ")
+            var fields: [String: ItemValue] = [:]
+            for name in ["a", "b", "c"] where Int.random(in: 0..<4, using: &random) > 0 {
+                fields[name] = ItemValue(values.randomElement(using: &random) ?? .null)
+            }
+            let explanation = try explain(try subscription(trigger), fields)
+            var state = ItemState(.merge)
+            state.apply(.init(fields, at: Timestamp(milliseconds: 1)))
+            let bindings = try #require(conditions.bindings("i", state))
+            var index = ItemIndex(shapes)
+            let program = try ExpressionProgram.unchecked(trigger, in: conditions.environment)
+            _ = index.add(1, .once, shape: try shapes.number(of: program), constants: program.constants)
+            let fires = !index.update(bindings).fired.isEmpty
+            #expect(fires == (explanation.verdict == .holds), "\(trigger) \(fields)")
+            let holds = explanation.alternatives.contains { $0.allSatisfy(\.holds) }
+            #expect(fires == holds, "\(trigger) \(fields)")
+        }
+    }
+}
