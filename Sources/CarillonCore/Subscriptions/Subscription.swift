@@ -77,6 +77,8 @@ package struct Subscription: Equatable, Sendable {
 package enum SubscriptionLimits {
     package static let items = 100
     package static let triggerBytes = 4096
+    /// The constants of a trigger, times the items that it is kept for.
+    package static let constantBytes = 65_536
     package static let keyBytes = 128
     package static let tags = 16
     package static let tagBytes = 64

@@ -88,6 +88,12 @@ package struct SubscriptionRegistrar: Sendable {
         }
         let template = try NotificationTemplate(
             definition.format, over: definition.fields, in: engine.conditions, types: types)
+        guard template.cost <= rules.conditionCost else {
+            throw Refusal(
+                .placeholderInvalid,
+                "The expressions of the notification's format may cost \(template.cost) units, more than the \(rules.conditionCost) they may."
+            )
+        }
         try checkSize(of: template, definition)
         guard let trigger = definition.trigger else { return nil }
         let program: ExpressionProgram
@@ -103,8 +109,11 @@ package struct SubscriptionRegistrar: Sendable {
                 "The item \"\(name)\" has as many conditions as it may that begin with no comparison of a field and a constant."
             )
         }
-        return WatchedCondition(
-            shape: program.shape.key, source: trigger, constants: ValueCoding.encode(program.constants))
+        let constants = ValueCoding.encode(program.constants)
+        guard (constants?.count ?? trigger.utf8.count) * definition.items.count <= SubscriptionLimits.constantBytes else {
+            throw Refusal(.triggerForbidden, "The trigger's constants are too long for so many items.")
+        }
+        return WatchedCondition(shape: program.shape.key, source: trigger, constants: constants)
     }
 
     /// What the texts come to before any value stands in them.

@@ -71,14 +71,14 @@ struct ItemRoutes: Sendable {
 
     private func publish(_ lines: [UpdateLines.Line], of app: AppSerial, _ taken: inout TakenUpdates) async {
         guard !lines.isEmpty else { return }
+        // The event loop has others to serve.
+        let read = await withTaskExecutorPreference(globalConcurrentExecutor) { await Self.read(lines) }
         var updates: [(line: Int, item: ItemName, written: WrittenUpdate)] = []
-        for line in lines {
-            do throws(Refusal) {
-                let written = try WrittenUpdate(line.text, namesItem: true)
-                guard let item = written.item else { continue }
-                updates.append((line.number, item, written))
-            } catch {
-                taken.refuse(line.number, error)
+        for (line, written) in zip(lines, read) {
+            switch written {
+            case .success(let written):
+                if let item = written.item { updates.append((line.number, item, written)) }
+            case .failure(let refusal): taken.refuse(line.number, refusal)
             }
         }
         let results = await domain.items.publish(updates.map { ($0.item, $0.written.fields, $0.written.place) }, of: app)
@@ -88,6 +88,10 @@ struct ItemRoutes: Sendable {
             case .failure(let error): taken.refuse(update.line, Refusal(error, logger: logger))
             }
         }
+    }
+
+    @concurrent private static func read(_ lines: [UpdateLines.Line]) async -> [Result<WrittenUpdate, Refusal>] {
+        lines.map { line in Result { () throws(Refusal) in try WrittenUpdate(line.text, namesItem: true) } }
     }
 
     /// The same address for the connection, which gives the body as it comes.

@@ -11,10 +11,12 @@ struct UpdateLines {
         var text: [UInt8]
     }
 
-    /// So many are taken at once.
+    /// So many are taken at once, and so many bytes.
     static let atOnce = 512
+    static let bytesAtOnce = 256 << 10
 
     private var lines: [Line] = []
+    private var bytes = 0
     private var begun: [UInt8] = []
     private var number = 0
 
@@ -23,7 +25,7 @@ struct UpdateLines {
     /// - Throws: ``Refusal`` for a line that is too long; those before it can be taken.
     mutating func read(_ part: inout ByteBuffer) throws(Refusal) -> Bool {
         while part.readableBytes > 0 {
-            if lines.count == Self.atOnce { return true }
+            if isFull { return true }
             let bytes = part.readableBytesView
             guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else {
                 try add(bytes[...])
@@ -34,8 +36,10 @@ struct UpdateLines {
             part.moveReaderIndex(to: end + 1)
             finishLine()
         }
-        return lines.count == Self.atOnce
+        return isFull
     }
+
+    private var isFull: Bool { lines.count == Self.atOnce || bytes >= Self.bytesAtOnce }
 
     /// The last line needs no end.
     mutating func end() throws(Refusal) { finishLine() }
@@ -51,11 +55,12 @@ struct UpdateLines {
         number += 1
         if begun.last == UInt8(ascii: "\r") { begun.removeLast() }
         if begun.contains(where: { $0 != UInt8(ascii: " ") }) { lines.append(Line(number: number, text: begun)) }
+        bytes += begun.count
         begun = []
     }
 
     mutating func take() -> [Line] {
-        defer { lines = [] }
+        defer { (lines, bytes) = ([], 0) }
         return lines
     }
 }

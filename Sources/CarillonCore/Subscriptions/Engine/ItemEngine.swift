@@ -13,6 +13,10 @@ package actor ItemEngine {
     package struct Limits: Sendable {
         /// Items in memory. Beyond it those go that were not wanted for the longest time; the disk has them.
         package var items = 20_000
+        /// About what they may take, in bytes.
+        package var bytes = 512 << 20
+        /// Of updates that wait to be evaluated, in all items.
+        package var waitingBytes = 64 << 20
         package init() {}
     }
 
@@ -28,6 +32,8 @@ package actor ItemEngine {
     private var items: [ItemKey: WatchedItem] = [:]
     private var loading: [ItemKey: Task<Void, any Error>] = [:]
     private var uses = 0
+    private var waitingBytes = 0
+    private var loads = 0
     /// Firings that are being told.
     private var underWay: Set<Int64> = []
     /// Subscriptions whose rows changed, and that the engine has not looked at since.
@@ -56,6 +62,7 @@ package actor ItemEngine {
 
     private static let sliceNanoseconds: Int64 = 1_000_000
     private static let updatesAtOnce = 256
+    private static let conditionsAtOnce = 64
     private static let armedAtOnce = 4096
 
     // MARK: Updates
@@ -64,14 +71,21 @@ package actor ItemEngine {
     /// told.
     package func publish(_ update: ItemUpdate, to key: ItemKey, mode: ItemState.Mode) async throws -> ItemReceipt {
         let item = try await item(key)
-        guard item.hasRoom(for: update) else {
-            refused.increment()
-            throw Self.busy
-        }
         return try await withCheckedThrowingContinuation { continuation in
-            item.enqueue(.update(update, mode) { continuation.resume(with: $0) })
-            drain(item)
+            take(update, mode, on: item) { continuation.resume(with: $0) }
         }
+    }
+
+    private func take(
+        _ update: ItemUpdate, _ mode: ItemState.Mode, on item: WatchedItem, answer: @escaping WatchedItem.Answer
+    ) {
+        guard item.hasRoom(for: update), waitingBytes + update.byteCount <= limits.waitingBytes else {
+            refused.increment()
+            return answer(.failure(Self.busy))
+        }
+        waitingBytes += update.byteCount
+        item.enqueue(.update(update, mode, answer))
+        drain(item)
     }
 
     /// The same of many, in their order; each has its own answer.
@@ -80,14 +94,7 @@ package actor ItemEngine {
         for (place, published) in updates.enumerated() {
             do {
                 let item = try await item(published.key)
-                // Others wait for room as well as this one: what is told to come again is told so at once.
-                guard item.hasRoom(for: published.update) else {
-                    refused.increment()
-                    answers.note(place, .failure(Self.busy))
-                    continue
-                }
-                item.enqueue(.update(published.update, published.mode) { answers.note(place, $0) })
-                drain(item)
+                take(published.update, published.mode, on: item) { answers.note(place, $0) }
             } catch {
                 answers.note(place, .failure(error))
             }
@@ -132,11 +139,13 @@ package actor ItemEngine {
         var staged = Staged(item: item.stored)
         var began = ticks.now()
         for work in batch {
-            evaluate(work, on: item, &staged)
-            guard ticks.now() - began > Self.sliceNanoseconds else { continue }
-            // The engine has other items.
-            await Task.yield()
-            began = ticks.now()
+            if case .update(let update, _, _) = work { waitingBytes -= update.byteCount }
+            await evaluate(work, on: item, &staged) {
+                guard ticks.now() - began > Self.sliceNanoseconds else { return }
+                // The engine has other items.
+                await Task.yield()
+                began = ticks.now()
+            }
         }
         do {
             try await commit(staged, of: item)
@@ -148,7 +157,10 @@ package actor ItemEngine {
         }
     }
 
-    private func evaluate(_ work: WatchedItem.Work, on item: WatchedItem, _ staged: inout Staged) {
+    /// - Parameter pause: Lets others have their turn, when it is time.
+    private func evaluate(
+        _ work: WatchedItem.Work, on item: WatchedItem, _ staged: inout Staged, pause: () async -> Void
+    ) async {
         let outcome: ItemIndex.Outcome
         switch work {
         case .look: outcome = item.index.look()
@@ -176,8 +188,9 @@ package actor ItemEngine {
             staged.isChanged = true
             staged.answers.append((answer, .success(ItemReceipt(version: next.version))))
             guard let bindings = conditions.bindings(item.key.name.text, next.state) else { return }
-            outcome = item.index.update(bindings)
+            outcome = await item.evaluate(bindings, atOnce: Self.conditionsAtOnce, pause: pause)
         }
+        await pause()
         errors.increment(by: outcome.errors)
         let targets = item.targets(of: outcome.fired, at: time.now())
         guard !targets.isEmpty else { return }
@@ -215,13 +228,16 @@ package actor ItemEngine {
     /// What cannot be told now stays on disk, until ``tellRest()``.
     private func tell(_ firing: StoredFiring) async {
         defer { underWay.remove(firing.number) }
+        let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         do {
             let unsettled = try await firings.tell(firing)
+            items[key]?.heldUp.remove(firing.number)
             guard !unsettled.isEmpty else { return }
-            let item = items[ItemKey(app: firing.firing.app, name: firing.firing.item)]
+            let item = items[key]
             for subscription in unsettled { item?.wakeUp(subscription) }
             try await follow(unsettled, looks: false)
         } catch {
+            items[key]?.heldUp.insert(firing.number)
             logger.error("a firing could not be told, and is tried again", metadata: ["reason": "\(error)"])
         }
     }
@@ -275,9 +291,12 @@ package actor ItemEngine {
     }
 
     private func letIdleGo() {
-        guard items.count >= limits.items else { return }
+        // What each takes changes all the time: it is counted out now and then.
+        loads += 1
+        let isHeavy = loads % 64 == 0 && items.values.reduce(0) { $0 + $1.weight } > limits.bytes
+        guard items.count >= limits.items || isHeavy else { return }
         let idle = items.values.filter(\.isIdle).sorted { $0.lastUse < $1.lastUse }
-        for item in idle.prefix(max(1, limits.items / 10)) { forget(item) }
+        for item in idle.prefix(max(1, idle.count / (isHeavy ? 2 : 10))) { forget(item) }
     }
 
     private func forget(_ item: WatchedItem) {
@@ -291,6 +310,10 @@ package actor ItemEngine {
     }
 
     private func arm(_ armed: ArmedSubscription, on item: WatchedItem) {
+        item.whenStill { item in self.armNow(armed, on: item) }
+    }
+
+    private func armNow(_ armed: ArmedSubscription, on item: WatchedItem) {
         var shape: Int?
         var constants: [ExpressionValue] = []
         if let condition = armed.condition {
@@ -356,10 +379,12 @@ package actor ItemEngine {
             if armed.isArmed {
                 wanted[armed.item, default: []].append(armed)
             } else {
-                items[armed.item]?.disarm(armed.target.subscription)
+                items[armed.item]?.whenStill { $0.disarm(armed.target.subscription) }
             }
         }
         for (key, armed) in wanted {
+            // One that is not in memory finds them when it is loaded.
+            guard looks || items[key] != nil || loading[key] != nil else { continue }
             let item = try await item(key)
             for armed in armed where item.watches[armed.target.subscription]?.isOf(armed.target.revision) != true {
                 arm(armed, on: item)
@@ -374,7 +399,7 @@ package actor ItemEngine {
     package func settle() async throws {
         while !Task.isCancelled {
             let some = try await store.takeUnwatched(limit: 1000)
-            for gone in some { items[gone.item]?.disarm(gone.subscription) }
+            for gone in some { items[gone.item]?.whenStill { $0.disarm(gone.subscription) } }
             if some.count < 1000 { return }
         }
     }

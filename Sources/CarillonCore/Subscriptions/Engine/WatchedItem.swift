@@ -34,6 +34,11 @@ final class WatchedItem {
     private var queuedUpdates = 0
     private var queuedBytes = 0
     var isDraining = false
+    /// An update is being evaluated: what is armed and disarmed meanwhile waits.
+    private var isEvaluating = false
+    private var deferred: [(WatchedItem) -> Void] = []
+    /// What it fired could not be told: its publishers wait until that is.
+    var heldUp: Set<Int64> = []
     /// Nothing of it can be relied on any more; whoever wants it loads it anew.
     var isGone = false
     /// When it was last wanted, as the engine counts.
@@ -45,12 +50,16 @@ final class WatchedItem {
         self.index = index
     }
 
-    var isIdle: Bool { !isDraining && queue.isEmpty }
+    var isIdle: Bool { !isDraining && queue.isEmpty && heldUp.isEmpty }
+
+    /// About what it takes in memory, in bytes.
+    var weight: Int { 1000 + 4 * stored.state.byteCount + 200 * watches.count + queuedBytes }
 
     // MARK: Work
 
     func hasRoom(for update: ItemUpdate) -> Bool {
-        queuedUpdates < ItemLimits.waitingUpdates && queuedBytes + update.byteCount <= ItemLimits.waitingBytes
+        heldUp.isEmpty && queuedUpdates < ItemLimits.waitingUpdates
+            && queuedBytes + update.byteCount <= ItemLimits.waitingBytes
     }
 
     func enqueue(_ work: Work) {
@@ -69,6 +78,23 @@ final class WatchedItem {
             queuedBytes -= update.byteCount
         }
         return batch
+    }
+
+    /// Evaluates an update, so many conditions at once; between, others have their turn.
+    func evaluate(_ bindings: ExpressionBindings, atOnce count: Int, pause: () async -> Void) async -> ItemIndex.Outcome {
+        isEvaluating = true
+        var pass = index.begin(bindings)
+        while !index.advance(&pass, by: count) { await pause() }
+        isEvaluating = false
+        let deferred = deferred
+        self.deferred = []
+        for work in deferred { work(self) }
+        return pass.outcome
+    }
+
+    /// When no update is being evaluated.
+    func whenStill(_ work: @escaping (WatchedItem) -> Void) {
+        if isEvaluating { deferred.append(work) } else { work(self) }
     }
 
     // MARK: Watches

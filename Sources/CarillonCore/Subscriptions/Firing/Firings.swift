@@ -47,7 +47,7 @@ package final class Firings: Sendable {
     ///
     /// - Returns: Subscriptions that the engine should look at again: they were not told, or watch other items too.
     /// - Throws: ``StoreFault``; what was told until then is not told again.
-    package func tell(_ stored: StoredFiring) async throws -> Set<SubscriptionSerial> {
+    @concurrent package func tell(_ stored: StoredFiring) async throws -> Set<SubscriptionSerial> {
         var unsettled: Set<SubscriptionSerial> = []
         var done = stored.done
         let targets = stored.firing.targets

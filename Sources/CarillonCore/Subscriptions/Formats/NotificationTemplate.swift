@@ -43,7 +43,7 @@ package struct NotificationTemplate: Sendable {
         case subscriptionID
         case subscriptionKey
         case updateTime
-        case expression(ExpressionProgram, ValueStyle?)
+        case expression(ExpressionProgram, ValueStyle?, cost: Int)
     }
 
     private indirect enum Node: Sendable {
@@ -55,6 +55,8 @@ package struct NotificationTemplate: Sendable {
 
     private let root: [(name: String, node: Node)]
     package let ttl: Int64
+    /// What its expressions may cost together at most, in units of the language.
+    package let cost: Int
 
     /// - Parameter fields: That the subscription names, in its order.
     /// - Throws: ``Refusal`` with the first placeholder that is none.
@@ -74,6 +76,19 @@ package struct NotificationTemplate: Sendable {
         }
         self.root = root
         ttl = format.ttl
+        cost = Self.cost(of: .object(root))
+    }
+
+    private static func cost(of node: Node) -> Int {
+        switch node {
+        case .fixed: 0
+        case .text(let segments):
+            segments.reduce(0) { sum, segment in
+                if case .expression(_, _, let cost) = segment { sum + min(cost, 1 << 30) } else { sum }
+            }
+        case .array(let nodes): nodes.reduce(0) { $0 + cost(of: $1) }
+        case .object(let members): members.reduce(0) { $0 + cost(of: $1.node) }
+        }
     }
 
     private static func node(_ value: JSONValue, _ parser: PlaceholderParser) throws(Refusal) -> Node {
@@ -141,7 +156,7 @@ package struct NotificationTemplate: Sendable {
         case .updateTime:
             guard let time = values.bindings["update.time"] else { return "" }
             return ItemValue(time).text
-        case .expression(let program, let style):
+        case .expression(let program, let style, _):
             do {
                 let value = try program.value(values.bindings)
                 guard let style else { return ItemValue(value).text }
@@ -231,7 +246,8 @@ private struct PlaceholderParser {
         }
         do throws(ExpressionRefusal) {
             let names = Dictionary(uniqueKeysWithValues: Set(fields).map { ($0, types[$0] ?? .dynamic) })
-            return .expression(try conditions.expression(source, over: names), style)
+            let (program, cost) = try conditions.expression(source, over: names)
+            return .expression(program, style, cost: cost)
         } catch {
             throw Self.refusal("the expression: \(error)")
         }

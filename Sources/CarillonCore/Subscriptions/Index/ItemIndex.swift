@@ -206,17 +206,44 @@ package struct ItemIndex {
 
     // MARK: Updating
 
+    /// An update that is under way.
+    package struct Pass: Sendable {
+        package fileprivate(set) var outcome = Outcome()
+        /// How many conditions were evaluated.
+        fileprivate var evaluated = 0
+    }
+
     /// - Parameter bindings: All that conditions speak of, after the update.
     package mutating func update(_ bindings: ExpressionBindings) -> Outcome {
+        var pass = begin(bindings)
+        while !advance(&pass, by: .max) {}
+        return pass.outcome
+    }
+
+    /// Begins an update; ``advance(_:by:)`` brings it to its end. Nothing is armed and nothing is removed between.
+    package mutating func begin(_ bindings: ExpressionBindings) -> Pass {
         self.bindings = bindings
-        var outcome = Outcome()
+        var pass = Pass()
         for expression in keys.keys { change(expression) }
         for condition in touched {
             conditions[condition].isTouched = false
-            settle(condition, &outcome)
+            settle(condition, &pass.outcome)
         }
         touched.removeAll(keepingCapacity: true)
-        evaluate(&outcome)
+        return pass
+    }
+
+    /// Evaluates so many of the conditions that no comparison decides. Answers whether the update is done.
+    package mutating func advance(_ pass: inout Pass, by count: Int) -> Bool {
+        let end = count < evaluated.count - pass.evaluated ? pass.evaluated + count : evaluated.count
+        evaluate(pass.evaluated..<end, &pass.outcome)
+        pass.evaluated = end
+        guard end == evaluated.count else { return false }
+        finish(&pass.outcome)
+        return true
+    }
+
+    private mutating func finish(_ outcome: inout Outcome) {
         for condition in lasting {
             forEachSubscriber(of: condition) { number, index in
                 if index.subscribers[number].policy == .every { index.fire(number, &outcome) }
@@ -227,7 +254,6 @@ package struct ItemIndex {
             index.fire(number, &outcome)
         }
         for number in unconditional { outcome.fired.append(fired(number)) }
-        return outcome
     }
 
     /// Looks at what was armed since the last update, with what that left: a condition that holds already fires.
@@ -300,9 +326,10 @@ package struct ItemIndex {
         if !isFull { set(condition, holds: false, &outcome) }
     }
 
-    private mutating func evaluate(_ outcome: inout Outcome) {
+    private mutating func evaluate(_ places: Range<Int>, _ outcome: inout Outcome) {
         guard let bindings else { return }
-        for condition in evaluated {
+        for place in places {
+            let condition = evaluated[place]
             let (shape, first) = (Int(conditions[condition].shape), conditions[condition].constants)
             guard let entry = shapes.entries[shape] else { continue }
             do {

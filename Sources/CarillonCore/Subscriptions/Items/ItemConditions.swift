@@ -44,12 +44,12 @@ package struct ItemConditions: Sendable {
         return try ExpressionProgram.unchecked(source, in: environment)
     }
 
-    /// The same of an expression of any type.
+    /// The same of an expression of any type, with what it may cost at most.
     package func expression(
         _ source: String, over fields: [String: ExpressionType]
-    ) throws(ExpressionRefusal) -> ExpressionProgram {
-        _ = try checked(source, over: fields)
-        return try ExpressionProgram.unchecked(source, in: environment)
+    ) throws(ExpressionRefusal) -> (program: ExpressionProgram, cost: Int) {
+        let cost = try checked(source, over: fields).cost.upperBound
+        return (try ExpressionProgram.unchecked(source, in: environment), cost)
     }
 
     private func checked(
