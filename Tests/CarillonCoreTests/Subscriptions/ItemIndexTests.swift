@@ -33,6 +33,7 @@ struct ItemIndexTests {
     private struct World {
         let shapes = ConditionShapes(ItemIndexTests.environment)
         var index: ItemIndex
+        var atOnce = Int.max
 
         init(at bindings: ExpressionBindings? = nil) { index = ItemIndex(shapes, at: bindings) }
 
@@ -45,11 +46,42 @@ struct ItemIndexTests {
         }
 
         mutating func update(_ price: ExpressionValue) -> [Int64] {
-            index.update(ItemIndexTests.bindings(["price": price])).fired.map(\.subscription).sorted()
+            let bindings = ItemIndexTests.bindings(["price": price])
+            // At once, or as the engine does it.
+            guard atOnce < .max else { return index.update(bindings).fired.map(\.subscription).sorted() }
+            var pass = index.begin(bindings)
+            while !index.advance(&pass, by: atOnce) {}
+            return pass.outcome.fired.map(\.subscription).sorted()
         }
     }
 
     // MARK: By hand
+
+    @Test(arguments: [1, 2, 3, 7, .max]) func `an update in slices is the same as one at once`(atOnce: Int) throws {
+        var world = World()
+        world.atOnce = atOnce
+        for number in 0..<7 { _ = try world.add(Int64(number), "price + \(number).0 > 10.0", .everyCrossing) }
+        #expect(world.update(.double(3)).isEmpty)
+        #expect(world.update(.double(6)) == [5, 6])
+        #expect(world.update(.double(9.5)) == [1, 2, 3, 4])
+        #expect(world.update(.double(1)).isEmpty)
+        #expect(world.update(.double(11)) == [0, 1, 2, 3, 4, 5, 6])
+    }
+
+    @Test func `a look finds what was armed since, and nothing else`() throws {
+        var world = World()
+        _ = try world.add(1, "price > 100.0", .everyCrossing)
+        #expect(world.index.look().fired.isEmpty, "there was no update")
+        #expect(world.update(.double(101)) == [1])
+        #expect(world.index.look().fired.isEmpty)
+        _ = try world.add(2, "price > 100.0")
+        _ = try world.add(3, "price > 100.0", .every)
+        _ = try world.add(4, "price > 101.0")
+        _ = try world.add(5, nil, .every)
+        #expect(world.index.look().fired.map(\.subscription).sorted() == [2, 3])
+        #expect(world.index.look().fired.isEmpty)
+        #expect(world.update(.double(102)) == [3, 4, 5])
+    }
 
     @Test func `each policy fires when it should`() throws {
         var world = World()

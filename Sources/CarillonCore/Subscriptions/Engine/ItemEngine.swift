@@ -295,7 +295,7 @@ package actor ItemEngine {
         loads += 1
         let isHeavy = loads % 64 == 0 && items.values.reduce(0) { $0 + $1.weight } > limits.bytes
         guard items.count >= limits.items || isHeavy else { return }
-        let idle = items.values.filter(\.isIdle).sorted { $0.lastUse < $1.lastUse }
+        let idle = items.values.filter { $0.isIdle && $0.heldUp.isEmpty }.sorted { $0.lastUse < $1.lastUse }
         for item in idle.prefix(max(1, idle.count / (isHeavy ? 2 : 10))) { forget(item) }
     }
 

@@ -50,7 +50,7 @@ final class WatchedItem {
         self.index = index
     }
 
-    var isIdle: Bool { !isDraining && queue.isEmpty && heldUp.isEmpty }
+    var isIdle: Bool { !isDraining && queue.isEmpty }
 
     /// About what it takes in memory, in bytes.
     var weight: Int { 1000 + 4 * stored.state.byteCount + 200 * watches.count + queuedBytes }

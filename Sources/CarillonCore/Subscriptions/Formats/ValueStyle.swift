@@ -17,7 +17,7 @@ package enum ValueStyle: Hashable, Sendable {
 
     /// Reads `name` or `name(argument)`; nil for what is no style.
     init?(_ text: String) {
-        let parts = text.split(separator: "(", maxSplits: 1, omittingEmptySubsequences: false)
+        let parts = text[...].trimmed.split(separator: "(", maxSplits: 1, omittingEmptySubsequences: false)
         var argument: String?
         if parts.count == 2 {
             guard parts[1].hasSuffix(")") else { return nil }

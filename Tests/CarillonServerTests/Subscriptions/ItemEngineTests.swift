@@ -1,0 +1,189 @@
+import CarillonBasics
+import CarillonCore
+import CarillonExpression
+import CarillonSQLite
+import CarillonWire
+import Logging
+import NIOPosix
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// The engine over a store whose disk can fail, and that is opened again as after a kill.
+@Suite(.timeLimit(.minutes(2)))
+struct ItemEngineTests {
+    /// An app, a device of it, and what a process has over its store.
+    private struct World {
+        let store: SQLiteStore
+        let domain: Domain
+        let device: Device
+        let item: ItemKey
+
+        init(_ store: SQLiteStore) async throws {
+            self.store = store
+            domain = try await Domain(
+                store: store, audience: "https://push.example.com", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            let app = try #require(AppID("com.example.app"))
+            if let known = try await domain.devices.list(app: app, after: nil, limit: 1).first {
+                device = known.device
+            } else {
+                _ = try await domain.apps.create(app)
+                device = try await domain.devices.register(app: app).device
+                let rules = try ItemRules(
+                    .object([
+                        .init(
+                            name: "items",
+                            value: .array([
+                                .object([
+                                    .init(name: "pattern", value: .string("*")), .init(name: "open", value: .bool(true)),
+                                ])
+                            ]))
+                    ]))
+                try await domain.items.setRules(rules, of: device.app)
+            }
+            item = ItemKey(app: device.app, name: try #require(ItemName("i")))
+        }
+
+        func subscribe(_ trigger: String?, _ policy: SubscriptionMachine.Policy = .once, key: String? = nil) async throws
+            -> Subscription
+        {
+            let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
+            return try await domain.subscriptions.put(
+                .init(
+                    items: [item.name], fields: ["price"], trigger: trigger, format: format, policy: policy, key: key),
+                of: device, from: nil
+            ).subscription
+        }
+
+        func publish(_ price: Double) async throws {
+            _ = try await domain.items.publish(
+                [WrittenField("price", .number(String(price)))], to: item.name, of: device.app)
+        }
+
+        func settle() async throws {
+            while await !domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
+            await domain.homes.home(of: device.serial).inbox.flush()
+        }
+
+        func titles() async throws -> [String] {
+            try await settle()
+            let waiting = try await store.waiting(
+                device: device.serial, after: 0, limit: 10_000, bytes: 1 << 30, at: domain.time.now())
+            return (waiting ?? []).compactMap { envelope in
+                guard case .string(let title)? = envelope.fired?.notification["title"] else { return nil }
+                return title
+            }
+        }
+    }
+
+    @Test func `what a full disk did not take is not true, and fires when it is published again`() async throws {
+        let world = try await World(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        try await world.publish(1)
+        for (policy, key) in [
+            (SubscriptionMachine.Policy.once, "a"), (.everyCrossing, "b"), (.every(coolDownSeconds: 0), "c"),
+        ] {
+            _ = try await world.subscribe("price > 10.0", policy, key: key)
+        }
+        try await world.store.limitPages(toUsedPlus: 0)
+        await #expect(throws: (any Error).self) {
+            for number in 0..<1000 { try await world.publish(11 + Double(number)) }
+        }
+        try await world.store.limitPages(toUsedPlus: 100_000)
+        let before = try await world.titles().count
+        let item = try await world.domain.items.item(world.item.name, of: world.device.app)
+        let isTaken = item.version > 1
+        #expect(isTaken || item.state.fields["price"]?.text == "1.0")
+        #expect(isTaken || before == 0, "nothing is told of what is not on disk")
+        try await world.domain.itemEngine.tellRest()
+        try await world.publish(20_000)
+        #expect(try await world.titles().count == 3)
+    }
+
+    @Test func `a firing that was written and not told is told by the next process, once`() async throws {
+        let directory = try TemporaryDirectory.make()
+        var ids: [SubscriptionID] = []
+        do {
+            let world = try await World(try SQLiteStore(directory: directory))
+            try await world.publish(1)
+            for number in 0..<5 { ids.append(try await world.subscribe("price > 10.0", key: "\(number)").id) }
+            // As a process leaves it that was killed behind the update's commit: the first two were told.
+            var state = ItemState(.merge)
+            state.apply(.init(["price": ItemValue(.double(11), digits: "11.5")], at: world.domain.time.now()))
+            let targets = try await world.store.serials(of: world.device.serial).map {
+                Firing.Target(subscription: $0, revision: 1)
+            }
+            let written = try await world.store.commitItem(
+                ItemCommit(
+                    key: world.item, item: StoredItem(state: state, version: 2),
+                    firings: [Firing(item: world.item.name, app: world.item.app, state: state, targets: targets)]))
+            try await world.store.advance(try #require(written?.first), to: 2)
+            try world.store.close()
+        }
+        let world = try await World(try SQLiteStore(directory: directory))
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.titles() == ["11.5", "11.5", "11.5"])
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.titles().count == 3)
+        #expect(try await world.store.firings(after: 0, limit: 10).isEmpty)
+        // The two that were not told by the list are armed still, and hold.
+        try await world.publish(12)
+        #expect(try await world.titles().sorted() == ["11.5", "11.5", "11.5", "12.0", "12.0"])
+        try world.store.close()
+    }
+
+    @Test func `a crossing is none for a process that comes when it is past`() async throws {
+        let directory = try TemporaryDirectory.make()
+        do {
+            let world = try await World(try SQLiteStore(directory: directory))
+            try await world.publish(1)
+            _ = try await world.subscribe("price > 10.0", .everyCrossing)
+            try await world.publish(11)
+            #expect(try await world.titles() == ["11.0"])
+            try world.store.close()
+        }
+        let world = try await World(try SQLiteStore(directory: directory))
+        try await world.publish(12)
+        #expect(try await world.titles() == ["11.0"])
+        try await world.publish(9)
+        try await world.publish(13)
+        #expect(try await world.titles() == ["13.0"])
+        try world.store.close()
+    }
+
+    @Test func `more than a row holds are all told`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let serials = (1...5000).map { Firing.Target(subscription: SubscriptionSerial($0), revision: 1) }
+        var state = ItemState(.merge)
+        state.apply(.init(["price": ItemValue(.double(1))], at: world.domain.time.now()))
+        let firing = Firing(item: world.item.name, app: world.item.app, state: state, targets: serials)
+        let written = try await world.store.commitItem(
+            ItemCommit(key: world.item, item: StoredItem(state: state, version: 1), firings: [firing]))
+        let read = try await world.store.firings(after: 0, limit: 10)
+        #expect(read.map(\.number) == written)
+        #expect(read.first?.firing.targets == serials)
+        // None of them is there: the row goes all the same.
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.store.firings(after: 0, limit: 10).isEmpty)
+    }
+
+    @Test func `a thousand updates of an item wait, and no more`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let updates = (0..<1500).map { number in
+            (item: world.item.name, fields: [WrittenField("price", .number("\(number)"))], place: ItemUpdate.Place?.none)
+        }
+        try await world.publish(0)
+        let results = await world.domain.items.publish(updates, of: world.device.app)
+        let busy = results.count { result in
+            if case .failure(let error) = result { (error as? Refusal)?.code == .itemBusy } else { false }
+        }
+        // Some are taken while others are handed in, and then there is room again.
+        #expect(busy <= 500)
+        let taken = try await world.domain.items.item(world.item.name, of: world.device.app).version
+        #expect(taken == Int64(1501 - busy))
+        let many = await world.domain.items.publish(Array(updates.prefix(1000)), of: world.device.app)
+        #expect(many.allSatisfy { if case .success = $0 { true } else { false } })
+    }
+}
