@@ -153,6 +153,11 @@ package final class SQLiteStore: Sendable {
         }
     }
 
+    /// For tests that look whether nothing was left behind.
+    package func rowCount(of table: String) async throws -> Int {
+        try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(table)\"") ?? 0 }
+    }
+
     static var configuration: Configuration {
         var configuration = Configuration()
         configuration.label = "carillon"

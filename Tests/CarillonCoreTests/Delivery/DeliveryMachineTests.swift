@@ -225,6 +225,16 @@ struct DeliveryMachineTests {
         #expect(machine.offered(Sample.envelope(2), isVolatile: false, at: Sample.now).gives)
     }
 
+    @Test func `what the vendor's service may show is left in the inbox of a peer that does not know it`() {
+        for (version, isGiven) in [(0, false), (2, false), (3, true)] {
+            var machine = DeliveryMachine(limits: .init(), version: version)
+            _ = machine.began()
+            let fired = Sample.envelope(1, kind: .fired(body: [1], countsBadge: false))
+            #expect(machine.loaded(page([fired]), at: Sample.now) == (isGiven ? [.give(fired), .caughtUp] : [.caughtUp]))
+            #expect(machine.unacknowledgedCount == (isGiven ? 1 : 0))
+        }
+    }
+
     /// A model of the store and the connection: offers that come late and between loads, withdrawals, expiry, pauses of
     /// the output, and acknowledgements, all by chance.
     @Test(arguments: RandomSeed.some(80))

@@ -171,11 +171,16 @@ struct StreamedRequestTests {
         #expect(lines.take().count == UpdateLines.atOnce)
         #expect(try !lines.read(&part))
         #expect(lines.take().map(\.number) == [UpdateLines.atOnce + 1])
+        var long = ByteBuffer(string: String(repeating: String(repeating: "y", count: 60_000) + "\n", count: 6))
+        #expect(try lines.read(&long))
+        #expect(lines.take().count == 5, "few of them are as much as many small ones")
+        #expect(try !lines.read(&long))
+        #expect(lines.take().count == 1)
         var fits = ByteBuffer(repeating: UInt8(ascii: "x"), count: Limits.apiBodyBytes)
         #expect(try !lines.read(&fits))
         var more = ByteBuffer(string: "x\n")
         let refusal = #expect(throws: Refusal.self) { try lines.read(&more) }
         #expect(refusal?.code == .bodyTooLarge)
-        #expect(refusal?.detail.contains("Line \(UpdateLines.atOnce + 2)") == true)
+        #expect(refusal?.detail.contains("Line \(UpdateLines.atOnce + 8)") == true)
     }
 }

@@ -62,6 +62,24 @@ struct FiringTests {
         #expect(try await world.pushes().map { $0["aps"]?["alert"]?["title"] } == [.string("stock.ACME: 13")])
     }
 
+    @Test func `pushes of many subscriptions go out at once, up to a bound, and only those that say so are counted`()
+        async throws
+    {
+        let world = try await SubscriptionWorld()
+        for number in 0..<(PushLimits.triggersPerDevice + 5) {
+            let format = number == 100 ? #"{"title":"x","badge":"auto"}"# : #"{"title":"x"}"#
+            try await world.subscribe(SubscriptionWorld.body("price > 10.0", key: "\(number)", format: format))
+        }
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        try await world.settle()
+        let domain = world.routes.domain
+        let due = try await domain.outbox.due { _ in true }.pushes
+        let shown = due.compactMap { push -> Int? in if case .alert(_, _, let badge) = push.content { badge } else { nil } }
+        #expect(shown.count == PushLimits.triggersPerDevice)
+        #expect(shown.reduce(0, +) == 1)
+        #expect(due.count == PushLimits.triggersPerDevice + 1, "one wake tells of the rest")
+    }
+
     @Test func `a cool-down holds firings back`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(SubscriptionWorld.body(rest: #","policy":"every","coolDown":60"#))

@@ -169,6 +169,75 @@ struct ItemEngineTests {
         #expect(try await world.store.firings(after: 0, limit: 10).isEmpty)
     }
 
+    @Test func `one firing counts once for a subscription, however often it is told, and an earlier one not after a later`()
+        async throws
+    {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let subscription = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
+        func tell(_ number: Int64, _ price: Double) async throws {
+            var state = ItemState(.merge)
+            state.apply(.init(["price": ItemValue(.double(price))], at: world.domain.time.now()))
+            let delivered = await world.domain.homes.home(of: world.device.serial).inbox.deliver(
+                to: world.device.serial, .kept,
+                rules: AppendRules(
+                    effects: [
+                        .fired(
+                            .init(subscription: subscription.serial, revision: 1), by: number, at: world.domain.time.now())
+                    ])
+            ) { id in
+                Envelope(
+                    id: id, device: world.device.serial, app: world.device.app, origin: subscription.origin,
+                    kind: .fired(body: Array("{}".utf8), countsBadge: false), acceptedAt: world.domain.time.now(),
+                    expiresAt: world.domain.time.now().adding(seconds: 60))
+            }
+            _ = delivered
+        }
+        for number in [5, 5, 4, 6, 6, 5] { try await tell(Int64(number), 11) }
+        let waiting = try await world.store.waitingCount(device: world.device.serial, at: world.domain.time.now())
+        #expect(waiting == 2)
+    }
+
+    @Test func `shapes go with their last condition, and items with their app`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        func rows(_ table: String) async throws -> Int { try await world.store.rowCount(of: table) }
+        _ = try await world.subscribe("price > 10.0", key: "a")
+        _ = try await world.subscribe("price > 20.0", key: "b")
+        _ = try await world.subscribe("price < 20.0", key: "c")
+        #expect(try await rows("condition_shape") == 2)
+        _ = try await world.subscribe("price == 20.0", key: "c")
+        #expect(try await rows("condition_shape") == 2, "the one before is nobody's any more")
+        _ = try await world.domain.subscriptions.remove(.init(key: "a"), of: world.device)
+        #expect(try await rows("condition_shape") == 2)
+        _ = try await world.domain.subscriptions.remove(.init(), of: world.device)
+        #expect(try await rows("condition_shape") == 0)
+        #expect(try await rows("subscription") == 0)
+        #expect(try await rows("unwatched") == 0)
+        try await world.publish(1)
+        #expect(try await rows("item") == 1)
+        try await world.domain.apps.delete(try #require(AppID("com.example.app")))
+        while try await !world.domain.apps.continueDeletions() {}
+        #expect(try await rows("item") == 0)
+        await #expect(throws: (any Error).self) { try await world.publish(2) }
+    }
+
+    @Test func `what was subscribed for a user ends with him, and what is the device's stays`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        _ = try await world.subscribe("price > 10.0", key: "of the device")
+        let user = try #require(UserID("ada"))
+        func says(_ word: UserWord) async throws {
+            _ = try await world.domain.devices.update(world.device, from: nil, confirms: false, of: { word }) { $0 }
+        }
+        try await says(.signedIn(user))
+        _ = try await world.subscribe("price > 10.0", key: "of the user")
+        try await world.publish(11)
+        #expect(try await world.titles().count == 2)
+        try await says(.signedOut)
+        #expect(try await world.titles().count == 1)
+        let left = try await world.domain.subscriptions.list(of: world.device, .init(), after: .init(0), limit: 10)
+        #expect(left.map(\.definition.key) == ["of the device"])
+        #expect(try await world.store.rowCount(of: "subscription") == 1)
+    }
+
     @Test func `a thousand updates of an item wait, and no more`() async throws {
         let world = try await World(try SQLiteStore(inMemory: .init()))
         let updates = (0..<1500).map { number in
