@@ -97,10 +97,18 @@ struct FiringTests {
         try await world.publish("stock.A", #"{"price":1}"#)
         try await world.publish("stock.B", #"{"price":11}"#)
         #expect(try await world.titles() == ["stock.B: 11"])
+        #expect(await world.routes.domain.itemEngine.population.watches == 0)
         try await world.publish("stock.A", #"{"price":12}"#)
         #expect(try await world.titles() == ["stock.B: 11"])
         #expect(try await world.status(of: id) == "triggered")
-        #expect(await world.routes.domain.itemEngine.population.watches == 0)
+    }
+
+    @Test func `what is over fires no more, also before it is swept`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(rest: #","expiresAt":"2023-11-14T22:13:30Z""#))
+        world.advance(seconds: 10)
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        #expect(try await world.titles().isEmpty)
     }
 
     @Test func `a suspended device is told of nothing, and of what holds at the next update once it is resumed`()

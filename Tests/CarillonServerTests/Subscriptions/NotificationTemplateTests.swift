@@ -96,8 +96,10 @@ struct NotificationTemplateTests {
             {"titleKey":"${price}","titleArguments":["1234.50","x"],"sound":{"name":"stock.ACME","volume":1},"badge":7,"category":"c7","thread":"stock.ACME","collapse":"stock.ACME","custom":{"a":["7",7],"${count}":{"b":"7"}}}
             """#
         #expect(String(decoding: rendered.json.bytes, as: UTF8.self) == expected)
-        let wrong = try render(#"{"title":"x","badge":"${name}"}"#)
-        #expect(wrong.json.names == ["title"] && wrong.errors == 1)
+        for badge in ["${name}", "-${count}"] {
+            let wrong = try render(#"{"title":"x","badge":"\#(badge)"}"#)
+            #expect(wrong.json.names == ["title"] && wrong.errors == 1)
+        }
     }
 
     @Test func `expressions cost their sum`() throws {

@@ -57,7 +57,7 @@ struct SubscriptionRefusalTests {
         Wrong(#"{"items":["stock.A","other"],"fields":["a"],"format":{"title":"x"}}"#, "item_closed", "other"),
         Wrong(#"{"items":["a\u0000"],"fields":["a"],"format":{"title":"x"}}"#, "field_invalid"),
         Wrong(
-            format(#"{"title":"\#(String(repeating: "${{ fields.all(a, fields.all(b, true)) }}", count: 100))"}"#),
+            #"{"items":["stock.A"],"fields":["name"],"format":{"title":"\#(String(repeating: "${{ name + name }}", count: 100))"}}"#,
             "placeholder_invalid", "cost"),
         Wrong(
             #"{"items":[\#((0..<100).map { "\"stock.\($0)\"" }.joined(separator: ","))],"fields":["a"],"format":{"title":"x"},"trigger":"a == '\#(String(repeating: "x", count: 700))'"}"#,
