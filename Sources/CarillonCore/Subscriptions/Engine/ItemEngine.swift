@@ -36,8 +36,9 @@ package actor ItemEngine {
     private var loads = 0
     /// Firings that are being told.
     private var underWay: Set<Int64> = []
-    /// Subscriptions whose rows changed, and that the engine has not looked at since.
-    private var changed: Set<SubscriptionSerial> = []
+    /// Subscriptions whose rows changed, and that the engine has not looked at since,
+    /// with whether they may fire at once.
+    private var changed: [SubscriptionSerial: Bool] = [:]
     private var lookers: [CheckedContinuation<Void, Never>] = []
     private var isFollowing = false
 
@@ -229,16 +230,20 @@ package actor ItemEngine {
     private func tell(_ firing: StoredFiring) async {
         defer { underWay.remove(firing.number) }
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
+        let unsettled: Set<SubscriptionSerial>
         do {
-            let unsettled = try await firings.tell(firing)
-            items[key]?.heldUp.remove(firing.number)
-            guard !unsettled.isEmpty else { return }
-            let item = items[key]
-            for subscription in unsettled { item?.wakeUp(subscription) }
-            try await follow(unsettled, looks: false)
+            unsettled = try await firings.tell(firing)
         } catch {
             items[key]?.heldUp.insert(firing.number)
             logger.error("a firing could not be told, and is tried again", metadata: ["reason": "\(error)"])
+            return
+        }
+        items[key]?.heldUp.remove(firing.number)
+        for subscription in unsettled { items[key]?.wakeUp(subscription) }
+        do {
+            try await follow(unsettled, looks: false)
+        } catch {
+            logger.error("subscriptions could not be read, and are looked at later", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -351,10 +356,11 @@ package actor ItemEngine {
     /// - Parameter looks: What is armed by it may fire at once, with what stands in its items.
     package func follow(_ subscriptions: some Collection<SubscriptionSerial> & Sendable, looks: Bool) async throws {
         guard !subscriptions.isEmpty else { return }
-        changed.formUnion(subscriptions)
+        for subscription in subscriptions { changed[subscription, default: false] = looks || changed[subscription] == true }
         // One after the other, so that what is read last is done last.
         while isFollowing { await withCheckedContinuation { lookers.append($0) } }
-        let some = changed.intersection(subscriptions)
+        var some: [SubscriptionSerial: Bool] = [:]
+        for subscription in subscriptions { some[subscription] = changed.removeValue(forKey: subscription) }
         guard !some.isEmpty else { return }
         isFollowing = true
         defer {
@@ -363,17 +369,16 @@ package actor ItemEngine {
             lookers = []
             for looker in waiting { looker.resume() }
         }
-        changed.subtract(some)
         do {
-            try await followNow(Array(some), looks: looks)
+            try await followNow(some)
         } catch {
-            changed.formUnion(some)
+            changed.merge(some) { $0 || $1 }
             throw error
         }
     }
 
-    private func followNow(_ subscriptions: [SubscriptionSerial], looks: Bool) async throws {
-        let armed = try await store.armed(subscriptions)
+    private func followNow(_ subscriptions: [SubscriptionSerial: Bool]) async throws {
+        let armed = try await store.armed(Array(subscriptions.keys))
         var wanted: [ItemKey: [ArmedSubscription]] = [:]
         for armed in armed {
             if armed.isArmed {
@@ -383,6 +388,7 @@ package actor ItemEngine {
             }
         }
         for (key, armed) in wanted {
+            let looks = armed.contains { subscriptions[$0.target.subscription] == true }
             // One that is not in memory finds them when it is loaded.
             guard looks || items[key] != nil || loading[key] != nil else { continue }
             let item = try await item(key)
@@ -395,8 +401,10 @@ package actor ItemEngine {
         }
     }
 
-    /// Takes out what is watched no more, as its rows are gone.
+    /// Takes out what is watched no more, as its rows are gone, and looks at what changed and was not looked at.
     package func settle() async throws {
+        // What could not be read when it changed.
+        try await follow(Array(changed.keys), looks: true)
         while !Task.isCancelled {
             let some = try await store.takeUnwatched(limit: 1000)
             for gone in some { items[gone.item]?.whenStill { $0.disarm(gone.subscription) } }
