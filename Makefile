@@ -45,6 +45,7 @@ release: setup
 ## The tables of docs/benchmarks.md. Beside Nchan where nginx and its module are installed.
 bench: setup-bench
 	swift build -c release --product carillon
+	swift build -c release --product ItemBench
 	swift build -c release --package-path Benchmarks
 	Benchmarks/.build/release/carillon-bench --executable .build/release/carillon $(BENCH)
 

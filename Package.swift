@@ -194,6 +194,8 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
+            name: "ItemBench", dependencies: ["CarillonCore", "CarillonExpression"], swiftSettings: settings),
+        .executableTarget(
             name: "ClientQuickStart", dependencies: ["CarillonClient"], path: "Examples/ClientQuickStart",
             swiftSettings: settings),
         .executableTarget(

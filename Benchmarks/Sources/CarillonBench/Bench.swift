@@ -21,6 +21,7 @@ struct Bench: Sendable {
         if wants(.restart) { await restart(&table) }
         if wants(.wakes) { await wakes(&table) }
         if wants(.expressions) { expressions(&table) }
+        if wants(.items) { await items(&table) }
         if wants(.apns) {
             table.sending = await SendingBench(scale: scale.sending, runs: scale.runs, carillon: carillon).table()
         }
@@ -181,6 +182,24 @@ struct Bench: Sendable {
             say("not measured: \(error)")
             table.rows.append(
                 Row(group: .expressions, name: "conditions", carillon: .notMeasured("\(error)"), nchan: .absent))
+        }
+    }
+
+    private func items(_ table: inout Table) async {
+        let measurement = ItemMeasurement(scale: scale, setup: carillon)
+        do {
+            var runs: [[ItemMeasurement.Result]] = []
+            for run in 1...scale.runs {
+                say("items and what waits on them, run \(run)")
+                runs.append(try await measurement.measure())
+            }
+            for (index, first) in runs[0].enumerated() {
+                table.rows.append(
+                    Row(group: .items, name: first.name, carillon: .runs(runs.map { $0[index].value }), nchan: .absent))
+            }
+        } catch {
+            say("not measured: \(error)")
+            table.rows.append(Row(group: .items, name: "items", carillon: .notMeasured("\(error)"), nchan: .absent))
         }
     }
 

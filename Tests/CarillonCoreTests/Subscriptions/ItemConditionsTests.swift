@@ -31,8 +31,7 @@ struct ItemConditionsTests {
             #expect(try holds("fields.price == null && previous.price == 3.0", state) == true)
             #expect(try holds("has(previous.name)", state) == isKept)
             // As it comes back from the disk.
-            let stored = ItemState(
-                mode, fields: state.fields, previous: state.previous, updatedAt: try #require(state.updatedAt))
+            let stored = ItemState(mode, fields: state.fields, previous: state.previous, updatedAt: state.updatedAt)
             #expect(try holds("fields.price == null && previous.price == 3.0", stored) == true)
         }
     }

@@ -5,6 +5,7 @@ enum RowGroup: String, CaseIterable, Sendable {
     case restart
     case wakes
     case expressions
+    case items
     case apns
 }
 

@@ -287,6 +287,7 @@ package struct ItemIndex {
     private mutating func change(_ expression: Int) {
         let old = values[expression]
         let new = value(of: expression)
+        if let old, let new, new.isSame(as: old) { return }
         values[expression] = new
         for terms in (keys[expression] ?? [:]).values {
             terms.changes(from: old, to: new) { first, holds in

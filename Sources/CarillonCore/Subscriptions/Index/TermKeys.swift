@@ -90,8 +90,10 @@ struct TermKeys {
         _ constant: (Key) -> ExpressionValue, _ body: (Int32, Bool) -> Void
     ) {
         guard !keys.isEmpty else { return }
-        let before = turns(in: keys, old, constant)
-        let after = turns(in: keys, new, constant)
+        let (past, present) = (standing(of: old, in: keys, constant), standing(of: new, in: keys, constant))
+        guard past != present else { return }
+        let before = turns(in: keys, past)
+        let after = turns(in: keys, present)
         guard before != after else { return }
         // Between two turns nothing changes within either.
         let places = (before + after).sorted() + [keys.end]
@@ -104,12 +106,12 @@ struct TermKeys {
 
     /// Where the terms that hold begin and end, by turns, from the least key on.
     private func turns<Key>(
-        in keys: OrderedBlocks<Key>, _ value: ExpressionValue?, _ constant: (Key) -> ExpressionValue
+        in keys: OrderedBlocks<Key>, _ standing: Standing<OrderedBlocks<Key>.Place>
     ) -> [OrderedBlocks<Key>.Place] {
-        guard let value else { return [] }
         let (begin, end) = (keys.begin, keys.end)
         var turns: [OrderedBlocks<Key>.Place]
-        switch standing(of: value, in: keys, constant) {
+        switch standing {
+        case .nowhere: return []
         case .between(let lower, let upper):
             turns =
                 switch comparison.sign {
@@ -133,7 +135,9 @@ struct TermKeys {
         return Self.difference(turns, [])
     }
 
-    private enum Standing<Place> {
+    private enum Standing<Place: Equatable>: Equatable {
+        /// There is no value.
+        case nowhere
         /// The keys before the first are less than the value, and those from the second on are more.
         case between(Place, Place)
         case unlike
@@ -141,8 +145,9 @@ struct TermKeys {
     }
 
     private func standing<Key>(
-        of value: ExpressionValue, in keys: OrderedBlocks<Key>, _ constant: (Key) -> ExpressionValue
+        of value: ExpressionValue?, in keys: OrderedBlocks<Key>, _ constant: (Key) -> ExpressionValue
     ) -> Standing<OrderedBlocks<Key>.Place> {
+        guard let value else { return .nowhere }
         guard let some = keys.least else { return .unlike }
         if case .null = constant(some) {
             // It equals itself, and has no order.

@@ -67,8 +67,8 @@ package struct ItemConditions: Sendable {
         guard let updatedAt = state.updatedAt else { return nil }
         var bindings = ExpressionBindings(environment)
         for (name, value) in state.fields { bindings[name] = value.value }
-        bindings["fields"] = Self.map(state.fields)
-        bindings["previous"] = state.previous.map(Self.map)
+        bindings["fields"] = .map(state.fieldMap)
+        bindings["previous"] = state.previousMap.map { .map($0) }
         bindings["item"] = .string(item)
         let milliseconds = updatedAt.milliseconds
         let (seconds, rest) = (milliseconds.quotient(by: 1000), milliseconds.remainder(by: 1000))
@@ -76,12 +76,6 @@ package struct ItemConditions: Sendable {
             .timestamp($0)
         }
         return bindings
-    }
-
-    private static func map(_ fields: [String: ItemValue]) -> ExpressionValue {
-        var map = ExpressionMap()
-        for (name, value) in fields { _ = map.insert(value.value, for: .string(name)) }
-        return .map(map)
     }
 }
 

@@ -1,3 +1,5 @@
+package import CarillonExpression
+
 /// What stands in an item, and what stood there before its last update.
 package struct ItemState: Sendable {
     /// What an update that does not name a field says of it.
@@ -24,26 +26,38 @@ package struct ItemState: Sendable {
     package private(set) var previous: [String: ItemValue]?
     /// When the last update came; nil before the first.
     package private(set) var updatedAt: Timestamp?
+    /// Both as conditions see them. They are made once for an update, as there are many conditions and two looks at each of them.
+    package private(set) var fieldMap = ExpressionMap()
+    package private(set) var previousMap: ExpressionMap?
 
     package init(_ mode: Mode) { self.mode = mode }
 
     /// As it was stored.
     package init(
-        _ mode: Mode, fields: [String: ItemValue], previous: [String: ItemValue]?, updatedAt: Timestamp
+        _ mode: Mode, fields: [String: ItemValue], previous: [String: ItemValue]?, updatedAt: Timestamp?
     ) {
         self.mode = mode
         self.fields = fields
         self.previous = previous
         self.updatedAt = updatedAt
+        fieldMap = Self.map(fields)
+        previousMap = previous.map(Self.map)
     }
 
     package mutating func apply(_ update: Update) {
-        if updatedAt != nil { previous = fields }
+        if updatedAt != nil { (previous, previousMap) = (fields, fieldMap) }
         switch mode {
         case .merge: fields.merge(update.fields) { _, new in new }
         case .distinct: fields = update.fields
         }
         updatedAt = update.at
+        fieldMap = Self.map(fields)
+    }
+
+    private static func map(_ fields: [String: ItemValue]) -> ExpressionMap {
+        var map = ExpressionMap()
+        for (name, value) in fields { _ = map.insert(value.value, for: .string(name)) }
+        return map
     }
 
     /// What its fields count for in ``ItemLimits/itemBytes``.
@@ -51,8 +65,6 @@ package struct ItemState: Sendable {
 
     /// The same under another word of its app.
     package func inMode(_ mode: Mode) -> ItemState {
-        var state = ItemState(mode)
-        (state.fields, state.previous, state.updatedAt) = (fields, previous, updatedAt)
-        return state
+        ItemState(mode, fields: fields, previous: previous, updatedAt: updatedAt)
     }
 }
