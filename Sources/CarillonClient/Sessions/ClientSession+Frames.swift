@@ -27,8 +27,8 @@ extension ClientSession {
             return channelEventReceived(event, answered: answered, at: now)
         case (.live, .deviceStatus(let frame)):
             return deviceStatusReceived(frame, answered: answered)
-        case (.live, .fired):
-            // Nobody who says an earlier version is sent one.
+        case (.live, .fired), (.live, .answer):
+            // Nobody who says an earlier version, or asks nothing, is sent one.
             return []
         case (.live, .caughtUp):
             schedule.succeeded()

@@ -88,7 +88,13 @@ struct ItemsCommand: AsyncParsableCommand {
                 if end > 0 {
                     let lines = Array(rest[..<end])
                     rest.removeFirst(end)
-                    refused += try await publish(lines, from: line, client)
+                    do {
+                        refused += try await publish(lines, from: line, client)
+                    } catch let fault as CommandFault where line > 0 {
+                        // Its count begins with the part that was sent.
+                        throw CommandFault(
+                            fault.code, "\(fault.message); the part that begins behind line \(line), all before it was answered")
+                    }
                     line += lines.count { $0 == UInt8(ascii: "\n") }
                 }
                 if some.isEmpty { break }

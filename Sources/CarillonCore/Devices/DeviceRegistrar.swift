@@ -198,6 +198,9 @@ package struct DeviceRegistrar: Sendable {
 
     package func newUserAgentID() -> UserAgentID { UserAgentID(random: random) }
 
+    /// Nil when it was deleted.
+    package func find(_ serial: DeviceSerial) async throws -> Device? { try await devices.device(serial) }
+
     package func find(_ id: DeviceID) async throws -> Device {
         guard let device = try await devices.device(id) else {
             throw Refusal(.deviceUnknown, "There is no device \(id).")

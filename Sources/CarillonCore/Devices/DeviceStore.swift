@@ -15,6 +15,7 @@ package protocol DeviceStore: Sendable {
     /// Devices whose status changed, and that were not told yet.
     func untoldStatuses(limit: Int) async throws -> [UntoldStatus]
     func device(_ id: DeviceID) async throws -> Device?
+    func device(_ serial: DeviceSerial) async throws -> Device?
     func device(withCredential hash: SecretHash) async throws -> Device?
     /// A page of an app's devices in the order of their registration, with what each said of itself.
     func devices(

@@ -49,7 +49,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         case .fired:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: true, knownSince: 3, isForAnyClient: true)
+                mayWake: true, knownSince: 4, isForAnyClient: true)
         }
     }
 }

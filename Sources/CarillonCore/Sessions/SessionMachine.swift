@@ -33,6 +33,7 @@ package struct SessionMachine: Sendable {
     package enum Request: Equatable, Sendable {
         case register(Owner, ChannelID, ClientFrame.Register)
         case unregister(Owner, ChannelID, asWritten: String)
+        case ask(Owner, ClientFrame.Request)
     }
 
     /// Whose request it is: a device of the store, or one that will be stored with its first channel.
@@ -56,6 +57,7 @@ package struct SessionMachine: Sendable {
         case registrationRefused(asWritten: String, ErrorCode)
         case unregistered(asWritten: String)
         case unregistrationFailed(asWritten: String)
+        case asked(ServerFrame.Answer)
     }
 
     package struct Settings: Equatable, Sendable {
@@ -89,6 +91,8 @@ package struct SessionMachine: Sendable {
         var version: Int
         var delivery: DeliveryMachine
         var requests: [ClientFrame] = []
+        /// What those that wait take.
+        var requestBytes = 0
         var isPerforming = false
         var isOutputPaused = false
 
@@ -101,6 +105,9 @@ package struct SessionMachine: Sendable {
 
     private static let keptFrames = 64
     private static let queuedRequests = 2 * Limits.channelsPerDevice
+    private static let queuedRequestBytes = 512 << 10
+    /// The version since which clients may ask by the socket what they could ask by HTTP.
+    private static let asksSince = 3
 
     private let settings: Settings
     private var state = State.awaitingHello
@@ -164,8 +171,12 @@ package struct SessionMachine: Sendable {
             return [.close(.protocolError, "frame_unknown: no messageType \"\(type)\" exists")]
         case .broadcastSubscribe(let ids):
             return [.send(.unknownBroadcasts(ids))]
-        case .register, .unregister:
-            guard open.requests.count < Self.queuedRequests else {
+        case .request where open.version < Self.asksSince:
+            return open.isCarillon
+                ? [.close(.protocolError, "frame_unknown: say \"carillon\": \(Self.asksSince) first")] : []
+        case .register, .unregister, .request:
+            open.requestBytes += frame.waitingBytes
+            guard open.requests.count < Self.queuedRequests, open.requestBytes <= Self.queuedRequestBytes else {
                 return [.close(.policy, "too_many_requests: wait for answers")]
             }
             open.requests.append(frame)
@@ -191,7 +202,9 @@ package struct SessionMachine: Sendable {
 
     private static func performNext(in open: inout Open) -> [Action] {
         while !open.isPerforming, !open.isOutputPaused, !open.requests.isEmpty {
-            switch open.requests.removeFirst() {
+            let request = open.requests.removeFirst()
+            open.requestBytes -= request.waitingBytes
+            switch request {
             case .register(let register):
                 guard let id = ChannelID(register.channelID) else { return [badChannelID] }
                 open.isPerforming = true
@@ -200,6 +213,9 @@ package struct SessionMachine: Sendable {
                 guard let id = ChannelID(channelID) else { return [badChannelID] }
                 open.isPerforming = true
                 return [.perform(.unregister(open.owner, id, asWritten: channelID))]
+            case .request(let request):
+                open.isPerforming = true
+                return [.perform(.ask(open.owner, request))]
             default:
                 continue
             }
@@ -263,6 +279,8 @@ package struct SessionMachine: Sendable {
                 actions.append(.send(.unregistered(channelID: asWritten)))
             case .unregistrationFailed(let asWritten):
                 actions.append(.send(.unregistrationFailed(channelID: asWritten)))
+            case .asked(let answer):
+                actions.append(.send(.answer(answer)))
             }
             return actions + Self.performNext(in: &open)
         }
@@ -417,4 +435,18 @@ package struct SessionMachine: Sendable {
     }
 
     private static let goneReason = "gone: the device was deleted"
+}
+
+extension ClientFrame {
+    /// About what a request takes while it waits.
+    fileprivate var waitingBytes: Int {
+        switch self {
+        case .register(let register):
+            100 + register.channelID.utf8.count + (register.key?.utf8.count ?? 0) + (register.name?.utf8.count ?? 0)
+                + (register.wake?.utf8.count ?? 0)
+        case .unregister(let channelID, _): 100 + channelID.utf8.count
+        case .request(let request): 100 + request.method.utf8.count + request.path.utf8.count + request.body.count
+        default: 0
+        }
+    }
 }

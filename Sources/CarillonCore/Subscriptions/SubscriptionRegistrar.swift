@@ -30,19 +30,44 @@ package struct SubscriptionRegistrar: Sendable {
 
     /// Makes a subscription; where the device has one of the same key, that is changed, or stays where nothing differs.
     ///
-    /// - Parameter id: Of the one that is to be changed: it is armed anew, be the change as small as none.
     /// - Returns: It, and whether it is a new one. It is watched, and its condition was looked at with what stands in its items.
     package func put(
-        _ definition: Subscription.Definition, changing id: SubscriptionID? = nil, of device: Device,
-        from address: NetworkAddress?
+        _ definition: Subscription.Definition, of device: Device, from address: NetworkAddress?
     ) async throws -> (subscription: Subscription, isNew: Bool) {
         try allowances.takeRegistration(of: device.serial, from: address)
+        guard let put = try await put(definition, changing: nil, of: device) else { throw Self.overtaken }
+        return put
+    }
+
+    /// Changes one that is there: it is armed anew, be the change as small as none. Of two changes at a time each is made.
+    package func change(
+        _ id: SubscriptionID, of device: Device, from address: NetworkAddress?,
+        _ change: (inout Subscription.Definition) throws(Refusal) -> Void
+    ) async throws -> Subscription {
+        try allowances.takeRegistration(of: device.serial, from: address)
+        for _ in 0..<Self.changeAttempts {
+            let present = try await find(id, of: device)
+            var definition = present.definition
+            try change(&definition)
+            if let put = try await put(definition, changing: present, of: device) { return put.subscription }
+        }
+        throw Self.overtaken
+    }
+
+    private static let changeAttempts = 5
+    private static let overtaken = Refusal(
+        .overloaded, "The subscription is changed by others at the same time.", retryAfterSeconds: 1)
+
+    /// Nil where another change was faster.
+    private func put(
+        _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
+    ) async throws -> (subscription: Subscription, isNew: Bool)? {
         let rules = try await items.rules(of: device.app)
         let condition = try await check(definition, rules, of: device)
         var random = random
         let wish = SubscriptionWish(
-            proposed: .random(using: &random), changed: id, device: device.serial, definition: definition,
-            condition: condition, limit: rules.subscriptionsPerDevice)
+            proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
+            device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice)
         switch try await store.putSubscription(wish, at: time.now()) {
         case .made(let subscription):
             try await engine.follow([subscription.serial], looks: true)
@@ -51,6 +76,7 @@ package struct SubscriptionRegistrar: Sendable {
             try await engine.follow([subscription.serial], looks: true)
             return (subscription, false)
         case .same(let subscription): return (subscription, false)
+        case .overtaken: return nil
         case .frozen:
             throw Refusal(
                 .subscriptionFrozen,

@@ -111,6 +111,8 @@ package struct SubscriptionWish: Sendable {
     package var proposed: SubscriptionID
     /// The one that is to be changed; nil where it is made, or known by its key.
     package var changed: SubscriptionID?
+    /// That this one must have still; nil takes any.
+    package var revision: Int64?
     package var device: DeviceSerial
     package var definition: Subscription.Definition
     package var condition: WatchedCondition?
@@ -118,11 +120,12 @@ package struct SubscriptionWish: Sendable {
     package var limit: Int
 
     package init(
-        proposed: SubscriptionID, changed: SubscriptionID? = nil, device: DeviceSerial, definition: Subscription.Definition,
-        condition: WatchedCondition?, limit: Int
+        proposed: SubscriptionID, changed: SubscriptionID? = nil, revision: Int64? = nil, device: DeviceSerial,
+        definition: Subscription.Definition, condition: WatchedCondition?, limit: Int
     ) {
         self.proposed = proposed
         self.changed = changed
+        self.revision = revision
         self.device = device
         self.definition = definition
         self.condition = condition
@@ -137,6 +140,8 @@ package enum SubscriptionPut: Equatable, Sendable {
     case same(Subscription)
     /// It watches something else, which stays as it is while it is there.
     case frozen(Subscription)
+    /// It was changed since it had that revision.
+    case overtaken
     case tooMany
     case deviceSuspended
     case deviceGone

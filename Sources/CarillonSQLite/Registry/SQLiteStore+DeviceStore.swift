@@ -163,6 +163,13 @@ extension SQLiteStore: DeviceStore {
         try await read { db in try Self.device(.id(id), in: db) }
     }
 
+    package func device(_ serial: DeviceSerial) async throws -> Device? {
+        try await read { db in
+            try Row.first(
+                try db.cachedStatement(sql: Self.selectDevices + " WHERE device.serial = ?"), [serial.rawValue], Device.init)
+        }
+    }
+
     package func device(withCredential hash: SecretHash) async throws -> Device? {
         try await read { db in try Self.device(.credential(hash), in: db) }
     }

@@ -58,6 +58,7 @@ struct SubscriptionTable {
     }
 
     private func change(_ earlier: Subscription, _ wish: SubscriptionWish, at now: Timestamp) throws -> SubscriptionPut {
+        if let revision = wish.revision, revision != earlier.machine.revision { return .overtaken }
         guard wish.definition.watchesTheSame(as: earlier.definition) else { return .frozen(earlier) }
         // To change one by its identifier arms it, be the change as small as none.
         if wish.changed == nil, wish.definition == earlier.definition { return .same(earlier) }

@@ -109,6 +109,8 @@ package struct RequestMachine {
     private var unfinishedBytes = 0
     private var closesAfterAnswer = false
     private var isStopping = false
+    /// By then the server has stopped.
+    private var stopAt: Int?
     /// Something of the head came, as is expected of a new connection; or, while reading, the time for the body runs.
     private var hasBegun = true
     private var partsOfThisRead = 0
@@ -129,7 +131,7 @@ package struct RequestMachine {
         guard isWritable else { return false }
         return switch state {
         case .awaiting, .reading: held.isEmpty
-        case .streaming(let streaming): !streaming.isFull
+        case .streaming(let streaming): held.isEmpty && !streaming.isFull
         // Behind a request that ends the connection the parser only hoards.
         case .answering(isWhole: true): held.isEmpty && !closesAfterAnswer
         case .answering, .closing: false
@@ -140,6 +142,15 @@ package struct RequestMachine {
 
     mutating func received(_ part: HTTPServerRequestPart, admitsSocket: () -> Bool) -> Action {
         partsOfThisRead += 1
+        // Behind what is held.
+        if heldTaken < held.count {
+            held.append(part)
+            return .none
+        }
+        return take(part, admitsSocket)
+    }
+
+    private mutating func take(_ part: HTTPServerRequestPart, _ admitsSocket: () -> Bool) -> Action {
         switch state {
         case .closing:
             return .none
@@ -231,7 +242,7 @@ package struct RequestMachine {
         guard case .streaming(var streaming) = state else { return }
         streaming.isFull = true
         state = .streaming(streaming)
-        deadline = nil
+        deadline = stopAt
     }
 
     /// The routes took of it.
@@ -244,7 +255,7 @@ package struct RequestMachine {
 
     private mutating func awaitMore(at second: Int) {
         guard case .streaming(let streaming) = state, !streaming.isFull else { return }
-        deadline = second + (isStopping ? Self.stoppingSeconds : settings.bodySeconds)
+        deadline = min(stopAt ?? .max, second + settings.bodySeconds)
     }
 
     /// The routes answer what they had of it.
@@ -374,18 +385,19 @@ package struct RequestMachine {
     /// the next request is being answered.
     mutating func heldAction(at second: Int, admitsSocket: () -> Bool) -> Action? {
         switch state {
-        case .awaiting, .reading: break
-        case .streaming, .answering, .closing: return nil
+        case .awaiting, .reading, .streaming: break
+        case .answering, .closing: return nil
         }
         guard isWritable else { return nil }
         guard heldTaken < held.count else {
             held = []
             heldTaken = 0
             awaitBody(at: second)
+            awaitMore(at: second)
             return end(at: second)
         }
         heldTaken += 1
-        return received(held[heldTaken - 1], admitsSocket: admitsSocket)
+        return take(held[heldTaken - 1], admitsSocket)
     }
 
     // MARK: Time
@@ -436,6 +448,7 @@ package struct RequestMachine {
     /// The server stops: a connection that waits for a request is closed, another after its answer.
     mutating func stopped(at second: Int) -> Action {
         isStopping = true
+        stopAt = second + Self.stoppingSeconds
         closesAfterAnswer = true
         stall.hurry(to: second + Self.stoppingSeconds)
         switch state {

@@ -2,22 +2,21 @@ import CarillonWire
 import NIOCore
 import Synchronization
 
-/// The body of a request on its way from the connection to the routes. What they have not taken is bounded by the connection, which
-/// reads no more when it is told that it is enough.
+/// The body of a request on its way from the connection to the routes, which take all that is there at once. What they have not taken
+/// is bounded by the connection, which reads no more when it is told that it is enough.
 final class RequestStream: AsyncSequence, Sendable {
     typealias Element = ByteBuffer
     typealias Failure = Refusal
 
     private struct State {
-        var parts: [ByteBuffer] = []
-        var bytes = 0
+        var bytes = ByteBuffer()
         var isFull = false
-        /// What comes behind the parts: nothing, or why it does not come.
+        /// What comes behind the bytes: nothing, or why it does not come.
         var end: Refusal??
         var reader: CheckedContinuation<Void, Never>?
     }
 
-    /// Beyond it nothing more is read, until less than half of it is left.
+    /// Beyond it nothing more is read, until it is taken.
     static let mostBytes = 256 << 10
 
     private let state = Mutex(State())
@@ -29,9 +28,8 @@ final class RequestStream: AsyncSequence, Sendable {
     /// Answers whether it is enough for now.
     func add(_ part: ByteBuffer) -> Bool {
         let (isFull, reader) = state.withLock { state in
-            state.parts.append(part)
-            state.bytes += part.readableBytes
-            if state.bytes >= Self.mostBytes { state.isFull = true }
+            state.bytes.writeImmutableBuffer(part)
+            if state.bytes.readableBytes >= Self.mostBytes { state.isFull = true }
             defer { state.reader = nil }
             return (state.isFull, state.reader)
         }
@@ -56,12 +54,9 @@ final class RequestStream: AsyncSequence, Sendable {
 
     private func take() -> Taken {
         state.withLock { state in
-            guard !state.parts.isEmpty else { return state.end.map { .end($0) } ?? .nothing }
-            let part = state.parts.removeFirst()
-            state.bytes -= part.readableBytes
-            let makesRoom = state.isFull && state.bytes < Self.mostBytes / 2
-            if makesRoom { state.isFull = false }
-            return .part(part, makesRoom: makesRoom)
+            guard state.bytes.readableBytes > 0 else { return state.end.map { .end($0) } ?? .nothing }
+            defer { (state.bytes, state.isFull) = (ByteBuffer(), false) }
+            return .part(state.bytes, makesRoom: state.isFull)
         }
     }
 
@@ -87,7 +82,7 @@ final class RequestStream: AsyncSequence, Sendable {
     private func awaitMore() async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
-                let isThere = !state.parts.isEmpty || state.end != nil
+                let isThere = state.bytes.readableBytes > 0 || state.end != nil
                 if !isThere { state.reader = continuation }
                 return isThere
             }

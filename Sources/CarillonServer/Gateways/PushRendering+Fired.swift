@@ -9,12 +9,20 @@ extension PushRendering {
         guard let fired = envelope.fired else { return APNsNotification.alert() }
         var notification = Self.notification(
             of: fired, message: MessageHash.text(of: envelope.id.description), badge: badge)
-        if case .string(let collapse)? = fired.notification["collapse"], (1...64).contains(collapse.utf8.count) {
+        if case .string(let collapse)? = fired.notification["collapse"], Self.isCollapseID(collapse) {
             notification = notification.collapseID(collapse)
+        } else if case .string(let collapse)? = fired.notification["collapse"], !collapse.isEmpty {
+            notification = notification.collapseID(collapseID(of: envelope, "fired \(collapse)"))
         } else {
             notification = notification.collapseID(collapseID(of: envelope, "fired"))
         }
         return notification.priority(envelope.urgency == .high ? .immediate : .considerPower)
+    }
+
+    /// Whether a text can stand in the header as it is.
+    private static func isCollapseID(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && text.first != " "
+            && text.last != " "
     }
 
     /// Of the payload at its longest.

@@ -55,8 +55,12 @@ struct ItemRoutes: Sendable {
         var lines = UpdateLines()
         do {
             for try await part in request.body {
+                // A key may be revoked while its stream goes on.
+                guard try await self.app(request) == app else { throw Refusal(.appUnknown, "The app was deleted.") }
                 var rest = part
                 while try lines.read(&rest) { await publish(lines.take(), of: app, &taken) }
+                // Nothing more is there yet: what came is not kept waiting for it.
+                await publish(lines.take(), of: app, &taken)
             }
             try lines.end()
             await publish(lines.take(), of: app, &taken)

@@ -1,3 +1,4 @@
+import CarillonCore
 import Hummingbird
 import NIOCore
 
@@ -5,6 +6,14 @@ import NIOCore
 struct RouteContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let connection: any NIOCore.Channel
+    /// Of a request that came by a device's socket.
+    var session: Session?
+
+    struct Session: Sendable {
+        var device: Device
+        /// Where it is.
+        var address: NetworkAddress?
+    }
 
     init(source: ApplicationRequestContextSource) {
         connection = source.channel

@@ -116,7 +116,7 @@ extension Subscription.Definition {
     }
 
     /// As ``init(_:)`` reads it.
-    private var json: JSONValue {
+    var json: JSONValue {
         func texts(_ values: [String]) -> JSONValue { .array(values.map { .string($0) }) }
         return .object([
             .init(name: "items", value: texts(items.map(\.text))), .init(name: "fields", value: texts(fields)),

@@ -20,8 +20,14 @@ struct SubscriptionRoutes: Sendable {
         routes.on(.get, "/v1/devices/:device/subscriptions/:subscription/explanation", explain)
     }
 
-    private func device(_ request: Request) async throws -> Device {
-        try await domain.devices.authenticate(bearer: request.bearer)
+    private func device(_ request: Request, _ context: RouteContext) async throws -> Device {
+        if let session = context.session { return session.device }
+        return try await domain.devices.authenticate(bearer: request.bearer)
+    }
+
+    private func address(_ request: Request, _ context: RouteContext) -> NetworkAddress? {
+        if let session = context.session { return session.address }
+        return clientAddress.of(context.connection, request.headers)
     }
 
     private func id(_ context: RouteContext) throws -> SubscriptionID {
@@ -34,33 +40,31 @@ struct SubscriptionRoutes: Sendable {
     // MARK: Making
 
     @Sendable private func make(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         let definition = try Subscription.Definition(try await request.object(of: Subscription.Definition.memberNames))
         let (subscription, isNew) = try await domain.subscriptions.put(
-            definition, of: device, from: clientAddress.of(context.connection, request.headers))
+            definition, of: device, from: address(request, context))
         return Response(status: isNew ? .created : .ok, json: SubscriptionBody(subscription))
     }
 
     @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         let patch = try await request.object(of: Subscription.Definition.changeableNames, mayBeMissing: true)
-        let id = try id(context)
-        var definition = try await domain.subscriptions.find(id, of: device).definition
-        try definition.merge(patch)
-        let (subscription, _) = try await domain.subscriptions.put(
-            definition, changing: id, of: device, from: clientAddress.of(context.connection, request.headers))
+        let subscription = try await domain.subscriptions.change(
+            try id(context), of: device, from: address(request, context)
+        ) { definition throws(Refusal) in try definition.merge(patch) }
         return Response(status: .ok, json: SubscriptionBody(subscription))
     }
 
     // MARK: Looking
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let subscription = try await domain.subscriptions.find(try id(context), of: try await device(request))
+        let subscription = try await domain.subscriptions.find(try id(context), of: try await device(request, context))
         return Response(status: .ok, json: SubscriptionBody(subscription))
     }
 
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await list(request, of: try await device(request))
+        try await list(request, of: try await device(request, context))
     }
 
     private func list(_ request: Request, of device: Device) async throws -> Response {
@@ -70,14 +74,31 @@ struct SubscriptionRoutes: Sendable {
             guard let id = SubscriptionID(text) else { throw Refusal(.parameterInvalid, "after is the next of a list.") }
             after = try await domain.subscriptions.find(id, of: device).serial
         }
-        let some = try await domain.subscriptions.list(of: device, try filter(request), after: after, limit: limit)
+        let some = try await domain.subscriptions.list(
+            of: device, try filter(request, and: ["limit", "after"]), after: after, limit: limit)
+        var bytes = 0
+        let page = some.prefix { subscription in
+            defer { bytes += subscription.definition.json.bytes.count + 400 }
+            return bytes == 0 || bytes < Self.listBytes
+        }
+        let isCut = page.count < some.count || some.count == limit
         return Response(
             status: .ok,
             json: SubscriptionList(
-                subscriptions: some.map(SubscriptionBody.init), next: some.count == limit ? some.last?.id.description : nil))
+                subscriptions: page.map(SubscriptionBody.init), next: isCut ? page.last?.id.description : nil))
     }
 
-    private func filter(_ request: Request) throws -> SubscriptionFilter {
+    /// A list ends behind the entry that reaches it, so that whoever asks need not take more at once.
+    private static let listBytes = 64 << 10
+
+    /// - Parameter others: Of the query, beside what is looked for. One that is none would find more than is meant.
+    private func filter(_ request: Request, and others: Set<String> = []) throws -> SubscriptionFilter {
+        let known = others.union(["status", "key", "tag"])
+        if let unknown = request.uri.queryParameters.map({ String($0.key) }).first(where: { !known.contains($0) }) {
+            throw Refusal(
+                .parameterInvalid,
+                "There is no parameter \"\(unknown.prefix(60))\"; known are: \(known.sorted().joined(separator: ", ")).")
+        }
         var filter = SubscriptionFilter()
         switch request.uri.queryParameters["status"] {
         case nil: break
@@ -118,12 +139,12 @@ struct SubscriptionRoutes: Sendable {
     /// The device says which keys it wants, with their hashes: those that it does not name go, and it is told which it should
     /// send.
     @Sendable private func compare(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         guard case .object(let members)? = try await request.object(of: ["keys"])["keys"],
             members.allSatisfy({ if case .string = $0.value { true } else { false } })
         else { throw Refusal(.fieldInvalid, "The field \"keys\" must be an object with the hash of each key.") }
         try domain.allowances.takeRegistration(
-            of: device.serial, from: clientAddress.of(context.connection, request.headers))
+            of: device.serial, from: address(request, context))
         var wanted: [String: JSONValue] = [:]
         for member in members { wanted[member.name] = member.value }
         var removed = 0
@@ -154,7 +175,7 @@ struct SubscriptionRoutes: Sendable {
     // MARK: Ending
 
     @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         guard try await domain.subscriptions.remove(.init(id: try id(context)), of: device) > 0 else {
             throw Refusal(.subscriptionUnknown, "The device has no such subscription.")
         }
@@ -162,7 +183,7 @@ struct SubscriptionRoutes: Sendable {
     }
 
     @Sendable private func removeSome(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         return Response(
             status: .ok, json: ["removed": try await domain.subscriptions.remove(try filter(request), of: device)])
     }

@@ -78,24 +78,23 @@ package struct CarillonServer: Service {
         let readiness = Readiness()
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, .warning)
+        let limit = ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused)
+        let responder = Routes.all(
+            domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness, sockets: limit
+        ).router().buildResponder()
         let sockets = SocketHandler.Shared(
             domain: domain,
             settings: settings,
             identifier: SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp),
             requests: SocketRequests(
                 devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
-                logger: logger),
-            limit: ConnectionLimit(limit: settings.maximumSockets, gauge: .sockets, refused: .socketsRefused))
+                responder: responder, logger: logger),
+            limit: limit)
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
         let listener = HTTPListener(
             group: group, host: settings.host, port: settings.port,
             connections: HTTPConnectionHandler.Shared(
-                routes: RouteCall(
-                    responder: Routes.all(
-                        domain: domain, addresses: addresses, store: store, settings: settings, readiness: readiness,
-                        sockets: sockets.limit
-                    ).router().buildResponder(),
-                    logger: quiet),
+                routes: RouteCall(responder: responder, logger: quiet),
                 publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,

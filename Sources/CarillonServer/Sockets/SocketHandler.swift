@@ -284,10 +284,11 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     }
 
     private func perform(_ request: SessionMachine.Request) {
+        guard let channel = context?.channel else { return }
         let requests = shared.requests
-        let address = forwardedFor ?? NetworkAddress(context?.remoteAddress)
+        let address = forwardedFor ?? NetworkAddress(channel.remoteAddress)
         start {
-            await requests.perform(request, from: address)
+            await requests.perform(request, from: address, on: channel)
         } then: { handler, answer in
             handler.perform(handler.machine.answered(answer))
         }

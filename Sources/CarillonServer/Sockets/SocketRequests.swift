@@ -1,6 +1,9 @@
 import CarillonCore
 import CarillonWire
+import HTTPTypes
+import Hummingbird
 import Logging
+import NIOCore
 
 /// Does what clients ask for over the socket.
 struct SocketRequests: Sendable {
@@ -8,12 +11,17 @@ struct SocketRequests: Sendable {
     let channels: ChannelRegistrar
     let addresses: Addresses
     let anonymousApp: AppID?
+    /// What may be asked by HTTP.
+    let responder: any HTTPResponder<RouteContext>
     let logger: Logger
 
-    func perform(_ request: SessionMachine.Request, from address: NetworkAddress?) async -> SessionMachine.Answer {
+    func perform(
+        _ request: SessionMachine.Request, from address: NetworkAddress?, on channel: any NIOCore.Channel
+    ) async -> SessionMachine.Answer {
         switch request {
         case .register(let owner, let id, let register): await self.register(id, register, owner, address)
         case .unregister(let owner, let id, let asWritten): await unregister(id, asWritten, owner)
+        case .ask(let owner, let request): .asked(await ask(request, owner, address, channel))
         }
     }
 
@@ -61,5 +69,49 @@ struct SocketRequests: Sendable {
             if let known = try await devices.device(of: userAgent) { return known.serial }
             return try await devices.registerAnonymous(userAgent, app: anonymousApp, from: address).serial
         }
+    }
+
+    // MARK: Questions of the HTTP API
+
+    /// Addresses that can be asked by the socket.
+    private static let asked = "/v1/device/subscriptions"
+
+    private func ask(
+        _ request: ClientFrame.Request, _ owner: SessionMachine.Owner, _ address: NetworkAddress?,
+        _ channel: any NIOCore.Channel
+    ) async -> ServerFrame.Answer {
+        var response: Response
+        do {
+            let path = request.path.prefix { $0 != "?" }
+            guard path == Self.asked || path.hasPrefix(Self.asked + "/") else {
+                throw Refusal(.notFound, "Only \(Self.asked) can be asked by the socket.")
+            }
+            guard let method = HTTPRequest.Method(rawValue: request.method), request.path.utf8.allSatisfy(Self.isOfURL)
+            else { throw Refusal(.requestInvalid, "The request could not be understood.") }
+            guard case .device(let serial) = owner, let device = try await devices.find(serial) else {
+                throw DeviceRegistrar.credentialInvalid
+            }
+            var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+            context.session = .init(device: device, address: address)
+            let head = HTTPRequest(method: method, scheme: nil, authority: nil, path: request.path)
+            response = try await responder.respond(
+                to: Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: request.body))), context: context)
+        } catch let refusal as Refusal {
+            response = Response(refusal: refusal)
+        } catch {
+            logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
+            response = Response(refusal: Refusal(.storageUnavailable, "Come back later."))
+        }
+        let body = WholeBody()
+        try? await response.body.write(body)
+        return ServerFrame.Answer(id: request.id, status: response.status.code, body: Array(body.bytes.readableBytesView))
+    }
+
+    private static func isOfURL(_ byte: UInt8) -> Bool { byte > 0x20 && byte < 0x7F }
+
+    private final class WholeBody: ResponseBodyWriter {
+        var bytes = ByteBuffer()
+        func write(_ buffer: ByteBuffer) { bytes.writeImmutableBuffer(buffer) }
+        func finish(_ trailingHeaders: HTTPFields?) {}
     }
 }

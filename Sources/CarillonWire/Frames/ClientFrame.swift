@@ -10,6 +10,8 @@ package enum ClientFrame: Equatable, Sendable {
     case nack(version: String, code: Int?)
     case broadcastSubscribe(ids: [String])
     case ping
+    /// From a client that said `"carillon": 3`: what it could ask by HTTP.
+    case request(Request)
     /// A type that this server does not know.
     case unknown(type: String)
 
@@ -40,6 +42,23 @@ package enum ClientFrame: Equatable, Sendable {
             self.key = key
             self.name = name
             self.wake = wake
+        }
+    }
+
+    package struct Request: Equatable, Sendable {
+        /// The client's own, which its answer has.
+        package var id: Int
+        package var method: String
+        /// With the query, percent-encoded.
+        package var path: String
+        /// JSON; empty where there is none.
+        package var body: [UInt8]
+
+        package init(id: Int, method: String, path: String, body: [UInt8] = []) {
+            self.id = id
+            self.method = method
+            self.path = path
+            self.body = body
         }
     }
 
@@ -99,6 +118,12 @@ extension ClientFrame {
             self = .broadcastSubscribe(ids: broadcasts.map(\.name).sorted())
         case .string("ping"):
             self = .ping
+        case .string("request"):
+            guard let id = try object.integer("id") else { throw .badMember("id") }
+            self = .request(
+                Request(
+                    id: id, method: try object.requiredText("method"), path: try object.requiredText("path"),
+                    body: object["body"]?.bytes ?? []))
         case .string(let type):
             self = .unknown(type: type)
         case nil where members.isEmpty:
@@ -177,6 +202,12 @@ extension ClientFrame {
                 }
             case .ping:
                 break
+            case .request(let request):
+                json.member("messageType", "request")
+                json.member("id", request.id)
+                json.member("method", request.method)
+                json.member("path", request.path)
+                if !request.body.isEmpty { json.member("body", text: request.body) }
             case .unknown(let type):
                 json.member("messageType", type)
             }

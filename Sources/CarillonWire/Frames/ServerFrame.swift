@@ -18,7 +18,9 @@ package enum ServerFrame: Equatable, Sendable {
     case channelEvent(ChannelEventFrame)
     /// To clients that said `"carillon": 2`: the device was suspended, or resumed.
     case deviceStatus(DeviceStatusFrame)
-    /// To clients that said `"carillon": 3`: a subscription of the device fired.
+    /// The answer to a ``ClientFrame/request(_:)``.
+    case answer(Answer)
+    /// To clients that said `"carillon": 4`: a subscription of the device fired.
     case fired(FiredFrame)
     /// Everything that waited at the time of connecting has been sent.
     case caughtUp
@@ -48,6 +50,21 @@ package enum ServerFrame: Equatable, Sendable {
                 self.keepAliveSeconds = keepAliveSeconds
                 self.server = server
             }
+        }
+    }
+
+    package struct Answer: Equatable, Sendable {
+        /// The request's.
+        package var id: Int
+        /// As in HTTP.
+        package var status: Int
+        /// JSON, as text; empty where there is none.
+        package var body: [UInt8]
+
+        package init(id: Int, status: Int, body: [UInt8]) {
+            self.id = id
+            self.status = status
+            self.body = body
         }
     }
 
@@ -90,6 +107,7 @@ extension ServerFrame {
         case .pong: "pong"
         case .channelEvent: "channel"
         case .deviceStatus: "device"
+        case .answer: "answer"
         case .fired: "fired"
         case .caughtUp: "caughtUp"
         case .goodbye: "goodbye"
@@ -139,6 +157,11 @@ extension ServerFrame {
                 json.member("event", status.status)
                 json.member("reason", status.reason)
                 json.member("at", status.at)
+            case .answer(let answer):
+                json.member("messageType", "answer")
+                json.member("id", answer.id)
+                json.member("status", answer.status)
+                if !answer.body.isEmpty { json.member("body", text: answer.body) }
             case .fired(let fired):
                 json.member("messageType", "fired")
                 json.member("version", fired.version)
@@ -154,6 +177,7 @@ extension ServerFrame {
 
     private var capacity: Int {
         if case .fired(let fired) = self { return 160 + fired.body.count }
+        if case .answer(let answer) = self { return 160 + answer.body.count }
         guard case .notification(let notification) = self else { return 160 }
         return 192 + Base64URL.encodedLength(of: notification.body.count)
             + (notification.coding?.encryption?.utf8.count ?? 0) + (notification.coding?.cryptoKey?.utf8.count ?? 0)
@@ -193,6 +217,8 @@ extension ServerFrame {
         var code: Int?
         var delay: Int?
         var fired: JSONValue?
+        var id: Int?
+        var body: JSONValue?
 
         struct Headers: Decodable {
             var encoding: String
@@ -246,6 +272,10 @@ extension ServerFrame {
                     DeviceStatusFrame(
                         version: try required(version, "version"), status: try required(event, "event"),
                         reason: reason, at: try required(at, "at")))
+            case "answer":
+                return .answer(
+                    Answer(
+                        id: try required(id, "id"), status: try required(status, "status"), body: body?.bytes ?? []))
             case "fired":
                 return .fired(
                     FiredFrame(version: try required(version, "version"), body: try required(fired, "fired").bytes))

@@ -14,6 +14,40 @@ struct SessionMachineTests {
         return machine
     }
 
+    private func openOfVersion(_ version: Int) -> SessionMachine {
+        var machine = SessionMachine(settings: settings)
+        _ = machine.received(.hello(.init(carillon: version)))
+        _ = machine.identified(
+            .init(owner: .device(Sample.device), uaid: "u"), .page(.init(envelopes: [], isComplete: true)), at: Sample.now)
+        return machine
+    }
+
+    @Test func `a client of version 3 asks one thing after the other`() {
+        var machine = openOfVersion(3)
+        let one = ClientFrame.Request(id: 1, method: "GET", path: "/a")
+        let two = ClientFrame.Request(id: 2, method: "PUT", path: "/b", body: [1])
+        #expect(machine.received(.request(one)) == [.perform(.ask(.device(Sample.device), one))])
+        #expect(machine.received(.request(two)).isEmpty)
+        let answer = ServerFrame.Answer(id: 1, status: 200, body: [])
+        #expect(
+            machine.answered(.asked(answer)) == [.send(.answer(answer)), .perform(.ask(.device(Sample.device), two))])
+        var older = openOfVersion(2)
+        #expect(closeCode(older.received(.request(one))) == .protocolError)
+    }
+
+    @Test func `what waits to be answered is bounded in bytes, and room comes back`() {
+        var machine = openOfVersion(3)
+        func request(_ id: Int) -> ClientFrame {
+            .request(.init(id: id, method: "PUT", path: "/", body: Array(repeating: 0, count: 60_000)))
+        }
+        for id in 0...8 { #expect(closeCode(machine.received(request(id))) == nil) }
+        for id in 0..<9 {
+            _ = machine.answered(.asked(.init(id: id, status: 200, body: [])))
+            #expect(closeCode(machine.received(request(id))) == nil)
+        }
+        #expect(closeCode(machine.received(request(100))) == .policy)
+    }
+
     private func closeCode(_ actions: [SessionMachine.Action]) -> CloseCode? {
         if case .close(let code, let reason)? = actions.last {
             #expect(reason.utf8.count <= 123)

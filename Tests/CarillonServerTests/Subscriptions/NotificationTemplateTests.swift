@@ -1,4 +1,3 @@
-import CarillonAPNs
 import CarillonBasics
 import CarillonCore
 import CarillonExpression
@@ -6,6 +5,7 @@ import CarillonWire
 import Crypto
 import Testing
 
+@testable import CarillonAPNs
 @testable import CarillonServer
 
 /// What placeholders show, with the styles of the system.
@@ -77,6 +77,24 @@ struct NotificationTemplateTests {
         #expect(try title("${{ at | dateTime(medium) }}", Reader(timeZone: "nowhere")).contains("10:30"))
     }
 
+    @Test(arguments: [
+        "$[0]", "$[-1]", "$[6]", "$[-9223372036854775808]", "$[9223372036854775807]", "$[99999999999999999999]",
+    ])
+    func `a field that there is not is refused`(text: String) {
+        #expect(throws: Refusal.self) { _ = try title(text) }
+    }
+
+    @Test func `texts end where a notification is long enough`() throws {
+        let rendered = try render(
+            #"{"title":"${price}","body":"\#(String(repeating: "$[2]", count: 2000))","custom":{"a":"${price}"}}"#)
+        guard case .string(let body)? = rendered.json["body"] else { throw StoreFault(.unavailable, "") }
+        #expect(body.utf8.count <= NotificationTemplate.renderedBytes)
+        #expect(body.utf8.count > NotificationTemplate.renderedBytes - 20)
+        #expect(rendered.json["title"] == .string("1234.50"))
+        #expect(rendered.json["custom"]?["a"] == .string(""))
+        #expect(rendered.errors > 0)
+    }
+
     @Test func `what has no value shows nothing, and is counted`() throws {
         for text in ["${{ fields.other }}", "${{ name | number(2) }}", "${{ price | date(short) }}", "${{ 1 / 0 }}"] {
             let rendered = try render(#"{"title":"[\#(text)]"}"#)
@@ -116,18 +134,45 @@ struct NotificationTemplateTests {
 
     // MARK: The push
 
+    private static let key = SymmetricKey(size: .bits256)
+
     private func envelope(_ notification: String) throws -> (payload: JSONValue, size: Int) {
         let json = try #require(JSONValue(parsing: Array(notification.utf8)))
-        let fired = FiredNotification(
+        let size = PushRendering.payloadSize(of: fired(json))
+        return (try #require(JSONValue(parsing: Array(try push(notification).jsonString.utf8))), size)
+    }
+
+    private func fired(_ json: JSONValue) -> FiredNotification {
+        FiredNotification(
             subscription: SubscriptionID(Bytes16(high: 0, low: 1)), key: "k", item: "i", at: 5, notification: json)
+    }
+
+    private func push(_ notification: String) throws -> APNsNotification {
+        let json = try #require(JSONValue(parsing: Array(notification.utf8)))
+        let fired = fired(json)
         let device = DeviceSerial(1)
         let envelope = Envelope(
             id: MessageID(position: 1, secret: Bytes16(high: 1, low: 1)), device: device, app: AppSerial(1),
             origin: Origin(.subscription, serial: 1, id: Bytes16(high: 0, low: 1)),
             kind: .fired(body: fired.json.bytes, countsBadge: fired.countsBadge), acceptedAt: Timestamp(milliseconds: 0),
             expiresAt: .never, urgency: .high)
-        let payload = PushRendering(key: .init(size: .bits256)).fired(envelope, 3).jsonString
-        return (try #require(JSONValue(parsing: Array(payload.utf8))), PushRendering.payloadSize(of: fired))
+        return PushRendering(key: Self.key).fired(envelope, 3)
+    }
+
+    @Test(arguments: [
+        ("plain 1", true), (String(repeating: "a", count: 64), true), (String(repeating: "a", count: 65), false),
+        ("Crédit", false), ("a\nb", false), (" a", false), ("a ", false),
+    ])
+    func `what cannot stand in a header collapses all the same`(collapse: String, isAsWritten: Bool) throws {
+        let push = try self.push(
+            #"{"title":"x","collapse":\#(String(decoding: JSONValue.string(collapse).bytes, as: UTF8.self))}"#)
+        let other = try self.push(#"{"title":"x","collapse":"another"}"#)
+        #expect((push.fields.collapseID == collapse) == isAsWritten)
+        #expect(push.fields.collapseID?.utf8.allSatisfy { (0x21...0x7E).contains($0) || $0 == 0x20 } == true)
+        #expect(
+            try self.push(#"{"title":"y","collapse":\#(String(decoding: JSONValue.string(collapse).bytes, as: UTF8.self))}"#)
+                .fields.collapseID == push.fields.collapseID)
+        #expect(other.fields.collapseID != push.fields.collapseID)
     }
 
     @Test func `what is rendered is Apple's payload`() throws {

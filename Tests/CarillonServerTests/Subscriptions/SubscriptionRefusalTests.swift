@@ -239,6 +239,44 @@ struct SubscriptionRefusalTests {
         #expect(try await world.titles() == ["stock.ACME: 25"])
     }
 
+    @Test func `two changes at a time are both made`() async throws {
+        let world = try await SubscriptionWorld()
+        let id = try await world.subscribe(SubscriptionWorld.body(key: "k"))["id"]
+        for round in 0..<20 {
+            async let trigger = world.routes.request(
+                .patch, "/v1/device/subscriptions/\(id)", key: world.device, #"{"trigger":"price > \#(round).0"}"#)
+            async let tags = world.routes.request(
+                .patch, "/v1/device/subscriptions/\(id)", key: world.device, #"{"tags":["t\#(round)"]}"#)
+            let statuses = try await [trigger.status, tags.status]
+            #expect(statuses == [200, 200])
+            let now = try await world.routes.request(.get, "/v1/device/subscriptions/\(id)", key: world.device)
+            #expect(now["trigger"] == "price > \(round).0")
+            #expect(String(decoding: now.body, as: UTF8.self).contains("\"t\(round)\""))
+        }
+    }
+
+    @Test(arguments: ["tags=a", "id=00000000000000000000000000000001", "limit=1"])
+    func `what is not known of a query removes nothing`(query: String) async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(key: "k"))
+        let answer = try await world.routes.request(.delete, "/v1/device/subscriptions?\(query)", key: world.device)
+        #expect(answer.status == 400 && answer.code == "parameter_invalid")
+        let list = try await world.routes.request(.get, "/v1/device/subscriptions", key: world.device)
+        #expect(String(decoding: list.body, as: UTF8.self).contains(#""key":"k""#))
+    }
+
+    @Test func `a name that only looks like an open one is another`() async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"{"items":[{"pattern":"secret.caf\u00e9","open":false},{"pattern":"*","open":true}]}"#)
+        func body(_ item: String) -> String { #"{"items":["\#(item)"],"fields":["x"],"format":{"title":"${x}"}}"# }
+        #expect(try await world.subscribe(body("secret.caf\u{e9}"), expecting: 403).code == "item_closed")
+        try await world.subscribe(body("secret.cafe\u{301}"))
+        try await world.publish("secret.caf%C3%A9", #"{"x":5678}"#)
+        #expect(try await world.titles().isEmpty)
+        try await world.publish("secret.cafe%CC%81", #"{"x":1}"#)
+        #expect(try await world.titles() == ["1"])
+    }
+
     @Test func `a device has as many subscriptions as its app allows`() async throws {
         let world = try await SubscriptionWorld(
             rules: #"{"items":[{"pattern":"stock.*","open":true}],"subscriptionsPerDevice":2}"#)

@@ -85,7 +85,7 @@ final class SubscriptionWorld: Sendable {
     /// Once the engine has nothing left to do, the notifications that wait, the oldest first.
     func fired(by device: String? = nil) async throws -> [JSONValue] {
         try await settle()
-        let inbox = try await routes.request(.get, "/v1/inbox?carillon=3&max=500", key: device ?? self.device)
+        let inbox = try await routes.request(.get, "/v1/inbox?carillon=4&max=500", key: device ?? self.device)
         guard case .array(let envelopes)? = inbox.json?["envelopes"] else { return [] }
         return envelopes.compactMap { $0["fired"] }
     }
@@ -115,7 +115,7 @@ final class SubscriptionWorld: Sendable {
     }
 
     func acknowledgeAll(by device: String? = nil) async throws {
-        let inbox = try await routes.request(.get, "/v1/inbox?carillon=3&max=500", key: device ?? self.device)
+        let inbox = try await routes.request(.get, "/v1/inbox?carillon=4&max=500", key: device ?? self.device)
         guard case .array(let envelopes)? = inbox.json?["envelopes"], !envelopes.isEmpty else { return }
         let results = envelopes.compactMap { envelope -> String? in
             guard case .string(let version)? = envelope["version"] else { return nil }

@@ -56,6 +56,56 @@ struct UpdateStreamTests {
         }
     }
 
+    private static func open(_ served: ServedConnections, _ key: String, _ lines: String) async throws -> (
+        any NIOCore.Channel, EventLoopFuture<String>
+    ) {
+        let fields = ["Host: h", "Content-Length: 100000", "Authorization: Bearer \(key)", "", ""]
+        let head = (["POST /v1/items/updates HTTP/1.1"] + fields).joined(separator: "\r\n")
+        let (channel, received) = try await served.connect()
+        try await channel.writeAndFlush(channel.allocator.buffer(string: head + lines))
+        return (channel, received)
+    }
+
+    private static let line = #"{"item":"i","fields":{"x":1}}"# + "\n"
+
+    @Test func `a line is taken when it comes, and not when the next one does`() async throws {
+        try await ServedConnections.run { served in
+            let (key, app) = try await Self.sender(served)
+            let (channel, _) = try await Self.open(served, key, Self.line)
+            while try await Self.version("i", app, served) != 1 { try await Task.sleep(for: .milliseconds(5)) }
+            try await channel.writeAndFlush(channel.allocator.buffer(string: Self.line))
+            while try await Self.version("i", app, served) != 2 { try await Task.sleep(for: .milliseconds(5)) }
+            try await channel.close()
+        }
+    }
+
+    @Test func `a key that is revoked publishes nothing more on its open stream`() async throws {
+        try await ServedConnections.run { served in
+            let (key, app) = try await Self.sender(served)
+            let (channel, received) = try await Self.open(served, key, Self.line)
+            while try await Self.version("i", app, served) != 1 { try await Task.sleep(for: .milliseconds(5)) }
+            for record in try await served.domain.keys.list() { try await served.domain.keys.revoke(record.id) }
+            try await channel.writeAndFlush(channel.allocator.buffer(string: Self.line))
+            let answer = ServedConnections.read(try await received.get())
+            #expect(answer.status == 401 && answer.body.contains("1 lines before were taken"), "\(answer.body)")
+            #expect(try await Self.version("i", app, served) == 1)
+        }
+    }
+
+    @Test func `a body in one piece with the request before it is taken whole`() async throws {
+        try await ServedConnections.run { served in
+            let (key, app) = try await Self.sender(served)
+            let body = String(repeating: Self.line, count: 10)
+            let authorization = "Host: h\r\nAuthorization: Bearer \(key)\r\n"
+            let answers = try await served.exchange(
+                "GET /v1/items/i HTTP/1.1\r\n\(authorization)\r\n"
+                    + "POST /v1/items/updates HTTP/1.1\r\n\(authorization)Connection: close\r\n"
+                    + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+            #expect(answers.contains(#""accepted":10"#), "\(answers)")
+            #expect(try await Self.version("i", app, served) == 10)
+        }
+    }
+
     @Test func `what came before an end that is too early is taken, and the publisher is told how much it was`() async throws
     {
         try await ServedConnections.run { served in

@@ -37,7 +37,7 @@ def subscribe(device: Device, item: str, trigger: str | None, **rest) -> dict:
 
 
 def fired(device: Device) -> list[dict]:
-    answer = device.request("GET", "/v1/inbox?carillon=3&max=500")
+    answer = device.request("GET", "/v1/inbox?carillon=4&max=500")
     assert answer.status_code == 200, answer.text
     return [envelope for envelope in answer.json()["envelopes"] if envelope["messageType"] == "fired"]
 
@@ -55,7 +55,7 @@ def test_a_price_crosses_and_reaches_every_kind_of_client(open_server):
                 await_value(lambda: fired(device), lambda it: len(it) == 1, "fired")
             assert socket.before_pong() in ([], [{"messageType": "caughtUp"}])
     with open_server.connect() as socket:
-        socket.hello(carillon=3, device=device.id, credential=device.credential)
+        socket.hello(carillon=4, device=device.id, credential=device.credential)
         frame = socket.expect("fired")
         assert frame["fired"]["subscription"] == made["id"]
         assert frame["fired"]["key"] == "alert"
@@ -85,6 +85,55 @@ def test_a_declared_set_is_brought_up_to_date(open_server):
     rest = device.request("GET", f"/v1/device/subscriptions?limit=2&after={left['next']}").json()
     assert [body["id"] for body in rest["subscriptions"]] == [loose["id"]]
     assert "next" not in rest
+
+
+def test_a_socket_asks_what_http_would_answer(open_server):
+    device = open_server.register_device()
+    path = "/v1/device/subscriptions"
+    body = {"items": ["stock.S"], "fields": ["price"], "trigger": "price > 1.0", "format": {"title": "${price}"}, "key": "k"}
+    with open_server.connect() as socket:
+        greeting = socket.hello(carillon=3, device=device.id, credential=device.credential)
+        assert greeting["carillon"] == 3
+        socket.expect("caughtUp")
+        asked = [
+            ("POST", path, body), ("POST", path, body), ("GET", f"{path}?key=k", None), ("GET", f"{path}?key=other", None),
+            ("PATCH", f"{path}/nonsense", {}), ("POST", path, {**body, "trigger": "price >"}), ("PUT", path, {"keys": {}}),
+            ("GET", "/v1/device", None), ("GET", f"{path}/../../keys", None), ("TRACE", path, None), ("GET", f"{path}/ x", None),
+            ("DELETE", path, None),
+        ]
+        for number, (method, address, json_body) in enumerate(asked):
+            extra = {} if json_body is None else {"body": json_body}
+            socket.send({"messageType": "request", "id": number, "method": method, "path": address, **extra})
+        answers = [socket.expect("answer") for _ in asked]
+        assert [answer["id"] for answer in answers] == list(range(len(asked)))
+        statuses = [answer["status"] for answer in answers]
+        assert statuses == [201, 200, 200, 200, 404, 400, 200, 404, 404, 405, 400, 200], statuses
+        assert answers[2]["body"]["subscriptions"][0]["key"] == "k"
+        assert answers[3]["body"]["subscriptions"] == []
+        assert answers[5]["body"]["code"] == "trigger_invalid"
+        assert answers[6]["body"] == {"wanted": [], "removed": 1}
+    with open_server.connect() as socket:
+        socket.hello(carillon=2, device=device.id, credential=device.credential)
+        socket.send({"messageType": "request", "id": 1, "method": "GET", "path": path})
+        assert socket.close_code() == 1002
+
+
+def test_a_closed_item_has_no_second_spelling(open_server):
+    """Two texts that Unicode takes for one are two names, in rules as in the engine and the store."""
+    composed, decomposed = "stock.caf\u00e9", "stock.cafe\u0301"
+    assert update(open_server, composed, {"price": 1}).json()["version"] == 1
+    assert update(open_server, decomposed, {"price": 2}).json()["version"] == 1
+    assert update(open_server, composed, {"price": 3}).json()["version"] == 2
+
+
+def test_no_placeholder_ends_the_server(open_server):
+    device = open_server.register_device()
+    for text in ("$[-9223372036854775808]", "$[0]", "$[9223372036854775807]", "${{ 1 / 0 }}", "${{ -9223372036854775808 / -1 }}"):
+        answer = device.request(
+            "POST", "/v1/device/subscriptions", {"items": ["stock.Z"], "fields": ["a"], "format": {"body": text}}
+        )
+        assert answer.status_code in (201, 400), answer.text
+    assert open_server.request("GET", "/health/ready").status_code == 200
 
 
 def test_many_lines_in_chunks(open_server):

@@ -34,6 +34,8 @@ package struct NotificationTemplate: Sendable {
         package var json: JSONValue
         /// Expressions that had no value; each shows nothing.
         package var errors = 0
+        /// Of what stands in placeholders there may be so many bytes yet.
+        fileprivate var room = NotificationTemplate.renderedBytes
     }
 
     enum Segment: Sendable {
@@ -55,6 +57,8 @@ package struct NotificationTemplate: Sendable {
 
     private let root: [(name: String, node: Node)]
     package let ttl: Int64
+    /// What all texts of a notification may have together, in bytes, once their values stand in them; what is longer is cut.
+    package static let renderedBytes = 16_384
     /// What its expressions may cost together at most, in units of the language.
     package let cost: Int
 
@@ -114,7 +118,7 @@ package struct NotificationTemplate: Sendable {
         var rendered = Rendered(json: .null)
         var members: [JSONValue.Member] = []
         for (name, node) in root {
-            var value = Self.value(of: node, values, styles, &rendered.errors)
+            var value = Self.value(of: node, values, styles, &rendered)
             // A badge that was text is a number once it is known.
             if name == "badge", case .string(let text) = value, text != "auto" {
                 guard let number = Int(text), number >= 0 else {
@@ -130,17 +134,26 @@ package struct NotificationTemplate: Sendable {
     }
 
     private static func value(
-        of node: Node, _ values: Values, _ styles: ValueStyles, _ errors: inout Int
+        of node: Node, _ values: Values, _ styles: ValueStyles, _ rendered: inout Rendered
     ) -> JSONValue {
         switch node {
         case .fixed(let value): return value
         case .text(let segments):
             var text = ""
-            for segment in segments { text += shown(segment, values, styles, &errors) }
+            for segment in segments where rendered.room > 0 {
+                var part = shown(segment, values, styles, &rendered.errors)
+                if part.utf8.count > rendered.room {
+                    part = part.cut(toBytes: rendered.room)
+                    rendered.errors += 1
+                    rendered.room = 0
+                }
+                rendered.room -= part.utf8.count
+                text += part
+            }
             return .string(text)
-        case .array(let nodes): return .array(nodes.map { value(of: $0, values, styles, &errors) })
+        case .array(let nodes): return .array(nodes.map { value(of: $0, values, styles, &rendered) })
         case .object(let members):
-            return .object(members.map { .init(name: $0.name, value: value(of: $0.node, values, styles, &errors)) })
+            return .object(members.map { .init(name: $0.name, value: value(of: $0.node, values, styles, &rendered)) })
         }
     }
 
@@ -203,7 +216,7 @@ private struct PlaceholderParser {
                 guard let end = rest.firstIndex(of: "]"), let place = Int(rest[..<end].dropFirst(2)) else {
                     throw Self.refusal("\"$[\" wants the number of a field and \"]\" behind it")
                 }
-                guard fields.indices.contains(place - 1) else {
+                guard place >= 1, place <= fields.count else {
                     throw Self.refusal("there is no field \(place); the first is 1, and the last \(fields.count)")
                 }
                 flush()
@@ -282,6 +295,15 @@ private struct PlaceholderParser {
 
     private static func refusal(_ why: String) -> Refusal {
         Refusal(.placeholderInvalid, "A placeholder of the notification's format cannot be used: \(why).")
+    }
+}
+
+extension String {
+    /// As much of it as has so many bytes, in whole characters.
+    fileprivate func cut(toBytes limit: Int) -> String {
+        var end = utf8.index(startIndex, offsetBy: limit)
+        while end > startIndex, end.samePosition(in: self) == nil { end = utf8.index(before: end) }
+        return String(self[..<end])
     }
 }
 

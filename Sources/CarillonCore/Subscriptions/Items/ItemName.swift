@@ -1,4 +1,5 @@
-/// What an item is called within its app: 1 to 128 bytes of UTF-8 without control characters.
+/// What an item is called within its app: 1 to 128 bytes of UTF-8 without control characters. Names are the same where their bytes
+/// are, as rules and the store have it, and not where Unicode takes their texts for equivalent.
 package struct ItemName: Hashable, Sendable {
     package let text: String
 
@@ -10,6 +11,12 @@ package struct ItemName: Hashable, Sendable {
         }
         self.text = String(text)
     }
+}
+
+extension ItemName {
+    package static func == (one: Self, other: Self) -> Bool { one.text.utf8.elementsEqual(other.text.utf8) }
+
+    package func hash(into hasher: inout Hasher) { for byte in text.utf8 { hasher.combine(byte) } }
 }
 
 extension ItemName: CustomStringConvertible {

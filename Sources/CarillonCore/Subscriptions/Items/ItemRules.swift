@@ -7,10 +7,16 @@ package import CarillonWire
 package struct ItemRules: Equatable, Sendable {
     package struct Rule: Equatable, Sendable {
         /// `*` stands for any text.
-        package var pattern: String
-        package var mode: ItemState.Mode
-        package var isOpen: Bool
-        package var fields: [String: FieldType]
+        package let pattern: String
+        fileprivate let patternBytes: [UInt8]
+        package var mode = ItemState.Mode.merge
+        package var isOpen = false
+        package var fields: [String: FieldType] = [:]
+
+        fileprivate init(_ pattern: String) {
+            self.pattern = pattern
+            patternBytes = Array(pattern.utf8)
+        }
     }
 
     /// Of a field whose values are not taken as they come.
@@ -75,7 +81,7 @@ package struct ItemRules: Equatable, Sendable {
         guard case .string(let pattern)? = body["pattern"], ItemName(pattern) != nil else {
             throw refusal("a rule needs a \"pattern\" of at most \(ItemName.longestBytes) bytes")
         }
-        var rule = Rule(pattern: pattern, mode: .merge, isOpen: false, fields: [:])
+        var rule = Rule(pattern)
         switch body["mode"] {
         case nil: break
         case .string(let name):
@@ -131,8 +137,8 @@ package struct ItemRules: Equatable, Sendable {
 
     /// The one that counts for an item: where none fits, it is closed and merges.
     package func rule(for item: ItemName) -> Rule {
-        rules.first { Self.fits(Array($0.pattern.utf8), Array(item.text.utf8)) }
-            ?? Rule(pattern: item.text, mode: .merge, isOpen: false, fields: [:])
+        let name = Array(item.text.utf8)
+        return rules.first { Self.fits($0.patternBytes, name) } ?? Rule(item.text)
     }
 
     /// In time that grows with the product of both lengths at the most.
