@@ -7,5 +7,5 @@ package enum Effect: Equatable, Sendable {
     /// The device is told of the status that it has since a moment.
     case statusTold(DeviceSerial, at: Timestamp)
     /// A subscription fires, if it is armed as it was when that was found, and no later firing was before.
-    case fired(Firing.Target, by: Int64, at: Timestamp)
+    case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)
 }

@@ -84,6 +84,8 @@ package enum SubscriptionLimits {
     package static let tagBytes = 64
     /// Conditions of one item that are evaluated with each of its updates, as no comparison guards them.
     package static let unguardedPerItem = 100_000
+    /// Different expressions that conditions of one item compare: each of its updates evaluates all of them.
+    package static let comparedPerItem = 1000
     /// A notification as it travels to Apple.
     package static let payloadBytes = 4096
     /// The longest cool-down.

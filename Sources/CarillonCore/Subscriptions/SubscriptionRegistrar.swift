@@ -129,11 +129,10 @@ package struct SubscriptionRegistrar: Sendable {
             let isCost = error.problems.allSatisfy { $0.code == .cost }
             throw Refusal(isCost ? .triggerForbidden : .triggerInvalid, error.description)
         }
-        for name in definition.items where try await engine.isFull(ItemKey(app: device.app, name: name), for: program) {
-            throw Refusal(
-                .triggerForbidden,
-                "The item \"\(name)\" has as many conditions as it may that begin with no comparison of a field and a constant."
-            )
+        for name in definition.items {
+            if let why = try await engine.refusal(of: program, on: ItemKey(app: device.app, name: name)) {
+                throw Refusal(.triggerForbidden, "The item \"\(name)\" has \(why).")
+            }
         }
         let constants = ValueCoding.encode(program.constants)
         guard (constants?.count ?? trigger.utf8.count) * definition.items.count <= SubscriptionLimits.constantBytes else {

@@ -45,8 +45,12 @@ package protocol SubscriptionStore: Sendable {
 
     /// What a notification is made of. Those that do not count any more are left out.
     func subjects(_ subscriptions: [SubscriptionSerial]) async throws -> [FiringSubject]
-    /// Firings that were not delivered, from a number on.
-    func firings(after: Int64, limit: Int) async throws -> [StoredFiring]
+    /// Items with firings that were not delivered, from one on.
+    func itemsWithFirings(after: ItemKey?, limit: Int) async throws -> [ItemKey]
+    /// The first of an item's that was not delivered.
+    func nextFiring(of item: ItemKey) async throws -> NextFiring?
+    /// The numbers of an item's that were not delivered.
+    func firingNumbers(of item: ItemKey) async throws -> [Int64]
     /// So many of a firing's subscriptions were told, and need not be again; all of them when it is nil.
     func advance(_ firing: Int64, to count: Int?) async throws
 }
@@ -91,6 +95,19 @@ package struct Firing: Sendable {
 
     /// One row holds so many.
     package static let targetsPerRow = 4096
+}
+
+package enum NextFiring: Sendable {
+    case readable(StoredFiring)
+    /// The file is damaged.
+    case unreadable(Int64)
+
+    package var number: Int64 {
+        switch self {
+        case .readable(let firing): firing.number
+        case .unreadable(let number): number
+        }
+    }
 }
 
 package struct StoredFiring: Sendable {
@@ -186,12 +203,17 @@ package struct ArmedSubscription: Sendable {
     package var condition: WatchedCondition?
     /// How many updates the item had had when it was armed.
     package var since: Int64
+    /// Whether it was told of the item since then.
+    package var hasFired: Bool
+    /// It is armed but for its device, which is suspended.
+    package var isAsleep: Bool
     package var coolDownSeconds: Int64
     package var firedAt: Timestamp?
 
     package init(
         item: ItemKey, isArmed: Bool = true, target: Firing.Target, policy: ItemIndex.Policy,
-        condition: WatchedCondition?, since: Int64, coolDownSeconds: Int64 = 0, firedAt: Timestamp? = nil
+        condition: WatchedCondition?, since: Int64, hasFired: Bool = false, isAsleep: Bool = false,
+        coolDownSeconds: Int64 = 0, firedAt: Timestamp? = nil
     ) {
         self.item = item
         self.isArmed = isArmed
@@ -199,6 +221,8 @@ package struct ArmedSubscription: Sendable {
         self.policy = policy
         self.condition = condition
         self.since = since
+        self.hasFired = hasFired
+        self.isAsleep = isAsleep
         self.coolDownSeconds = coolDownSeconds
         self.firedAt = firedAt
     }

@@ -12,7 +12,7 @@ struct Effects {
         switch effect {
         case .pinged, .vouchedFor: try WatchTransaction(db).counts(effect)
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
-        case .fired(let target, let number, let at): try FiringTable(db).counts(target, number, at)
+        case .fired(let target, let item, let number, let at): try FiringTable(db).counts(target, item, number, at)
         }
     }
 
@@ -24,7 +24,7 @@ struct Effects {
         switch effect {
         case .pinged, .vouchedFor: try WatchTransaction(db).apply(effect)
         case .statusTold(let device, let at): try StatusNewsTable(db).told(device, at)
-        case .fired(let target, let number, let at): try FiringTable(db).fire(target, number, at)
+        case .fired(let target, let item, let number, let at): try FiringTable(db).fire(target, item, number, at)
         }
     }
 }

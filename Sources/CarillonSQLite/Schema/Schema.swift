@@ -2,7 +2,7 @@ import GRDB
 
 /// The tables, and how a file of an earlier version becomes one of this.
 enum Schema {
-    static let version = 11
+    static let version = 12
     /// "Cari": marks the file as Carillon's (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4361_7269
 
@@ -34,6 +34,7 @@ enum Schema {
         { try $0.execute(sql: UserSchema.changes) },
         { try $0.execute(sql: DeviceLimitSchema.changes) },
         { try $0.execute(sql: SubscriptionSchema.changes) },
+        { try $0.execute(sql: FiringSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

@@ -22,28 +22,42 @@ struct FiringTable {
         return db.lastInsertedRowID
     }
 
-    func firings(after number: Int64, limit: Int) throws -> [StoredFiring] {
+    /// Damaged rows among them, so that those behind are found.
+    func next(of item: ItemKey) throws -> NextFiring? {
         var select = try BoundStatement(
             db,
-            "SELECT serial, app, item, targets, done, \(ItemState.columns) FROM firing WHERE serial > ? ORDER BY serial LIMIT ?"
-        )
-        select.bind(number)
-        select.bind(limit)
-        var firings: [StoredFiring] = []
-        try select.forEachRow { columns in
-            guard let item = columns.text(2).flatMap({ ItemName($0) }),
-                let targets = ValueCoding.pairs(columns.bytes(3) ?? [])
-            else { throw StoreFault(.unavailable, "a firing cannot be read") }
-            firings.append(
+            """
+            SELECT serial, targets, done, \(ItemState.columns) FROM firing WHERE app = ? AND item = ? ORDER BY serial LIMIT 1
+            """)
+        select.bind(item.app.rawValue)
+        select.bind(item.name.text)
+        return try select.first { columns in
+            let number = columns.integer(0)
+            guard let targets = ValueCoding.pairs(columns.bytes(1) ?? []), let state = try? ItemState(columns, from: 3) else {
+                return .unreadable(number)
+            }
+            return .readable(
                 StoredFiring(
-                    number: columns.integer(0),
+                    number: number,
                     firing: Firing(
-                        item: item, app: AppSerial(columns.integer(1)), state: try ItemState(columns, from: 5),
+                        item: item.name, app: item.app, state: state,
                         targets: targets.map { .init(subscription: SubscriptionSerial($0.0), revision: $0.1) }),
-                    done: Int(columns.integer(4))))
-            return true
+                    done: Int(columns.integer(2))))
         }
-        return firings
+    }
+
+    func numbers(of item: ItemKey) throws -> [Int64] {
+        try Int64.fetchAll(
+            db.cachedStatement(sql: "SELECT serial FROM firing WHERE app = ? AND item = ?"),
+            arguments: [item.app.rawValue, item.name.text])
+    }
+
+    func items(after item: ItemKey?, limit: Int) throws -> [ItemKey] {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT DISTINCT app, item FROM firing WHERE (app, item) > (?, ?) ORDER BY app, item LIMIT ?"),
+            arguments: [item?.app.rawValue ?? 0, item?.name.text ?? "", limit])
+        return rows.compactMap { row in ItemName(row[1] as String).map { ItemKey(app: AppSerial(row[0]), name: $0) } }
     }
 
     func advance(_ number: Int64, to count: Int?) throws {
@@ -57,40 +71,52 @@ struct FiringTable {
     // MARK: A subscription fires
 
     /// Whether it would count.
-    func counts(_ target: Firing.Target, _ number: Int64, _ now: Timestamp) throws -> Bool {
-        try fired(target, number, now) != nil
+    func counts(_ target: Firing.Target, _ item: ItemName, _ number: Int64, _ now: Timestamp) throws -> Bool {
+        try fired(target, item, number, now) != nil
     }
 
     /// Answers whether it counted.
-    func fire(_ target: Firing.Target, _ number: Int64, _ now: Timestamp) throws -> Bool {
-        guard let machine = try fired(target, number, now) else { return false }
+    func fire(_ target: Firing.Target, _ item: ItemName, _ number: Int64, _ now: Timestamp) throws -> Bool {
+        guard let (machine, app) = try fired(target, item, number, now) else { return false }
         var update = try BoundStatement(
-            db, "UPDATE subscription SET status = ?, status_at = ?, fired_at = ?, last_firing = ? WHERE serial = ?")
+            db, "UPDATE subscription SET status = ?, status_at = ?, fired_at = ? WHERE serial = ?")
         update.bind(machine.status.number)
         update.bind(machine.statusAt.milliseconds)
         update.bind(machine.lastFiredAt?.milliseconds)
-        update.bind(number)
         update.bind(target.subscription.rawValue)
         try update.run()
+        var mark = try BoundStatement(
+            db, "UPDATE subscription_item SET last_firing = ? WHERE app = ? AND item = ? AND subscription = ?")
+        mark.bind(number)
+        mark.bind(app)
+        mark.bind(item.text)
+        mark.bind(target.subscription.rawValue)
+        try mark.run()
         return true
     }
 
-    /// What becomes of it; nil when nothing does.
-    private func fired(_ target: Firing.Target, _ number: Int64, _ now: Timestamp) throws -> SubscriptionMachine? {
+    /// What becomes of it, and its app; nil when nothing does.
+    private func fired(
+        _ target: Firing.Target, _ item: ItemName, _ number: Int64, _ now: Timestamp
+    ) throws -> (machine: SubscriptionMachine, app: Int64)? {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(SubscriptionMachine.columns), last_firing, profile.reason NOT NULL, expires_at
-            FROM subscription LEFT JOIN device_profile AS profile ON profile.device = subscription.device
+            SELECT \(SubscriptionMachine.columns), watched.last_firing, profile.reason NOT NULL, expires_at, watched.app
+            FROM subscription
+            JOIN subscription_item AS watched ON watched.app = subscription.app AND watched.item = ?
+                AND watched.subscription = subscription.serial
+            LEFT JOIN device_profile AS profile ON profile.device = subscription.device
             WHERE serial = ? AND status < \(SubscriptionTable.endedStatus)
             """)
+        select.bind(item.text)
         select.bind(target.subscription.rawValue)
-        return try select.first { columns -> SubscriptionMachine? in
+        return try select.first { columns -> (SubscriptionMachine, Int64)? in
             var machine = SubscriptionMachine(columns, from: 0, isPaused: columns.integer(8) != 0)
             guard columns.integer(7) < number, columns.integerIfAny(9).map({ $0 > now.milliseconds }) ?? true,
                 machine.fire(ofRevision: target.revision, at: now) == .counts
             else { return nil }
-            return machine
+            return (machine, columns.integer(10))
         } ?? nil
     }
 }

@@ -126,8 +126,16 @@ extension SQLiteStore: SubscriptionStore {
         try await read { db in try SubscriptionTable(db).subjects(subscriptions) }
     }
 
-    package func firings(after: Int64, limit: Int) async throws -> [StoredFiring] {
-        try await read { db in try FiringTable(db).firings(after: after, limit: limit) }
+    package func itemsWithFirings(after item: ItemKey?, limit: Int) async throws -> [ItemKey] {
+        try await read { db in try FiringTable(db).items(after: item, limit: limit) }
+    }
+
+    package func nextFiring(of item: ItemKey) async throws -> NextFiring? {
+        try await read { db in try FiringTable(db).next(of: item) }
+    }
+
+    package func firingNumbers(of item: ItemKey) async throws -> [Int64] {
+        try await read { db in try FiringTable(db).numbers(of: item) }
     }
 
     package func advance(_ firing: Int64, to count: Int?) async throws {

@@ -74,7 +74,8 @@ struct SubscriptionTable {
         try db.run(
             """
             UPDATE subscription_item SET shape = ?, constants = ?, version =
-                coalesce((SELECT version FROM item WHERE item.app = subscription_item.app AND item.name = item), 0)
+                coalesce((SELECT version FROM item WHERE item.app = subscription_item.app
+                    AND item.name = subscription_item.item), 0), last_firing = 0
             WHERE subscription = ?
             """, [shape, wish.condition?.constants.map { Data($0) }, earlier.serial.rawValue])
         for former in former where former != shape { try forgetShape(former) }
@@ -289,7 +290,8 @@ struct SubscriptionTable {
             """
             SELECT watched.app, watched.item, subscription.serial, subscription.revision, policy, watched.constants,
                 watched.version, shape.shape, iif(watched.constants IS NULL, subscription.condition, shape.source),
-                subscription.status = 0 AND profile.reason IS NULL, cool_down, fired_at
+                subscription.status = 0 AND profile.reason IS NULL, cool_down, fired_at,
+                watched.last_firing > 0, status = 0 AND profile.reason NOT NULL
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
             LEFT JOIN device_profile AS profile ON profile.device = subscription.device
             LEFT JOIN condition_shape AS shape ON shape.serial = watched.shape
@@ -311,7 +313,8 @@ struct SubscriptionTable {
                     target: .init(
                         subscription: SubscriptionSerial(columns.integer(2)), revision: columns.integer(3)),
                     policy: .init(rawValue: UInt8(clamping: columns.integer(4))) ?? .once, condition: condition,
-                    since: columns.integer(6), coolDownSeconds: columns.integer(10),
+                    since: columns.integer(6), hasFired: columns.integer(12) != 0, isAsleep: columns.integer(13) != 0,
+                    coolDownSeconds: columns.integer(10),
                     firedAt: columns.integerIfAny(11).map(Timestamp.init(milliseconds:))))
             return true
         }

@@ -18,6 +18,8 @@ struct Sweeper: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            // What a heavy item fired takes long, and others have their time meanwhile.
+            async let firings: Void = tellFirings()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
@@ -38,7 +40,6 @@ struct Sweeper: Service {
                     try await domain.subscriptions.endExpired()
                     try await domain.subscriptions.removeEnded()
                 }
-                await report("firings") { try await domain.itemEngine.tellRest() }
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
                 await report("pushes") {
                     while !Task.isCancelled {
@@ -47,6 +48,14 @@ struct Sweeper: Service {
                 }
                 try? await Task.sleep(for: .seconds(settings.sweepSeconds))
             }
+            await firings
+        }
+    }
+
+    private func tellFirings() async {
+        while !Task.isCancelled {
+            await report("firings") { try await domain.itemEngine.tellRest() }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 

@@ -68,19 +68,59 @@ struct ItemIndexTests {
         #expect(world.update(.double(11)) == [0, 1, 2, 3, 4, 5, 6])
     }
 
-    @Test func `a look finds what was armed since, and nothing else`() throws {
+    @Test func `a look finds what it is told to look at, where that was not looked at before`() throws {
         var world = World()
-        _ = try world.add(1, "price > 100.0", .everyCrossing)
-        #expect(world.index.look().fired.isEmpty, "there was no update")
+        let one = try world.add(1, "price > 100.0", .everyCrossing)
+        #expect(world.index.look(at: [one]).fired.isEmpty, "there was no update")
         #expect(world.update(.double(101)) == [1])
-        #expect(world.index.look().fired.isEmpty)
-        _ = try world.add(2, "price > 100.0")
-        _ = try world.add(3, "price > 100.0", .every)
-        _ = try world.add(4, "price > 101.0")
-        _ = try world.add(5, nil, .every)
-        #expect(world.index.look().fired.map(\.subscription).sorted() == [2, 3])
-        #expect(world.index.look().fired.isEmpty)
-        #expect(world.update(.double(102)) == [3, 4, 5])
+        #expect(world.index.look(at: [one]).fired.isEmpty)
+        let others = [
+            try world.add(2, "price > 100.0"), try world.add(3, "price > 100.0", .every), try world.add(4, "price > 101.0"),
+            try world.add(5, nil, .every),
+        ]
+        let later = try world.add(6, "price > 100.0", .every)
+        #expect(world.index.look(at: [one] + others).fired.map(\.subscription).sorted() == [2, 3])
+        #expect(world.index.look(at: others).fired.isEmpty)
+        #expect(world.index.awaitingLook == [later], "nobody asked for it")
+        #expect(world.update(.double(102)) == [3, 4, 5, 6])
+    }
+
+    @Test func `what fires with each update is not looked at again when it comes from the disk`() throws {
+        var world = World(at: Self.bindings(["price": .double(150)]))
+        let program = try Self.program("price > 100.0")
+        let shape = try world.shapes.number(of: program)
+        for (number, policy) in [ItemIndex.Policy.once, .everyCrossing, .every].enumerated() {
+            let handle = world.index.add(
+                Int64(number), policy, shape: shape, constants: program.constants, wasWatched: true)
+            #expect(world.index.look(at: [handle]).fired.map(\.subscription) == (policy == .once ? [0] : []))
+        }
+        #expect(world.update(.double(151)) == [2])
+    }
+
+    @Test func `without a condition each update fires, and what fires once does so once until it is taken back`() throws {
+        var world = World()
+        let once = try world.add(1, nil, .once)
+        _ = try world.add(2, nil, .every)
+        #expect(world.update(.double(1)) == [1, 2])
+        #expect(world.update(.double(2)) == [2])
+        world.index.takeBack(once)
+        #expect(world.update(.double(3)) == [1, 2])
+    }
+
+    @Test func `expressions are counted once, and go with their last condition`() throws {
+        var world = World()
+        func new(_ source: String) throws -> Int {
+            let shape = try world.shapes.number(of: try Self.program(source))
+            defer { world.shapes.forget(shape) }
+            return world.index.newlyCompared(shape, in: world.shapes)
+        }
+        #expect(try new("price > 1.0 && volume > 2") == 2)
+        let one = try world.add(1, "price > 100.0")
+        #expect(try new("price > 1.0 && volume > 2 && price < 7.0") == 1)
+        _ = try world.add(2, "price > 200.0 && volume > 1")
+        #expect(world.index.comparedCount == 2)
+        world.index.remove(one)
+        #expect(world.index.comparedCount == 2)
     }
 
     @Test func `each policy fires when it should`() throws {

@@ -20,8 +20,8 @@ final class WatchedItem {
 
     enum Work {
         case update(ItemUpdate, ItemState.Mode, Answer)
-        /// Something was armed: it may fire with what stands in the item.
-        case look
+        /// These were armed: they may fire with what stands in the item.
+        case look([SubscriptionSerial])
     }
 
     let key: ItemKey
@@ -30,6 +30,8 @@ final class WatchedItem {
     var index: ItemIndex
     private(set) var watches: [SubscriptionSerial: Watch] = [:]
     private var rests: [SubscriptionSerial: Rest] = [:]
+    /// Whether crossings of those whose device is suspended had fired, so that they go on as they stood.
+    private var asleep: [SubscriptionSerial: Bool] = [:]
     private var queue: [Work] = []
     private var queuedUpdates = 0
     private var queuedBytes = 0
@@ -80,16 +82,66 @@ final class WatchedItem {
         return batch
     }
 
-    /// Evaluates an update, so many conditions at once; between, others have their turn.
-    func evaluate(_ bindings: ExpressionBindings, atOnce count: Int, pause: () async -> Void) async -> ItemIndex.Outcome {
+    /// What an update, or a look, comes to.
+    struct Found {
+        var errors = 0
+        var fired: [ItemIndex.Fired] = []
+        /// Those of them that do not rest, with the revisions that they were watched with.
+        var targets: [Firing.Target] = []
+        /// Until when those rested before that rest from now on.
+        fileprivate var rested: [(subscription: SubscriptionSerial, until: Timestamp)] = []
+
+        mutating func add(_ other: Found) {
+            fired += other.fired
+            rested += other.rested
+        }
+    }
+
+    /// Evaluates an update, a slice after the other; between, others have their turn.
+    func evaluate(_ bindings: ExpressionBindings, at now: Timestamp, pause: () async -> Void) async -> Found {
         isEvaluating = true
         var pass = index.begin(bindings)
-        while !index.advance(&pass, by: count) { await pause() }
+        while !index.advance(&pass, by: Self.conditionsAtOnce) { await pause() }
+        let found = await find(pass.outcome, at: now, pause: pause)
+        still()
+        return found
+    }
+
+    /// Looks at what was armed.
+    func look(at subscriptions: [SubscriptionSerial], at now: Timestamp, pause: () async -> Void) async -> Found {
+        isEvaluating = true
+        let outcome = index.look(at: subscriptions.compactMap { watches[$0]?.handle })
+        let found = await find(outcome, at: now, pause: pause)
+        still()
+        return found
+    }
+
+    private func still() {
         isEvaluating = false
         let deferred = deferred
         self.deferred = []
         for work in deferred { work(self) }
-        return pass.outcome
+    }
+
+    private static let conditionsAtOnce = 64
+    private static let targetsAtOnce = 512
+
+    private func find(_ outcome: ItemIndex.Outcome, at now: Timestamp, pause: () async -> Void) async -> Found {
+        var found = Found(errors: outcome.errors, fired: outcome.fired)
+        for start in stride(from: 0, to: outcome.fired.count, by: Self.targetsAtOnce) {
+            for fired in outcome.fired[start..<min(outcome.fired.count, start + Self.targetsAtOnce)] {
+                let serial = SubscriptionSerial(fired.subscription)
+                guard let watch = watches[serial], watch.handle == fired.handle else { continue }
+                if !rests.isEmpty, let rest = rests[serial] {
+                    if now < rest.until, now >= rest.until.adding(seconds: -rest.seconds) { continue }
+                    found.rested.append((serial, rest.until))
+                    rests[serial]?.until = now.adding(seconds: rest.seconds)
+                }
+                found.targets.append(Firing.Target(subscription: serial, revision: Int64(watch.shortRevision)))
+            }
+            await pause()
+        }
+        return found
     }
 
     /// When no update is being evaluated.
@@ -99,11 +151,13 @@ final class WatchedItem {
 
     // MARK: Watches
 
-    func arm(_ armed: ArmedSubscription, shape: Int?, constants: [ExpressionValue]) {
+    /// - Parameter isNew: Whether it was armed just now, and not before the last update.
+    func arm(_ armed: ArmedSubscription, isNew: Bool, shape: Int?, constants: [ExpressionValue]) {
         let target = armed.target
+        var wasWatched = !isNew && (armed.hasFired || armed.since < stored.version)
+        if let wasQuiet = asleep.removeValue(forKey: target.subscription) { wasWatched = wasQuiet }
         let handle = index.add(
-            target.subscription.rawValue, armed.policy, shape: shape, constants: constants,
-            wasWatched: armed.since < stored.version)
+            target.subscription.rawValue, armed.policy, shape: shape, constants: constants, wasWatched: wasWatched)
         // After that, as a shape goes with its last condition.
         disarm(target.subscription)
         watches[target.subscription] = Watch(
@@ -115,47 +169,56 @@ final class WatchedItem {
     }
 
     func disarm(_ subscription: SubscriptionSerial) {
+        asleep[subscription] = nil
         guard let watch = watches.removeValue(forKey: subscription) else { return }
         rests[subscription] = nil
         index.remove(watch.handle)
     }
 
+    /// Its device is suspended.
+    func putAsleep(_ subscription: SubscriptionSerial) {
+        guard let watch = watches[subscription] else { return }
+        let isQuiet = index.isQuiet(watch.handle)
+        disarm(subscription)
+        asleep[subscription] = isQuiet
+    }
+
     /// It was not told that it fired: nothing holds it back.
     func wakeUp(_ subscription: SubscriptionSerial) { rests[subscription]?.until = Timestamp(milliseconds: .min) }
 
-    /// Those that fired, with the revisions that they were watched with, but for those that rest.
-    func targets(of fired: [ItemIndex.Fired], at now: Timestamp) -> [Firing.Target] {
-        fired.compactMap { fired in
-            let serial = SubscriptionSerial(fired.subscription)
-            if !rests.isEmpty, let rest = rests[serial], now < rest.until, now >= rest.until.adding(seconds: -rest.seconds) {
-                return nil
-            }
-            return watches[serial].map { Firing.Target(subscription: serial, revision: Int64($0.shortRevision)) }
-        }
-    }
-
     /// What fired is on disk: what fires once is watched no more.
-    func fired(_ targets: [Firing.Target], at now: Timestamp) {
-        for target in targets {
-            guard let watch = watches[target.subscription], watch.isOf(target.revision) else { continue }
-            if index.policy(of: watch.handle) == .once {
+    func fired(_ targets: [Firing.Target], pause: () async -> Void) async {
+        for start in stride(from: 0, to: targets.count, by: Self.targetsAtOnce) {
+            for target in targets[start..<min(targets.count, start + Self.targetsAtOnce)] {
+                guard let watch = watches[target.subscription], watch.isOf(target.revision),
+                    index.policy(of: watch.handle) == .once
+                else { continue }
                 disarm(target.subscription)
-            } else if let rest = rests[target.subscription] {
-                rests[target.subscription]?.until = now.adding(seconds: rest.seconds)
             }
+            await pause()
         }
     }
 
-    /// Nothing of the updates since the last commit counts: the index stands where it stood before them, and what fired is looked
-    /// at again.
-    func takeBack(_ fired: [ItemIndex.Fired], to bindings: ExpressionBindings?) {
-        var again = fired
+    /// Nothing of the updates since the last commit counts: the index stands where it stood before them.
+    ///
+    /// - Parameter unseen: What was not looked at before them.
+    func takeBack(
+        _ found: Found, unseen: [ItemIndex.Handle], to bindings: ExpressionBindings?, pause: () async -> Void
+    ) async {
+        for rested in found.rested { rests[rested.subscription]?.until = rested.until }
+        isEvaluating = true
+        var again = found.fired
         if let bindings {
-            let rewound = index.update(bindings)
-            again += rewound.fired.filter { index.policy(of: $0.handle) == .once }
+            var pass = index.begin(bindings)
+            while !index.advance(&pass, by: Self.conditionsAtOnce) { await pause() }
+            again += pass.outcome.fired
         }
+        let unseen = Set(unseen)
         for fired in again where watches[SubscriptionSerial(fired.subscription)]?.handle == fired.handle {
+            // A crossing that had fired before has done so still.
+            guard index.policy(of: fired.handle) != .everyCrossing || unseen.contains(fired.handle) else { continue }
             index.takeBack(fired.handle)
         }
+        still()
     }
 }

@@ -45,27 +45,37 @@ package final class Firings: Sendable {
 
     /// Tells what is left of a firing, a step after the other, each of which is noted on disk.
     ///
-    /// - Returns: Subscriptions that the engine should look at again: they were not told, or watch other items too.
-    /// - Throws: ``StoreFault``; what was told until then is not told again.
-    @concurrent package func tell(_ stored: StoredFiring) async throws -> Set<SubscriptionSerial> {
-        var unsettled: Set<SubscriptionSerial> = []
-        var done = stored.done
-        let targets = stored.firing.targets
-        while done < targets.count {
-            let end = min(done + Self.atOnce, targets.count)
-            unsettled.formUnion(try await tell(Array(targets[done..<end]), of: stored))
-            done = end
-            if done < targets.count { try await store.advance(stored.number, to: done) }
+    @concurrent package func tell(_ stored: StoredFiring) async -> Told {
+        var result = Told()
+        do {
+            var done = stored.done
+            let targets = stored.firing.targets
+            while done < targets.count {
+                let end = min(done + Self.atOnce, targets.count)
+                try await tell(Array(targets[done..<end]), of: stored, &result)
+                done = end
+                if done < targets.count { try await store.advance(stored.number, to: done) }
+            }
+            try await store.advance(stored.number, to: nil)
+        } catch {
+            result.fault = error
         }
-        try await store.advance(stored.number, to: nil)
-        return unsettled
+        return result
     }
 
-    private func tell(_ targets: [Firing.Target], of stored: StoredFiring) async throws -> Set<SubscriptionSerial> {
+    package struct Told: Sendable {
+        /// Subscriptions that the engine should look at again: they were not told, or watch other items too; with whether
+        /// nothing holds them back any more.
+        package var unsettled: [SubscriptionSerial: Bool] = [:]
+        /// Why the rest was not told. What was told until then is not told again.
+        package var fault: (any Error)?
+    }
+
+    private func tell(_ targets: [Firing.Target], of stored: StoredFiring, _ result: inout Told) async throws {
         let firing = stored.firing
         let subjects = try await store.subjects(targets.map(\.subscription))
-        guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return [] }
-        var unsettled = Set(targets.map(\.subscription))
+        guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return }
+        for target in targets { result.unsettled[target.subscription] = true }
         let revisions = Dictionary(targets.map { ($0.subscription, $0.revision) }, uniquingKeysWith: max)
         let deliveries = Answers<Inbox.Delivered>(subjects.count)
         for (place, subject) in subjects.enumerated() {
@@ -83,7 +93,7 @@ package final class Firings: Sendable {
                 at: firing.state.updatedAt?.milliseconds ?? 0, notification: rendered.json)
             deliver(
                 notification, ttl: template.ttl, to: subject,
-                Firing.Target(subscription: subject.serial, revision: revision), stored.number
+                Firing.Target(subscription: subject.serial, revision: revision), stored
             ) { deliveries.note(place, $0) }
         }
         let results = await deliveries.all()
@@ -92,13 +102,15 @@ package final class Firings: Sendable {
             case .stored, .settled, .given:
                 told.increment()
                 // It may watch other items, on which it is to be disarmed.
-                if subject.items == 1 || subject.policy != .once { unsettled.remove(subject.serial) }
+                if subject.items == 1 || subject.policy != .once { result.unsettled[subject.serial] = nil }
             case .refused(.full): full.increment()
-            case .refused, .dropped: late.increment()
+            case .refused, .dropped:
+                late.increment()
+                // It was told a moment ago, and rests.
+                if case .every = subject.policy { result.unsettled[subject.serial] = false }
             case .failed(let fault): throw fault
             }
         }
-        return unsettled
     }
 
     private func template(of subject: FiringSubject) -> NotificationTemplate? {
@@ -112,7 +124,7 @@ package final class Firings: Sendable {
     }
 
     private func deliver(
-        _ notification: FiredNotification, ttl: Int64, to subject: FiringSubject, _ target: Firing.Target, _ number: Int64,
+        _ notification: FiredNotification, ttl: Int64, to subject: FiringSubject, _ target: Firing.Target, _ stored: StoredFiring,
         then: @escaping @Sendable (Inbox.Delivered) -> Void
     ) {
         let now = time.now()
@@ -123,7 +135,7 @@ package final class Firings: Sendable {
             wake = .background
         }
         let rules = AppendRules(
-            topic: Self.topic, effects: [.fired(target, by: number, at: now)], wake: WakeWish(wake, dueAt: now))
+            topic: Self.topic, effects: [.fired(target, on: stored.firing.item, by: stored.number, at: now)], wake: WakeWish(wake, dueAt: now))
         let (body, urgency, countsBadge) = (notification.json.bytes, notification.urgency, notification.countsBadge)
         homes.home(of: subject.device).inbox.deliver(to: subject.device, .kept, rules: rules) { id in
             Envelope(

@@ -116,6 +116,14 @@ package struct ItemIndex {
     package var evaluatedCount: Int { evaluated.count }
     /// Places that the next update looks at, of what is gone among them.
     var freshCount: Int { fresh.count }
+    /// Expressions that are compared, each of which an update evaluates once.
+    package var comparedCount: Int { keys.count }
+    /// Whether it fired while its condition holds, and waits until that does not.
+    package func isQuiet(_ handle: Handle) -> Bool { subscribers[handle.number].isQuiet }
+    /// How many expressions of a shape are compared by no other.
+    package func newlyCompared(_ shape: Int, in shapes: ConditionShapes) -> Int {
+        Set((shapes.entries[shape]?.alternatives ?? []).joined().map(\.expression)).count { keys[$0] == nil }
+    }
 
     // MARK: Arming
 
@@ -129,7 +137,7 @@ package struct ItemIndex {
     /// - Parameters:
     ///   - shape: Nil where there is no condition: then it fires with each update, until it is taken out.
     ///   - wasWatched: Whether it was armed at the last update already, as one is that comes back from the disk: what holds since
-    ///     then is no crossing.
+    ///     then is no crossing, and is not looked at again.
     package mutating func add(
         _ subscription: Int64, _ policy: Policy, shape: Int?, constants: [ExpressionValue] = [], wasWatched: Bool = false
     ) -> Handle {
@@ -147,6 +155,7 @@ package struct ItemIndex {
         var subscriber = Subscriber(subscription: subscription, condition: condition, stamp: stamp, policy: policy)
         subscriber.next = first
         subscriber.isQuiet = wasWatched && policy == .everyCrossing && conditions[condition].holds
+        subscriber.isFresh = !wasWatched || policy == .once
         let number = subscribers.insert(subscriber)
         if first >= 0 { subscribers[first].previous = number }
         conditions[condition].subscribers = number
@@ -154,18 +163,21 @@ package struct ItemIndex {
             conditions[condition].lasting += 1
             updateLasting(condition)
         }
-        noteFresh(number)
+        if subscriber.isFresh { noteFresh(number) }
         return Handle(number: number)
     }
 
     /// What fired was not written down: it fires with the next update again, if the condition still holds then.
     package mutating func takeBack(_ handle: Handle) {
-        guard subscribers[handle.number].condition >= 0 else { return }
         subscribers[handle.number].isQuiet = false
+        guard subscribers[handle.number].condition >= 0 else { return }
         guard !subscribers[handle.number].isFresh else { return }
         subscribers[handle.number].isFresh = true
         noteFresh(handle.number)
     }
+
+    /// What was armed and not looked at yet; for ``takeBack(_:)`` of those.
+    package var awaitingLook: [Handle] { fresh.filter(isFresh).map { Handle(number: $0.number) } }
 
     private mutating func noteFresh(_ number: Int32) {
         // Many that come and go between two updates leave no more behind than there are.
@@ -208,9 +220,17 @@ package struct ItemIndex {
 
     /// An update that is under way.
     package struct Pass: Sendable {
+        /// One after the other. What a step goes over stays as it is meanwhile.
+        fileprivate enum Step: Int {
+            case expressions, touched, evaluated, lasting, fresh, unconditional, done
+        }
+
         package fileprivate(set) var outcome = Outcome()
-        /// How many conditions were evaluated.
-        fileprivate var evaluated = 0
+        fileprivate var step = Step.expressions
+        /// How much of the step is done.
+        fileprivate var place = 0
+        fileprivate var expressions: [Int]
+        fileprivate var fresh: [(number: Int32, stamp: UInt32)] = []
     }
 
     /// - Parameter bindings: All that conditions speak of, after the update.
@@ -223,56 +243,92 @@ package struct ItemIndex {
     /// Begins an update; ``advance(_:by:)`` brings it to its end. Nothing is armed and nothing is removed between.
     package mutating func begin(_ bindings: ExpressionBindings) -> Pass {
         self.bindings = bindings
-        var pass = Pass()
-        for expression in keys.keys { change(expression) }
-        for condition in touched {
-            conditions[condition].isTouched = false
-            settle(condition, &pass.outcome)
-        }
-        touched.removeAll(keepingCapacity: true)
-        return pass
+        return Pass(expressions: Array(keys.keys))
     }
 
-    /// Evaluates so many of the conditions that no comparison decides. Answers whether the update is done.
+    /// Looks at so many expressions, conditions or subscribers. Answers whether the update is done.
     package mutating func advance(_ pass: inout Pass, by count: Int) -> Bool {
-        let end = count < evaluated.count - pass.evaluated ? pass.evaluated + count : evaluated.count
-        evaluate(pass.evaluated..<end, &pass.outcome)
-        pass.evaluated = end
-        guard end == evaluated.count else { return false }
-        finish(&pass.outcome)
-        return true
+        var left = count
+        while left > 0, pass.step != .done {
+            let total = total(of: pass)
+            guard pass.place < total else {
+                endStep(of: &pass)
+                continue
+            }
+            let end = pass.place + min(left, total - pass.place)
+            left -= end - pass.place
+            take(pass.place..<end, of: &pass)
+            pass.place = end
+        }
+        return pass.step == .done
     }
 
-    private mutating func finish(_ outcome: inout Outcome) {
-        for condition in lasting {
-            forEachSubscriber(of: condition) { number, index in
-                if index.subscribers[number].policy == .every { index.fire(number, &outcome) }
+    private func total(of pass: Pass) -> Int {
+        switch pass.step {
+        case .expressions: pass.expressions.count
+        case .touched: touched.count
+        case .evaluated: evaluated.count
+        case .lasting: lasting.count
+        case .fresh: pass.fresh.count
+        case .unconditional: unconditional.count
+        case .done: 0
+        }
+    }
+
+    private mutating func endStep(of pass: inout Pass) {
+        if pass.step == .touched { touched.removeAll(keepingCapacity: true) }
+        pass.step = .init(rawValue: pass.step.rawValue + 1) ?? .done
+        pass.place = 0
+        guard pass.step == .fresh else { return }
+        pass.fresh = fresh
+        fresh.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func take(_ places: Range<Int>, of pass: inout Pass) {
+        switch pass.step {
+        case .expressions: for place in places { change(pass.expressions[place]) }
+        case .touched:
+            for place in places {
+                conditions[touched[place]].isTouched = false
+                settle(touched[place], &pass.outcome)
             }
+        case .evaluated: evaluate(places, &pass.outcome)
+        case .lasting:
+            for place in places {
+                forEachSubscriber(of: lasting[place]) { number, index in
+                    if index.subscribers[number].policy == .every { index.fire(number, &pass.outcome) }
+                }
+            }
+        case .fresh:
+            for place in places where isFresh(pass.fresh[place].number, pass.fresh[place].stamp) {
+                // One that fires with each update has done so.
+                look(at: pass.fresh[place].number, unless: .every, &pass.outcome)
+            }
+        case .unconditional:
+            for place in places where !subscribers[unconditional[place]].isQuiet {
+                let number = unconditional[place]
+                pass.outcome.fired.append(fired(number))
+                if subscribers[number].policy == .once { subscribers[number].isQuiet = true }
+            }
+        case .done: break
         }
-        lookAtFresh { index, number in
-            guard index.subscribers[number].policy != .every else { return }
-            index.fire(number, &outcome)
-        }
-        for number in unconditional { outcome.fired.append(fired(number)) }
     }
 
     /// Looks at what was armed since the last update, with what that left: a condition that holds already fires.
-    package mutating func look() -> Outcome {
+    package mutating func look(at handles: some Sequence<Handle>) -> Outcome {
         var outcome = Outcome()
         guard bindings != nil else { return outcome }
-        lookAtFresh { index, number in index.fire(number, &outcome) }
+        for handle in handles where subscribers[handle.number].isFresh { look(at: handle.number, unless: nil, &outcome) }
         return outcome
     }
 
-    private mutating func lookAtFresh(_ holding: (inout ItemIndex, Int32) -> Void) {
-        let fresh = fresh
-        self.fresh.removeAll(keepingCapacity: true)
-        for (number, stamp) in fresh where isFresh(number, stamp) {
-            subscribers[number].isFresh = false
-            let subscriber = subscribers[number]
-            guard conditions[subscriber.condition].holds, !subscriber.isQuiet else { continue }
-            holding(&self, number)
-        }
+    private mutating func look(at number: Int32, unless policy: Policy?, _ outcome: inout Outcome) {
+        subscribers[number].isFresh = false
+        let subscriber = subscribers[number]
+        guard subscriber.condition >= 0, conditions[subscriber.condition].holds, !subscriber.isQuiet,
+            subscriber.policy != policy
+        else { return }
+        fire(number, &outcome)
     }
 
     private func fired(_ number: Int32) -> Fired {

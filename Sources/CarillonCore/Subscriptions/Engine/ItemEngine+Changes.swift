@@ -1,0 +1,99 @@
+/// Rows of subscriptions changed: the engine follows.
+extension ItemEngine {
+    /// Returns when the engine knows some subscriptions as they are. Those of a subscription are followed one after the other, so that
+    /// what is read last is done last; others are not waited for.
+    ///
+    /// - Parameter looks: What is armed by it may fire at once, with what stands in its items.
+    /// - Returns: Those that there are not any more.
+    @discardableResult package func follow(_ subscriptions: [SubscriptionSerial], looks: Bool) async throws
+        -> Set<SubscriptionSerial>
+    {
+        for subscription in subscriptions { changed[subscription, default: false] = looks || changed[subscription] == true }
+        var gone: Set<SubscriptionSerial> = []
+        for start in stride(from: 0, to: subscriptions.count, by: Self.followedAtOnce) {
+            let some = subscriptions[start..<min(subscriptions.count, start + Self.followedAtOnce)]
+            gone.formUnion(try await followSome(some))
+        }
+        return gone
+    }
+
+    private func followSome(_ subscriptions: ArraySlice<SubscriptionSerial>) async throws -> Set<SubscriptionSerial> {
+        var gone: Set<SubscriptionSerial> = []
+        while true {
+            var some: [SubscriptionSerial: Bool] = [:]
+            for subscription in subscriptions where !following.contains(subscription) {
+                some[subscription] = changed.removeValue(forKey: subscription)
+            }
+            if some.isEmpty {
+                guard subscriptions.contains(where: following.contains) else { return gone }
+                await withCheckedContinuation { followers.append($0) }
+                continue
+            }
+            following.formUnion(some.keys)
+            defer {
+                following.subtract(some.keys)
+                let waiting = followers
+                followers = []
+                for follower in waiting { follower.resume() }
+            }
+            do {
+                gone.formUnion(try await followNow(some))
+            } catch {
+                changed.merge(some) { $0 || $1 }
+                throw error
+            }
+        }
+    }
+
+    /// Answers those that there are not any more.
+    private func followNow(_ subscriptions: [SubscriptionSerial: Bool]) async throws -> Set<SubscriptionSerial> {
+        let rows = try await store.armed(Array(subscriptions.keys))
+        var wanted: [ItemKey: [ArmedSubscription]] = [:]
+        for row in rows {
+            if row.isArmed {
+                wanted[row.item, default: []].append(row)
+            } else if let item = try await loadedItem(row.item) {
+                let (subscription, isAsleep) = (row.target.subscription, row.isAsleep)
+                item.whenStill { isAsleep ? $0.putAsleep(subscription) : $0.disarm(subscription) }
+            }
+        }
+        for (key, rows) in wanted {
+            let looked = rows.filter { subscriptions[$0.target.subscription] == true }
+            // One that is not in memory finds them when it is loaded.
+            guard !looked.isEmpty || items[key] != nil || loading[key] != nil else { continue }
+            let item = try await item(key)
+            for row in rows where item.watches[row.target.subscription]?.isOf(row.target.revision) != true {
+                arm(row, isNew: subscriptions[row.target.subscription] == true, on: item)
+            }
+            guard !looked.isEmpty, item.stored.version > 0 else { continue }
+            item.enqueue(.look(looked.map(\.target.subscription)))
+            drain(item)
+        }
+        return Set(subscriptions.keys).subtracting(rows.map(\.target.subscription))
+    }
+
+    /// One that is in memory, or is just being loaded.
+    private func loadedItem(_ key: ItemKey) async throws -> WatchedItem? {
+        if loading[key] != nil { return try await item(key) }
+        return items[key]
+    }
+
+    /// Takes out what is watched no more, as its rows are gone, and looks at what changed and was not looked at.
+    package func settle() async throws {
+        // What could not be read when it changed.
+        try await follow(Array(changed.keys), looks: true)
+        while !Task.isCancelled {
+            let some = try await store.takeUnwatched(limit: 1000)
+            for gone in some {
+                let item = try await loadedItem(gone.item)
+                item?.whenStill { $0.disarm(gone.subscription) }
+            }
+            if some.count < 1000 { return }
+        }
+    }
+
+    /// Of a device that was suspended or resumed, or belongs to another user.
+    package func follow(_ device: DeviceSerial) async throws {
+        try await follow(try await store.serials(of: device), looks: false)
+    }
+}

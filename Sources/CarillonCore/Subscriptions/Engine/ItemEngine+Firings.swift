@@ -1,0 +1,68 @@
+import CarillonWire
+import Logging
+
+/// What updates fired, on its way to the devices.
+extension ItemEngine {
+    /// What cannot be told now stays on disk, until ``tellRest()``. Answers whether all of it was told.
+    @discardableResult func tell(_ firing: StoredFiring) async -> Bool {
+        let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
+        let told = await firings.tell(firing)
+        underWay.remove(firing.number)
+        if let fault = told.fault {
+            items[key]?.heldUp.insert(firing.number)
+            logger.error("a firing could not be told, and is tried again", metadata: ["reason": "\(fault)"])
+        } else {
+            isTold(firing.number, of: key)
+        }
+        for (subscription, isAwake) in told.unsettled where isAwake { items[key]?.wakeUp(subscription) }
+        do {
+            let gone = try await follow(Array(told.unsettled.keys), looks: false)
+            // Those that are there no more were taken away while the item was loaded.
+            for subscription in gone { items[key]?.whenStill { $0.disarm(subscription) } }
+        } catch {
+            logger.error("subscriptions could not be read, and are looked at later", metadata: ["reason": "\(error)"])
+        }
+        return told.fault == nil
+    }
+
+    private func isTold(_ number: Int64, of key: ItemKey) {
+        items[key]?.heldUp.remove(number)
+        if loading[key] != nil { toldMeanwhile.insert(number) }
+    }
+
+    /// Tells what was left, as by a server that was killed or a disk that was full: those of an item in their order, and of a few
+    /// items at a time.
+    package func tellRest() async throws {
+        var last: ItemKey?
+        while !Task.isCancelled {
+            let some = try await store.itemsWithFirings(after: last, limit: 64)
+            guard let end = some.last else { return }
+            last = end
+            await withTaskGroup(of: Void.self) { group in
+                for (place, key) in some.enumerated() {
+                    if place >= Self.restAtOnce { await group.next() }
+                    group.addTask { await self.tellRest(of: key) }
+                }
+            }
+        }
+    }
+
+    private func tellRest(of key: ItemKey) async {
+        do {
+            while !Task.isCancelled, let next = try await store.nextFiring(of: key) {
+                // The item tells it itself.
+                guard underWay.insert(next.number).inserted else { return }
+                switch next {
+                case .readable(let firing): guard await tell(firing) else { return }
+                case .unreadable(let number):
+                    logger.error("a firing cannot be read, and is given up", metadata: ["item": "\(key.name)"])
+                    defer { underWay.remove(number) }
+                    try await store.advance(number, to: nil)
+                    isTold(number, of: key)
+                }
+            }
+        } catch {
+            logger.error("what an item fired could not be read, and is tried again", metadata: ["reason": "\(error)"])
+        }
+    }
+}

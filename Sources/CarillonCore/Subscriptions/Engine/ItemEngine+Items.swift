@@ -1,0 +1,118 @@
+import CarillonExpression
+import CarillonWire
+import Logging
+
+/// Items come into memory when they are wanted, and go when others need the room.
+extension ItemEngine {
+    func item(_ key: ItemKey) async throws -> WatchedItem {
+        uses += 1
+        while true {
+            if let item = items[key] {
+                item.lastUse = uses
+                return item
+            }
+            if let task = loading[key] {
+                try await task.value
+                continue
+            }
+            let task = Task { try await load(key) }
+            loading[key] = task
+            defer {
+                loading[key] = nil
+                if loading.isEmpty { toldMeanwhile = [] }
+            }
+            try await task.value
+        }
+    }
+
+    private func load(_ key: ItemKey) async throws {
+        let stored = try await store.item(key) ?? StoredItem(state: ItemState(.merge))
+        let item = WatchedItem(
+            key, stored, ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state)))
+        var last = SubscriptionSerial(0)
+        while true {
+            let some = try await store.armed(on: key, after: last, limit: Self.armedAtOnce)
+            for armed in some { arm(armed, on: item) }
+            guard some.count == Self.armedAtOnce, let end = some.last else { break }
+            last = end.target.subscription
+            await Task.yield()
+        }
+        // What was fired before is told before.
+        item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(toldMeanwhile)
+        item.lastUse = uses
+        letIdleGo()
+        items[key] = item
+    }
+
+    private func letIdleGo() {
+        // What each takes changes all the time: it is counted out now and then.
+        loads += 1
+        let weight = loads % 64 == 0 ? items.values.reduce(0) { $0 + $1.weight } : 0
+        guard items.count >= limits.items || weight > limits.bytes else { return }
+        var excess = weight - limits.bytes
+        var count = items.count >= limits.items ? max(1, items.count / 10) : 0
+        let idle = items.values.filter { $0.isIdle && $0.heldUp.isEmpty }.sorted { $0.lastUse < $1.lastUse }
+        for item in idle {
+            guard count > 0 || excess > 0 else { return }
+            count -= 1
+            excess -= item.weight
+            forget(item)
+        }
+    }
+
+    func forget(_ item: WatchedItem) {
+        item.isGone = true
+        if items[item.key] === item { items[item.key] = nil }
+    }
+
+    /// An app was deleted, or says something else of its items.
+    package func forget(_ app: AppSerial) {
+        for item in items.values where item.key.app == app && item.isIdle { forget(item) }
+    }
+
+    // MARK: Arming
+
+    /// - Parameter isNew: Whether it was armed just now.
+    func arm(_ armed: ArmedSubscription, isNew: Bool = false, on item: WatchedItem) {
+        item.whenStill { item in self.armNow(armed, isNew, on: item) }
+    }
+
+    private func armNow(_ armed: ArmedSubscription, _ isNew: Bool, on item: WatchedItem) {
+        guard let condition = armed.condition else { return item.arm(armed, isNew: isNew, shape: nil, constants: []) }
+        do {
+            let (shape, constants) = try shape(of: condition)
+            item.arm(armed, isNew: isNew, shape: shape, constants: constants)
+        } catch {
+            // An earlier version took it; it fires never.
+            logger.error(
+                "a condition cannot be read any more",
+                metadata: ["subscription": "\(armed.target.subscription.rawValue)"])
+        }
+    }
+
+    private func shape(of condition: WatchedCondition) throws -> (shape: Int, constants: [ExpressionValue]) {
+        let values = condition.constants.flatMap(ValueCoding.values)
+        if let known = shapes.known(condition.shape), let values, shapes.entries[known]?.shape.constantCount == values.count {
+            return (known, values)
+        }
+        let program = try ExpressionProgram.unchecked(condition.source, in: conditions.environment)
+        // The source may be that of another condition of the shape.
+        if let values, values.count == program.constants.count { return (try shapes.number(of: program), values) }
+        guard values == nil else { throw Refusal(.triggerInvalid, "The condition was stored by another version.") }
+        return (try shapes.number(of: program), program.constants)
+    }
+
+    /// Why an item cannot take a condition; nil when it can.
+    func refusal(of program: ExpressionProgram, on key: ItemKey) async throws -> String? {
+        guard let shape = try? shapes.number(of: program) else { return nil }
+        defer { shapes.forget(shape) }
+        let index = try await item(key).index
+        if ItemIndex.isUnguarded(shape, in: shapes), index.evaluatedCount >= SubscriptionLimits.unguardedPerItem {
+            return "as many conditions as it may that begin with no comparison of a field and a constant"
+        }
+        if index.comparedCount + index.newlyCompared(shape, in: shapes) > SubscriptionLimits.comparedPerItem {
+            return "conditions that compare as many different expressions as they may"
+        }
+        return nil
+    }
+}

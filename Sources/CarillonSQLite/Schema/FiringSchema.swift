@@ -1,0 +1,16 @@
+/// What version 12 adds: which firing was told last is known for each item of a subscription, and a device that was suspended is told
+/// nothing of what was found before.
+enum FiringSchema {
+    static let changes = """
+        -- The number of the firing of the item that was told last, since the subscription was armed.
+        ALTER TABLE subscription_item ADD COLUMN last_firing INTEGER NOT NULL DEFAULT 0;
+        UPDATE subscription_item SET last_firing =
+            (SELECT last_firing FROM subscription WHERE subscription.serial = subscription_item.subscription);
+        ALTER TABLE subscription DROP COLUMN last_firing;
+
+        CREATE INDEX firing_of_item ON firing (app, item, serial);
+
+        CREATE TRIGGER device_profile_reason AFTER UPDATE OF reason ON device_profile WHEN old.reason IS NOT new.reason
+            BEGIN UPDATE subscription SET revision = revision + 1 WHERE device = new.device AND status < 2; END;
+        """
+}
