@@ -93,7 +93,8 @@ struct ItemsCommand: AsyncParsableCommand {
                     } catch let fault as CommandFault where line > 0 {
                         // Its count begins with the part that was sent.
                         throw CommandFault(
-                            fault.code, "\(fault.message); the part that begins behind line \(line), all before it was answered")
+                            fault.code,
+                            "\(fault.message); the part that begins behind line \(line), all before it was answered")
                     }
                     line += lines.count { $0 == UInt8(ascii: "\n") }
                 }

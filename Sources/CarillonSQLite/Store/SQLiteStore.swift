@@ -153,6 +153,9 @@ package final class SQLiteStore: Sendable {
         }
     }
 
+    /// For tests that damage a file.
+    package func run(_ sql: String) async throws { try await group.run { db in try db.execute(sql: sql) } }
+
     /// For tests that look whether nothing was left behind.
     package func rowCount(of table: String) async throws -> Int {
         try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(table)\"") ?? 0 }

@@ -33,7 +33,8 @@ struct FiringTable {
         select.bind(item.name.text)
         return try select.first { columns in
             let number = columns.integer(0)
-            guard let targets = ValueCoding.pairs(columns.bytes(1) ?? []), let state = try? ItemState(columns, from: 3) else {
+            guard let targets = ValueCoding.pairs(columns.bytes(1) ?? []), let state = try? ItemState(columns, from: 3)
+            else {
                 return .unreadable(number)
             }
             return .readable(

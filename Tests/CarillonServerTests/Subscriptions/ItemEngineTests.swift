@@ -63,6 +63,20 @@ struct ItemEngineTests {
                 [WrittenField("price", .number(String(price)))], to: item.name, of: device.app)
         }
 
+        /// As a process leaves it that was killed behind an update's commit.
+        func leave(_ price: Double, version: Int64) async throws {
+            var state = ItemState(.merge)
+            state.apply(
+                .init(["price": ItemValue(.double(price), digits: String(price))], at: domain.time.now()))
+            let targets = try await store.serials(of: device.serial).map {
+                Firing.Target(subscription: $0, revision: 1)
+            }
+            _ = try await store.commitItem(
+                ItemCommit(
+                    key: item, item: StoredItem(state: state, version: version),
+                    firings: [Firing(item: item.name, app: item.app, state: state, targets: targets)]))
+        }
+
         func settle() async throws {
             while await !domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
             await domain.homes.home(of: device.serial).inbox.flush()
@@ -167,6 +181,228 @@ struct ItemEngineTests {
         try await world.publish(13)
         #expect(try await world.titles() == ["13.0"])
         try world.store.close()
+    }
+
+    // MARK: Restarts
+
+    @Test(arguments: [SubscriptionMachine.Policy.everyCrossing, .every(coolDownSeconds: 0)])
+    func `what was told when it was made is not told again by the next process`(policy: SubscriptionMachine.Policy)
+        async throws
+    {
+        let directory = try TemporaryDirectory.make()
+        do {
+            let world = try await World(try SQLiteStore(directory: directory))
+            try await world.publish(11)
+            _ = try await world.subscribe("price > 10.0", policy, key: "a")
+            #expect(try await world.titles() == ["11.0"])
+            try world.store.close()
+        }
+        let world = try await World(try SQLiteStore(directory: directory))
+        _ = try await world.subscribe("price > 100.0", key: "b")
+        #expect(try await world.titles() == ["11.0"], "another is no reason to look at this one")
+        if policy == .everyCrossing {
+            try await world.publish(12)
+            #expect(try await world.titles() == ["11.0"])
+        }
+        try world.store.close()
+    }
+
+    @Test func `what an earlier process left is told before what comes, and its publishers wait`() async throws {
+        let directory = try TemporaryDirectory.make()
+        do {
+            let world = try await World(try SQLiteStore(directory: directory))
+            try await world.publish(1)
+            for key in ["a", "b"] { _ = try await world.subscribe("price > 10.0", .everyCrossing, key: key) }
+            try await world.leave(11, version: 2)
+            try world.store.close()
+        }
+        let world = try await World(try SQLiteStore(directory: directory))
+        let refusal = await #expect(throws: Refusal.self) { try await world.publish(5) }
+        #expect(refusal?.code == .itemBusy)
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.titles() == ["11.0", "11.0"])
+        try await world.publish(5)
+        try await world.publish(12)
+        #expect(try await world.titles() == ["12.0", "12.0"])
+        try world.store.close()
+    }
+
+    @Test func `a row that is damaged holds up nobody`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
+        try await world.leave(11, version: 2)
+        try await world.store.run("UPDATE firing SET targets = x'ff'")
+        try await world.leave(12, version: 3)
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.titles() == ["12.0"])
+        #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
+    }
+
+    // MARK: Times that meet
+
+    @Test func `a crossing that comes between the making and the arming is found`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
+        var random = SystemRandomNumberGenerator()
+        let program = try world.domain.itemEngine.conditions.condition("price > 10.0", over: ["price": .dynamic])
+        let put = try await world.store.putSubscription(
+            SubscriptionWish(
+                proposed: .random(using: &random), device: world.device.serial,
+                definition: .init(
+                    items: [world.item.name], fields: ["price"], trigger: "price > 10.0", format: format,
+                    policy: .everyCrossing),
+                condition: WatchedCondition(
+                    shape: program.shape.key, source: "price > 10.0", constants: ValueCoding.encode(program.constants)),
+                limit: 10), at: world.domain.time.now())
+        guard case .made(let subscription) = put else { throw StoreFault(.unavailable, "") }
+        try await world.publish(11)
+        #expect(try await world.titles().isEmpty)
+        try await world.domain.itemEngine.follow([subscription.serial], looks: true)
+        #expect(try await world.titles() == ["11.0"])
+        try await world.publish(12)
+        #expect(try await world.titles() == ["11.0"])
+    }
+
+    @Test func `a firing of one item makes none of another late`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let other = try #require(ItemName("j"))
+        let format = try NotificationFormat(.object([.init(name: "title", value: .string("${item}"))]))
+        let subscription = try await world.domain.subscriptions.put(
+            .init(
+                items: [world.item.name, other], fields: ["price"], trigger: "price > 10.0", format: format,
+                policy: .everyCrossing), of: world.device, from: nil
+        ).subscription
+        var state = ItemState(.merge)
+        state.apply(.init(["price": ItemValue(.double(11))], at: world.domain.time.now()))
+        func commit(_ item: ItemName) async throws {
+            _ = try await world.store.commitItem(
+                ItemCommit(
+                    key: ItemKey(app: world.device.app, name: item), item: StoredItem(state: state, version: 1),
+                    firings: [
+                        Firing(
+                            item: item, app: world.device.app, state: state,
+                            targets: [.init(subscription: subscription.serial, revision: 1)])
+                    ]))
+        }
+        try await commit(world.item.name)
+        try await commit(other)
+        // The later one first.
+        guard case .readable(let late)? = try await world.store.nextFiring(of: ItemKey(app: world.device.app, name: other))
+        else { throw StoreFault(.unavailable, "") }
+        #expect(await world.domain.itemEngine.tell(late))
+        try await world.domain.itemEngine.tellRest()
+        let waiting = try await world.store.waiting(
+            device: world.device.serial, after: 0, limit: 10, bytes: 1 << 20, at: world.domain.time.now())
+        // It took the place of the other.
+        #expect(waiting?.compactMap(\.fired?.item) == ["i"])
+    }
+
+    @Test func `one that was told rests, however often it was found meanwhile`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 3600))
+        for _ in 0..<3 {
+            let updates = (11..<31).map { price in
+                (item: world.item.name, fields: [WrittenField("price", .number("\(price)"))], place: ItemUpdate.Place?.none)
+            }
+            _ = await world.domain.items.publish(updates, of: world.device.app)
+            try await world.settle()
+        }
+        #expect(try await world.titles() == ["11"])
+        try await world.leave(1, version: 100)
+        #expect(try await world.store.firingNumbers(of: world.item) == [2], "nothing else was even written")
+    }
+
+    @Test func `a crossing that was told before a batch failed has not crossed again`() async throws {
+        let world = try await World(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price > 100.0", .everyCrossing)
+        try await world.publish(110)
+        #expect(try await world.titles() == ["110.0"])
+        try await world.store.limitPages(toUsedPlus: 0)
+        let pad = String(repeating: "x", count: 4000)
+        let updates = [90, 120].map { price in
+            (
+                item: world.item.name,
+                fields: (0..<7).map { WrittenField("f\($0)", .string(pad)) } + [WrittenField("price", .number("\(price)"))],
+                place: ItemUpdate.Place?.none
+            )
+        }
+        let results = await world.domain.items.publish(updates, of: world.device.app)
+        #expect(results.allSatisfy { if case .failure = $0 { true } else { false } })
+        try await world.store.limitPages(toUsedPlus: 100_000)
+        try await world.publish(115)
+        #expect(try await world.titles() == ["110.0"])
+        try await world.publish(90)
+        try await world.publish(116)
+        #expect(try await world.titles() == ["116.0"])
+    }
+
+    @Test func `what was found before a suspension is told to nobody after it, and a crossing during it is not lost`()
+        async throws
+    {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price > 10.0", .everyCrossing)
+        try await world.leave(9.5, version: 2)
+        _ = try await world.domain.devices.suspend(world.device)
+        _ = try await world.domain.devices.resume(world.device)
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.titles().isEmpty)
+        _ = try await world.domain.devices.suspend(world.device)
+        try await world.publish(11)
+        _ = try await world.domain.devices.resume(world.device)
+        #expect(try await world.titles().isEmpty)
+        try await world.publish(12)
+        #expect(try await world.titles() == ["12.0"])
+        // One that had fired goes on as it stood.
+        _ = try await world.domain.devices.suspend(world.device)
+        try await world.publish(13)
+        _ = try await world.domain.devices.resume(world.device)
+        try await world.publish(14)
+        #expect(try await world.titles() == ["12.0"])
+    }
+
+    // MARK: Bounds
+
+    @Test func `an app whose updates wait leaves room for others`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let other = try await world.domain.apps.create(try #require(AppID("com.example.other"))).serial
+        func updates(_ app: AppSerial, _ items: Int, _ each: Int) throws -> [PublishedUpdate] {
+            let text = ItemValue(.string(String(repeating: "x", count: 4000)))
+            return try (0..<items * each).map { number in
+                PublishedUpdate(
+                    ItemUpdate(["x": text]), to: ItemKey(app: app, name: try #require(ItemName("n\(number % items)"))),
+                    mode: .merge)
+            }
+        }
+        // They are in memory, so that all are handed in before any is taken.
+        _ = await world.domain.itemEngine.publish(try updates(world.device.app, 40, 1) + updates(other, 1, 1))
+        let results = await world.domain.itemEngine.publish(
+            try updates(world.device.app, 40, 200) + updates(other, 1, 1))
+        func isBusy(_ result: Result<ItemReceipt, any Error>) -> Bool {
+            if case .failure(let error) = result { (error as? Refusal)?.code == .itemBusy } else { false }
+        }
+        let taken = results.dropLast().count { !isBusy($0) }
+        #expect((4000...4200).contains(taken), "16 MiB of them")
+        #expect(results.last.map(isBusy) == false)
+    }
+
+    @Test func `an item compares a thousand expressions, and no more`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        func condition(_ numbers: Range<Int>) -> String {
+            numbers.map { "fields.f\($0)>1.0" }.joined(separator: "&&")
+        }
+        for number in 0..<10 {
+            _ = try await world.subscribe(condition(100 * number..<100 * number + 100), key: "\(number)")
+        }
+        _ = try await world.subscribe(condition(5..<90), key: "known")
+        let refusal = await #expect(throws: Refusal.self) { _ = try await world.subscribe("fields.new>1.0", key: "new") }
+        #expect(refusal?.code == .triggerForbidden)
+        _ = try await world.domain.subscriptions.remove(.init(key: "3"), of: world.device)
+        _ = try await world.subscribe("fields.new>1.0", key: "new")
     }
 
     @Test func `more than a row holds are all told`() async throws {

@@ -4,7 +4,7 @@ import Logging
 /// What updates fired, on its way to the devices.
 extension ItemEngine {
     /// What cannot be told now stays on disk, until ``tellRest()``. Answers whether all of it was told.
-    @discardableResult func tell(_ firing: StoredFiring) async -> Bool {
+    @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
         let told = await firings.tell(firing)
         underWay.remove(firing.number)

@@ -92,7 +92,8 @@ extension ItemEngine {
 
     private func shape(of condition: WatchedCondition) throws -> (shape: Int, constants: [ExpressionValue]) {
         let values = condition.constants.flatMap(ValueCoding.values)
-        if let known = shapes.known(condition.shape), let values, shapes.entries[known]?.shape.constantCount == values.count {
+        if let known = shapes.known(condition.shape), let values, shapes.entries[known]?.shape.constantCount == values.count
+        {
             return (known, values)
         }
         let program = try ExpressionProgram.unchecked(condition.source, in: conditions.environment)

@@ -124,7 +124,8 @@ package final class Firings: Sendable {
     }
 
     private func deliver(
-        _ notification: FiredNotification, ttl: Int64, to subject: FiringSubject, _ target: Firing.Target, _ stored: StoredFiring,
+        _ notification: FiredNotification, ttl: Int64, to subject: FiringSubject, _ target: Firing.Target,
+        _ stored: StoredFiring,
         then: @escaping @Sendable (Inbox.Delivered) -> Void
     ) {
         let now = time.now()
@@ -135,7 +136,8 @@ package final class Firings: Sendable {
             wake = .background
         }
         let rules = AppendRules(
-            topic: Self.topic, effects: [.fired(target, on: stored.firing.item, by: stored.number, at: now)], wake: WakeWish(wake, dueAt: now))
+            topic: Self.topic, effects: [.fired(target, on: stored.firing.item, by: stored.number, at: now)],
+            wake: WakeWish(wake, dueAt: now))
         let (body, urgency, countsBadge) = (notification.json.bytes, notification.urgency, notification.countsBadge)
         homes.home(of: subject.device).inbox.deliver(to: subject.device, .kept, rules: rules) { id in
             Envelope(
