@@ -125,7 +125,7 @@ let package = Package(
         .target(
             name: "CarillonClient",
             dependencies: [
-                "CarillonBasics", "CarillonMessages", "CarillonWire",
+                "CarillonBasics", "CarillonExpression", "CarillonMessages", "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log", condition: network),

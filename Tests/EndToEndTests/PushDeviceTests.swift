@@ -12,64 +12,6 @@ import Testing
 /// A sleeping phone from end to end: the client library, the real executable, and a simulator of Apple's service.
 @Suite(.timeLimit(.minutes(3)))
 struct PushDeviceTests {
-    private struct World {
-        let simulator: APNsSimulator
-        let server: LiveServer
-        let clientKey: String
-        let admin: String
-
-        init() async throws {
-            var configuration = APNsSimulator.Configuration(ports: [.init(.push, .production)])
-            configuration.dataDirectory = try TemporaryDirectory.make()
-            simulator = try APNsSimulator(configuration)
-            try await simulator.start()
-            let files = try #require(configuration.dataDirectory)
-            let environment = [
-                "CARILLON_KEY_FILE": files + "/key-file", "CARILLON_APNS_CA": files + "/authority.pem",
-                "CARILLON_APNS_PRODUCTION": "localhost:\(simulator.port(.push, .production) ?? 0)",
-            ]
-            server = try await LiveServer.start(environment: environment)
-            (clientKey, admin) = try await server.whileStopped { directory in
-                let client = try await LiveServer.key(.client, in: directory, environment: environment)
-                return (client, try await LiveServer.key(.admin, in: directory, environment: environment))
-            }
-            _ = try await run(
-                [
-                    "apps", "credentials", "set", LiveServer.app, "--server", server.address, "--key", admin, "--p8",
-                    files + "/AuthKey_\(simulator.signingKey.id).p8", "--team-id", simulator.signingKey.teamID,
-                ])
-        }
-
-        func book(_ token: String) throws {
-            try simulator.add(
-                APNsSimulator.Device(token: token, topic: LiveServer.app, environment: .production))
-        }
-
-        func client(_ state: String = "app") throws -> PushClient {
-            try PushClient(
-                configuration: .init(
-                    server: server.address, app: LiveServer.app, clientKey: clientKey,
-                    storageDirectory: server.directory + "/" + state,
-                    backOff: .init(initial: .milliseconds(50), maximum: .milliseconds(200))))
-        }
-
-        static func shown(_ simulator: APNsSimulator, _ token: String) -> Int {
-            simulator.device(token, in: .production)?.shown.count ?? 0
-        }
-
-        /// What `carillon devices show` prints of it, once that contains something.
-        func shows(_ part: String, _ device: PushDevice) async throws {
-            let id = try #require(device.deviceID)
-            let arguments = ["devices", "show", id, "--server", server.address, "--key", admin, "--json"]
-            try await eventually { try await run(arguments).lines.last?.contains(part) == true }
-        }
-
-        func operate(_ verb: String, _ device: PushDevice) async throws {
-            let id = try #require(device.deviceID)
-            _ = try await run(["devices", verb, id, "--server", server.address, "--key", admin])
-        }
-    }
-
     private final class Delegate: PushDeviceDelegate {
         let heard = Mutex<[String]>([])
         private func note(_ what: String) { heard.withLock { $0.append(what) } }
@@ -86,7 +28,7 @@ struct PushDeviceTests {
     }
 
     @Test func `a sleeping device is woken, fetches what waits, and is not woken again`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         try world.book("00ff00ff")
         let client = try world.client()
         #expect(client.device.status == .unknown && client.device.deviceID == nil && client.device.token == nil)
@@ -102,7 +44,7 @@ struct PushDeviceTests {
         await client.stop()
         #expect(client.device.isRegistered, "it stays so without a connection")
         _ = try await world.server.send("hello", to: endpoint)
-        try await eventually { [simulator = world.simulator] in World.shown(simulator, "00ff00ff") == 1 }
+        try await eventually { [simulator = world.simulator] in PushWorld.shown(simulator, "00ff00ff") == 1 }
         #expect(await client.handleWake(within: .seconds(10)) == .newData)
         #expect(await client.handleWake(within: .seconds(10)) == .noData)
         for try await event in channel.events {
@@ -114,7 +56,7 @@ struct PushDeviceTests {
         try client.start()
         for await availability in client.availabilityUpdates where availability.service { break }
         #expect(await client.handleWake(within: .seconds(10)) == .noData, "a running client asks whether all has come")
-        #expect(World.shown(world.simulator, "00ff00ff") == 1)
+        #expect(PushWorld.shown(world.simulator, "00ff00ff") == 1)
         await client.stop()
         let nowhere = try world.client("other")
         world.server.program.signal(SIGSTOP)
@@ -123,7 +65,7 @@ struct PushDeviceTests {
     }
 
     @Test func `a client that is started while a wake is handled runs on, and wakes at once end together`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         let client = try world.client()
         world.server.program.signal(SIGSTOP)
         async let first = client.handleWake(within: .seconds(40))
@@ -149,7 +91,7 @@ struct PushDeviceTests {
     }
 
     @Test func `a wake over a connection that is slow to answer waits for it`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         let client = try world.client()
         try client.start()
         for await availability in client.availabilityUpdates where availability.service { break }
@@ -162,7 +104,7 @@ struct PushDeviceTests {
     }
 
     @Test func `token change, suspension, resumption and restart, as listeners hear them`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         try world.book("aa01")
         try world.book("aa02")
         let client = try world.client()
@@ -182,7 +124,9 @@ struct PushDeviceTests {
         try client.start()
         try await eventually { client.device.isRegistered }
         let id = try #require(client.device.deviceID)
-        try await eventually { delegate.heard.withLock { $0 } == ["added", "status", "registered", "subscriptions"] }
+        try await eventually {
+            delegate.heard.withLock { $0.sorted() } == ["added", "registered", "status", "subscriptions"]
+        }
         // The token changes, and the device stays who it was.
         try await client.device.setToken("aa02")
         try await eventually { client.device.previousToken == nil && client.device.isRegistered }
@@ -217,7 +161,7 @@ struct PushDeviceTests {
     }
 
     @Test func `what the server said last survives the process`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         try world.book("aa01")
         func oneRun() async throws -> String {
             let client = try world.client()
@@ -238,7 +182,7 @@ struct PushDeviceTests {
     }
 
     @Test func `operators list devices page by page, by their status, and delete them`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         for number in 1...3 {
             let client = try world.client("app\(number)")
             try await client.device.setToken("aa0\(number)")
@@ -275,7 +219,7 @@ struct PushDeviceTests {
     }
 
     @Test func `a token that Apple calls dead suspends the device, and the next registration resumes it`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         try world.book("bb01")
         let client = try world.client()
         try await client.device.setToken("bb01")
@@ -299,11 +243,11 @@ struct PushDeviceTests {
         try await eventually { client.device.previousToken == nil }
         await client.stop()
         _ = try await world.server.send("two", to: endpoint)
-        try await eventually { [simulator = world.simulator] in World.shown(simulator, "bb02") == 1 }
+        try await eventually { [simulator = world.simulator] in PushWorld.shown(simulator, "bb02") == 1 }
     }
 
     @Test func `an encrypted message is shown by the extension, and the app is told that it was`() async throws {
-        let world = try await World()
+        let world = try await PushWorld()
         try world.book("cc01")
         _ = try await run(
             [
@@ -327,7 +271,7 @@ struct PushDeviceTests {
             .POST, subscription.endpoint, headers: ["TTL": "60", "Content-Encoding": "aes128gcm", "Urgency": "high"],
             bytes: sealed)
         #expect(answer.status == 201)
-        try await eventually { [simulator = world.simulator] in World.shown(simulator, "cc01") == 1 }
+        try await eventually { [simulator = world.simulator] in PushWorld.shown(simulator, "cc01") == 1 }
         let push = try #require(world.simulator.device("cc01", in: .production)?.shown.first)
         #expect(push.priority == 10 && !String(decoding: push.payload, as: UTF8.self).contains("real text"))
         let reader = PushNotificationReader(sharedDirectory: shared)

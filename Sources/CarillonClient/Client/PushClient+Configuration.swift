@@ -32,6 +32,9 @@ extension PushClient {
         public var keepAlive: Duration?
         /// How many messages are kept for a channel that is read slowly, or not at all.
         public var channelBuffer: ChannelBuffer
+        /// Whether the app shows itself what its subscriptions fire while it is connected, from ``PushDevice/firings``. Otherwise it
+        /// is left to Apple's push service, as while the app sleeps.
+        public var receivesFirings: Bool
 
         /// Makes a configuration; what is not given has its default.
         public init(
@@ -45,7 +48,8 @@ extension PushClient {
             backOff: BackOff = BackOff(),
             connectTimeout: Duration = .seconds(10),
             keepAlive: Duration? = nil,
-            channelBuffer: ChannelBuffer = ChannelBuffer()
+            channelBuffer: ChannelBuffer = ChannelBuffer(),
+            receivesFirings: Bool = false
         ) {
             self.server = server
             self.app = app
@@ -58,6 +62,7 @@ extension PushClient {
             self.connectTimeout = connectTimeout
             self.keepAlive = keepAlive
             self.channelBuffer = channelBuffer
+            self.receivesFirings = receivesFirings
         }
     }
 

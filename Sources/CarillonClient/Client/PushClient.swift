@@ -58,7 +58,7 @@ public final class PushClient: Sendable, Service {
         let stored = try store.load(server: server.text, app: configuration.app)
         let settings = ClientSession.Settings(
             server: server.text, backOff: configuration.backOff, keepAlive: configuration.keepAlive,
-            buffer: configuration.channelBuffer)
+            receivesFirings: configuration.receivesFirings, buffer: configuration.channelBuffer)
         runner = SessionRunner(
             store: store, session: ClientSession(settings, restoring: stored),
             shared: configuration.sharedDirectory.map(SharedFolder.init), logger: configuration.logger)

@@ -33,6 +33,20 @@ public struct PushError: Error, Sendable {
         public static let tokenInvalid = Code("tokenInvalid")
         /// The server will not take what the app said of its user.
         public static let userRefused = Code("userRefused")
+        /// A subscription has no items, no fields, or a format that is none.
+        public static let subscriptionInvalid = Code("subscriptionInvalid")
+        /// A subscription's trigger cannot be read; the message says where.
+        public static let triggerInvalid = Code("triggerInvalid")
+        /// The server refused a subscription, or a change of it; the message has its reason.
+        public static let subscriptionRefused = Code("subscriptionRefused")
+        /// A subscription was given to the client already.
+        public static let alreadySubscribed = Code("alreadySubscribed")
+        /// A subscription was not given to this client.
+        public static let notSubscribed = Code("notSubscribed")
+        /// The connection ended before it was known what became of it.
+        public static let interrupted = Code("interrupted")
+        /// The server is of a version that has no subscriptions.
+        public static let serverTooOld = Code("serverTooOld")
         /// The client runs already: it was started twice, or started and run.
         public static let alreadyRunning = Code("alreadyRunning")
         /// Another iteration of the channel's events goes on.

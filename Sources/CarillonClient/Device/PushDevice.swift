@@ -138,6 +138,18 @@ public final class PushDevice: Sendable {
     /// Whether the status is suspended. Other than in Lightstreamer's client, it stays so without a connection.
     public var isSuspended: Bool { status.isSuspended }
 
+    // MARK: Subscriptions
+
+    /// The device's subscriptions on items, which the server watches for it. The client asks the server for them once this was used,
+    /// and tells ``PushDeviceEvent/subscriptionsUpdated`` each time that it knows all.
+    public var subscriptions: NotificationSubscriptions {
+        runner.subscriptions.wanted()
+        return runner.subscriptions
+    }
+
+    /// What fires while the device is connected, with ``PushClient/Configuration/receivesFirings``.
+    public var firings: SubscriptionFirings { SubscriptionFirings(queue: runner.firings) }
+
     // MARK: Listening
 
     /// What happens to the device from now on. Any number of iterations may go on at once; each has all that happened since it
@@ -145,7 +157,10 @@ public final class PushDevice: Sendable {
     public var events: PushDeviceEvents { PushDeviceEvents(listeners: listeners) }
 
     /// Has a delegate called for what happens. It is kept weakly; one that is there already is not added again.
-    public func addDelegate(_ delegate: any PushDeviceDelegate) { listeners.add(delegate, to: self) }
+    public func addDelegate(_ delegate: any PushDeviceDelegate) {
+        listeners.add(delegate, to: self)
+        runner.subscriptions.wanted()
+    }
 
     /// Has a delegate called no more. One that is not there is nothing.
     public func removeDelegate(_ delegate: any PushDeviceDelegate) { listeners.remove(delegate, from: self) }

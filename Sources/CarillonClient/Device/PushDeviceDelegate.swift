@@ -16,7 +16,7 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didFailRegistration(of device: PushDevice, _ error: PushError)
     /// The status is another than before.
     func didChangeStatus(of device: PushDevice, to status: PushDeviceStatus)
-    /// The device's subscriptions are known: also when there are none, after each registration.
+    /// The device's subscriptions are known, also when there are none: after each connection.
     func didUpdateSubscriptions(of device: PushDevice)
     /// The number that the server counts for the app's icon begins anew.
     func didResetBadge(of device: PushDevice)

@@ -43,6 +43,9 @@ public enum PushDeviceEvent: Sendable {
     case userTaken
     /// The server refused it; the device stays whose it was.
     case userRefused(PushError)
+    /// The device's subscriptions are known, also when there are none: after each connection, once the app used
+    /// ``PushDevice/subscriptions`` or added a delegate.
+    case subscriptionsUpdated
     /// The number that the server counts for the app's icon begins anew.
     case badgeReset
     /// The server could not be told to begin anew.
@@ -54,7 +57,9 @@ extension PushDeviceEvent: Equatable {
     public static func == (left: PushDeviceEvent, right: PushDeviceEvent) -> Bool {
         switch (left, right) {
         case (.statusChanged(let one), .statusChanged(let other)): one == other
-        case (.registered, .registered), (.resumed, .resumed), (.badgeReset, .badgeReset), (.userTaken, .userTaken): true
+        case (.registered, .registered), (.resumed, .resumed), (.badgeReset, .badgeReset), (.userTaken, .userTaken),
+            (.subscriptionsUpdated, .subscriptionsUpdated):
+            true
         case (.suspended(let one), .suspended(let other)): one == other
         case (.registrationFailed(let one), .registrationFailed(let other)),
             (.badgeResetFailed(let one), .badgeResetFailed(let other)), (.userRefused(let one), .userRefused(let other)):

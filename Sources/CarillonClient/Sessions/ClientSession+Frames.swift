@@ -27,9 +27,8 @@ extension ClientSession {
             return channelEventReceived(event, answered: answered, at: now)
         case (.live, .deviceStatus(let frame)):
             return deviceStatusReceived(frame, answered: answered)
-        case (.live, .fired), (.live, .answer):
-            // Nobody who says an earlier version, or asks nothing, is sent one.
-            return []
+        case (.live, .fired(let frame)): return firedReceived(frame, answered: answered)
+        case (.live, .answer(let answer)): return [.tellSubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()
             return [.noteCaughtUp]
@@ -60,6 +59,7 @@ extension ClientSession {
             serverID = server
             actions.append(.write(.saveServer(address: settings.server, id: server)))
         }
-        return actions + catchUp() + reportUser(at: now) + reportDevice(at: now) + [.tellAvailability(availability)]
+        return actions + catchUp() + reportUser(at: now) + reportDevice(at: now)
+            + [.tellAvailability(availability), .tellSubscriptions(.connected(version: carillon.version))]
     }
 }

@@ -28,6 +28,8 @@ struct ClientSession: Sendable {
         var server = ""
         var backOff = PushClient.BackOff()
         var keepAlive: Duration?
+        /// The app shows what fires while it is connected.
+        var receivesFirings = false
         /// The bound of each channel's messages.
         var buffer = PushClient.ChannelBuffer()
         /// How long messages wait for a reader before it is said that there is none.
@@ -58,8 +60,8 @@ struct ClientSession: Sendable {
     static let reportsLimit = Limits.resultsPerRequest
     /// The silence allowed when the server proposes nothing sensible.
     static let defaultKeepAlive = Duration.seconds(60)
-    /// Of Carillon's extension, that the client speaks. What fires is shown by the vendor's service.
-    static let extensionVersion = 2
+    /// Of Carillon's extension, that the client speaks: what fires is shown by the vendor's service, or comes here.
+    static let (extensionVersion, versionWithFirings) = (3, 4)
 
     let settings: Settings
     var phase = Phase.stopped
@@ -289,7 +291,9 @@ struct ClientSession: Sendable {
             .tellAvailability(availability),
             .send(
                 .hello(
-                    .init(carillon: Self.extensionVersion, device: identity.device, credential: identity.credential))),
+                    .init(
+                        carillon: settings.receivesFirings ? Self.versionWithFirings : Self.extensionVersion,
+                        device: identity.device, credential: identity.credential))),
         ]
     }
 
@@ -362,7 +366,7 @@ struct ClientSession: Sendable {
         goodbyeDelay = nil
         retryAt = nil
         availability = Availability(network: network, service: false)
-        return [.tellAvailability(availability)]
+        return [.tellAvailability(availability), .tellSubscriptions(.disconnected)]
     }
 
     /// The server does not know this device any more.
@@ -379,6 +383,6 @@ struct ClientSession: Sendable {
         awaitsDemand = true
         reports = []
         withdrawals = []
-        return [.write(.eraseIdentity)] + pushDeviceLost() + endChannels { $0.deviceLost() }
+        return [.write(.eraseIdentity), .tellSubscriptions(.deviceLost)] + pushDeviceLost() + endChannels { $0.deviceLost() }
     }
 }

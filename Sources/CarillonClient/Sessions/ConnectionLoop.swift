@@ -199,6 +199,7 @@ struct ConnectionLoop: Sendable {
             case .notification(let message): answered = try context.answer(to: message.version)
             case .channelEvent(let event): answered = try context.answer(to: event.version)
             case .deviceStatus(let status): answered = try context.answer(to: status.version)
+            case .fired(let fired): answered = try context.answer(to: fired.version)
             default: break
             }
             return session.received(frame, answered: answered, at: context.now)

@@ -25,6 +25,7 @@ enum SessionAction: Equatable, Sendable {
     case reportDevice(PushDeviceMachine.Report, DeviceIdentity)
     case reportUser(UserWord, DeviceIdentity)
     case tellDevice([PushDeviceEvent])
+    case tellSubscriptions(SubscriptionFact)
     /// This install is the device: what is restored from a backup will not say so.
     case markInstall(device: String)
     /// All that waited when the connection began has come.
@@ -33,6 +34,17 @@ enum SessionAction: Equatable, Sendable {
     case noteFailure(PushError.Code, String)
     /// There is something to do beside the socket: look at `move`.
     case wake
+}
+
+/// What the session learned that subscriptions are interested in.
+enum SubscriptionFact: Equatable, Sendable {
+    /// A connection is live, of a version of the protocol.
+    case connected(version: Int)
+    case disconnected
+    /// The server does not know the device any more.
+    case deviceLost
+    case answered(ServerFrame.Answer)
+    case fired(SubscriptionFiring)
 }
 
 /// What the next step needs of the world outside; read when the session says `wake` or a task of it has ended.

@@ -32,6 +32,8 @@ final class SessionRunner: Sendable {
 
     let availability = AvailabilityBoard()
     let deviceListeners = PushDeviceListeners()
+    let subscriptions: NotificationSubscriptions
+    let firings: FiringQueue
     let catchUps = CatchUps()
     let failures = FailureNote()
     let logger: Logger
@@ -63,6 +65,17 @@ final class SessionRunner: Sendable {
         storedBefore = session.buffers.mapValues(\.lastPosition)
         self.session = Mutex(session)
         self.logger = logger
+        let own = WeakRunner()
+        let listeners = deviceListeners
+        subscriptions = NotificationSubscriptions { request in
+            own.runner?.begin({ session, _ in session.asked(request) }) { _ in }
+        } tell: { events in
+            listeners.tell(events)
+        }
+        firings = FiringQueue { firing in
+            own.runner?.begin({ session, _ in session.firingHandled(firing) }) { _ in }
+        }
+        own.set(self)
         shareKeys(of: session, isFirst: true)
     }
 
@@ -258,6 +271,20 @@ final class SessionRunner: Sendable {
 
     func setDeviceReporter(_ registrar: ClientRegistrar) { deviceReporter.withLock { $0 = registrar } }
 
+    private func tell(_ fact: SubscriptionFact) {
+        switch fact {
+        case .connected(let version): subscriptions.connected(version: version)
+        case .disconnected:
+            firings.disconnected()
+            subscriptions.disconnected()
+        case .deviceLost: subscriptions.deviceLost()
+        case .answered(let answer): subscriptions.answered(answer)
+        case .fired(let firing):
+            subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
+            firings.add(firing)
+        }
+    }
+
     private func report(_ report: PushDeviceMachine.Report, _ identity: DeviceIdentity) {
         guard let registrar = deviceReporter.withLock({ $0 }) else { return }
         // Ends with one request, which has a time limit.
@@ -430,6 +457,7 @@ final class SessionRunner: Sendable {
         case .reportDevice(let report, let identity): self.report(report, identity)
         case .reportUser(let word, let identity): report(word, identity)
         case .tellDevice(let events): deviceListeners.tell(events)
+        case .tellSubscriptions(let fact): tell(fact)
         case .markInstall(let device):
             do {
                 try store.marker.put(for: device)
@@ -467,4 +495,13 @@ final class SessionRunner: Sendable {
             setAlarm(at: .now + .seconds(1))
         }
     }
+}
+
+/// What a runner owns reaches it by this.
+private final class WeakRunner: Sendable {
+    private struct Reference { weak var runner: SessionRunner? }
+    private let reference = Mutex(Reference())
+
+    var runner: SessionRunner? { reference.withLock { $0.runner } }
+    func set(_ runner: SessionRunner) { reference.withLock { $0.runner = runner } }
 }

@@ -65,17 +65,6 @@ extension Request {
     }
 }
 
-extension Timestamp3339 {
-    static func text(_ milliseconds: Int64) -> String {
-        let seconds = Double(milliseconds) / 1000
-        return Date(timeIntervalSince1970: seconds).formatted(
-            .iso8601.year().month().day().time(includingFractionalSeconds: true).timeZone(separator: .omitted))
-    }
-}
-
-/// Moments as the API writes them (RFC 3339, in UTC, with milliseconds).
-enum Timestamp3339 {}
-
 extension HTTPField.Name {
     static let cryptoKey = known("Crypto-Key")
     static let gnpToken = known("X-Good-GNP-Token")

@@ -117,17 +117,9 @@ extension Subscription.Definition {
 
     /// As ``init(_:)`` reads it.
     var json: JSONValue {
-        func texts(_ values: [String]) -> JSONValue { .array(values.map { .string($0) }) }
-        return .object([
-            .init(name: "items", value: texts(items.map(\.text))), .init(name: "fields", value: texts(fields)),
-            .init(name: "mode", value: mode.map { .string($0.rawValue) } ?? .null),
-            .init(name: "trigger", value: trigger.map { .string($0) } ?? .null), .init(name: "format", value: format.json),
-            .init(name: "policy", value: .string(policy.name)),
-            .init(name: "coolDown", value: policy.coolDown.map { .integer(Int($0)) } ?? .null),
-            .init(name: "key", value: key.map { .string($0) } ?? .null),
-            .init(name: "tags", value: tags.isEmpty ? .null : texts(tags)),
-            .init(name: "expiresAt", value: expiresAt.map { .string(Timestamp3339.text($0.milliseconds)) } ?? .null),
-        ])
+        SubscriptionDocument.json(
+            items: items.map(\.text), fields: fields, mode: mode?.rawValue, trigger: trigger, format: format.json,
+            policy: policy.name, coolDown: policy.coolDown, key: key, tags: tags, expiresAt: expiresAt?.milliseconds)
     }
 
     var hash: String { SubscriptionHash.text(of: json) }

@@ -48,6 +48,25 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
     }
 }
 
+/// What a device says of a subscription, with all members in one order.
+package enum SubscriptionDocument {
+    package static func json(
+        items: [String], fields: [String], mode: String?, trigger: String?, format: JSONValue, policy: String,
+        coolDown: Int64?, key: String?, tags: [String], expiresAt: Int64?
+    ) -> JSONValue {
+        func texts(_ values: [String]) -> JSONValue { .array(values.map { .string($0) }) }
+        func text(_ value: String?) -> JSONValue { value.map { .string($0) } ?? .null }
+        return .object([
+            .init(name: "items", value: texts(items)), .init(name: "fields", value: texts(fields)),
+            .init(name: "mode", value: text(mode)), .init(name: "trigger", value: text(trigger)),
+            .init(name: "format", value: format), .init(name: "policy", value: .string(policy)),
+            .init(name: "coolDown", value: coolDown.map { .integer(Int($0)) } ?? .null),
+            .init(name: "key", value: text(key)), .init(name: "tags", value: tags.isEmpty ? .null : texts(tags)),
+            .init(name: "expiresAt", value: text(expiresAt.map(Timestamp3339.text))),
+        ])
+    }
+}
+
 /// Of what a device says of a subscription: the same on both sides, however its JSON was written.
 package enum SubscriptionHash {
     /// - Parameter definition: The members that a device writes; those that are null count as absent.

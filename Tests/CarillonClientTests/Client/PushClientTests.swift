@@ -53,7 +53,7 @@ struct PushClientTests {
         let (socket, hello) = try await server.welcome()
         #expect(hello.device == "device-1")
         #expect(hello.credential == "secret-1")
-        #expect(hello.carillon == 2)
+        #expect(hello.carillon == 3)
         socket.drop()
         let (_, again) = try await server.welcome()
         #expect(again == hello)

@@ -51,7 +51,8 @@ struct PushDeviceListenersTests {
         client.device.addDelegate(delegate)
         let error = PushError(.registrationRefused, "no")
         client.device.listeners.tell([
-            .statusChanged(.registered), .registered, .statusChanged(.suspended(.tokenDead)), .suspended(.tokenDead),
+            .statusChanged(.registered), .registered, .subscriptionsUpdated, .statusChanged(.suspended(.tokenDead)),
+            .suspended(.tokenDead),
             .statusChanged(.registered), .resumed, .registrationFailed(error), .badgeReset, .badgeResetFailed(error),
         ])
         let expected = [

@@ -105,9 +105,12 @@ struct ClientSessionTests {
         #expect(
             session.socketOpened(at: Self.start) == [
                 .tellAvailability(Self.reachable),
-                .send(.hello(.init(carillon: 2, device: "d", credential: "c"))),
+                .send(.hello(.init(carillon: 3, device: "d", credential: "c"))),
             ])
-        #expect(Self.receive(.hello(Self.hello), &session) == [.tellAvailability(Self.up)])
+        #expect(
+            Self.receive(.hello(Self.hello), &session) == [
+                .tellAvailability(Self.up), .tellSubscriptions(.connected(version: 1)),
+            ])
         #expect(session.deadline == Self.start + .seconds(30))
     }
 
@@ -135,7 +138,10 @@ struct ClientSessionTests {
 
     @Test func `the loss of a connection changes no channel and is followed by another attempt`() {
         var session = Self.live(Self.stored(.open))
-        #expect(session.socketClosed(code: nil, at: Self.start, random: 0) == [.tellAvailability(Self.reachable)])
+        #expect(
+            session.socketClosed(code: nil, at: Self.start, random: 0) == [
+                .tellAvailability(Self.reachable), .tellSubscriptions(.disconnected),
+            ])
         #expect(session.channels[Self.name]?.state == .open)
         #expect(session.deadline == Self.start + .milliseconds(500))
         #expect(session.timerFired(at: Self.start + .milliseconds(500)) == [.wake])
@@ -176,7 +182,7 @@ struct ClientSessionTests {
 
     @Test func `a client that was stopped does nothing until it is started`() {
         var session = Self.live()
-        #expect(session.stopped() == [.tellAvailability(Self.reachable)])
+        #expect(session.stopped() == [.tellAvailability(Self.reachable), .tellSubscriptions(.disconnected)])
         #expect(session.socketClosed(code: nil, at: Self.start, random: 0).isEmpty)
         #expect(session.deadline == nil)
         #expect(session.move == .rest)

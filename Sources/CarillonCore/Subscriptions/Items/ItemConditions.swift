@@ -1,13 +1,7 @@
 package import CarillonExpression
 
-/// What conditions on items can speak of: the fields by their names or as `fields.price`, `previous.price`, `item`, and `update.time`.
+/// Reads conditions on items, and says what they are evaluated over.
 package struct ItemConditions: Sendable {
-    /// Names that are no fields, whatever fields there are; those are reached as `fields.item`.
-    private static let own: [ExpressionEnvironment.Variable] = [
-        .init("fields", .map(key: .string, value: .dynamic)), .init("previous", .map(key: .string, value: .dynamic)),
-        .init("item", .string), .init("update.time", .timestamp),
-    ]
-
     /// In which all conditions are evaluated: any name may be a field's.
     package let environment: ExpressionEnvironment
     private let limits: ExpressionLimits
@@ -18,8 +12,7 @@ package struct ItemConditions: Sendable {
     ) {
         self.limits = limits
         self.zoneOffset = zoneOffset
-        environment = ExpressionEnvironment(
-            Self.own, extensions: Set(ExpressionExtension.allCases), limits: limits, zoneOffset: zoneOffset)
+        environment = ItemLanguage.environment(over: nil, limits: limits, zoneOffset: zoneOffset)
     }
 
     /// Reads a condition over some fields, and checks it with their types; dynamic where none is declared.
@@ -55,10 +48,7 @@ package struct ItemConditions: Sendable {
     private func checked(
         _ source: String, over fields: [String: ExpressionType]
     ) throws(ExpressionRefusal) -> ExpressionProgram {
-        let names = fields.filter { field in !Self.own.contains { $0.name == field.key } }
-        let variables = names.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
-        let checking = ExpressionEnvironment(
-            Self.own + variables, extensions: environment.extensions, limits: limits, zoneOffset: zoneOffset)
+        let checking = ItemLanguage.environment(over: fields, limits: limits, zoneOffset: zoneOffset)
         return try ExpressionProgram(source, in: checking)
     }
 

@@ -1,0 +1,23 @@
+import CarillonWire
+
+extension ClientSession {
+    /// Asks something on the live session. What is lost with it is asked again by whoever wants it.
+    func asked(_ request: ClientFrame.Request) -> [SessionAction] { phase == .live ? [.send(.request(request))] : [] }
+
+    /// - Parameter answered: What the server was told of it before, when it came before.
+    func firedReceived(_ frame: FiredFrame, answered: Int?) -> [SessionAction] {
+        if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }
+        guard let firing = SubscriptionFiring(frame) else {
+            // One of a later version.
+            let answer = MessageAnswer(id: frame.version, code: ResultCode.other)
+            return [.send(answer.frame)]
+        }
+        return [.tellSubscriptions(.fired(firing))]
+    }
+
+    /// The app is done with one.
+    func firingHandled(_ firing: SubscriptionFiring) -> [SessionAction] {
+        let answer = MessageAnswer(id: firing.id, code: ResultCode.delivered)
+        return [.write(.saveAnswer(answer))] + (phase == .live ? [.send(answer.frame)] : [])
+    }
+}

@@ -1,0 +1,106 @@
+/// Is called for what happens to a ``NotificationSubscription``: one call at a time, in the order in which it happened, on no particular
+/// thread. A change of status is called before the event that says why.
+public protocol NotificationSubscriptionDelegate: AnyObject, Sendable {
+    /// The delegate was added.
+    func didAddDelegate(to subscription: NotificationSubscription)
+    /// The delegate was removed; nothing is called after this.
+    func didRemoveDelegate(from subscription: NotificationSubscription)
+    /// The server watches.
+    func didSubscribe(_ subscription: NotificationSubscription)
+    /// It is gone: by the app's wish, as its time was over, or with its device or user.
+    func didUnsubscribe(_ subscription: NotificationSubscription)
+    /// It fired.
+    func didTrigger(_ subscription: NotificationSubscription)
+    /// The server refused it, or the connection ended before its answer.
+    func didFailSubscription(_ subscription: NotificationSubscription, _ error: PushError)
+    /// The server did not take it away.
+    func didFailUnsubscription(_ subscription: NotificationSubscription, _ error: PushError)
+    /// The status is another than before.
+    func didChangeStatus(of subscription: NotificationSubscription, to status: NotificationSubscription.Status)
+    /// The server says something else of a property.
+    func didChangeProperty(_ property: NotificationSubscription.Property, of subscription: NotificationSubscription)
+    /// The server refused the change of a property; it stays as it was there.
+    func didFailModification(
+        of property: NotificationSubscription.Property, of subscription: NotificationSubscription, _ error: PushError)
+}
+
+/// Each does nothing, so that a delegate has only what it needs.
+extension NotificationSubscriptionDelegate {
+    public func didAddDelegate(to subscription: NotificationSubscription) {}
+    public func didRemoveDelegate(from subscription: NotificationSubscription) {}
+    public func didSubscribe(_ subscription: NotificationSubscription) {}
+    public func didUnsubscribe(_ subscription: NotificationSubscription) {}
+    public func didTrigger(_ subscription: NotificationSubscription) {}
+    public func didFailSubscription(_ subscription: NotificationSubscription, _ error: PushError) {}
+    public func didFailUnsubscription(_ subscription: NotificationSubscription, _ error: PushError) {}
+    public func didChangeStatus(of subscription: NotificationSubscription, to status: NotificationSubscription.Status) {}
+    public func didChangeProperty(_ property: NotificationSubscription.Property, of subscription: NotificationSubscription) {
+    }
+    public func didFailModification(
+        of property: NotificationSubscription.Property, of subscription: NotificationSubscription, _ error: PushError
+    ) {}
+}
+
+/// Something that happened to a ``NotificationSubscription``.
+public enum NotificationSubscriptionEvent: Sendable {
+    /// The status is another than before. It comes before the event that says why.
+    case statusChanged(NotificationSubscription.Status)
+    /// The server watches.
+    case subscribed
+    /// It is gone.
+    case unsubscribed
+    /// It fired.
+    case triggered
+    /// The server refused it, or the connection ended before its answer.
+    case subscriptionFailed(PushError)
+    /// The server did not take it away.
+    case unsubscriptionFailed(PushError)
+    /// The server says something else of a property.
+    case propertyChanged(NotificationSubscription.Property)
+    /// The server refused the change of a property.
+    case modificationFailed(NotificationSubscription.Property, PushError)
+}
+
+extension NotificationSubscriptionEvent: Equatable {
+    /// Errors are equal when their codes and messages are.
+    public static func == (left: Self, right: Self) -> Bool {
+        switch (left, right) {
+        case (.statusChanged(let one), .statusChanged(let other)): one == other
+        case (.subscribed, .subscribed), (.unsubscribed, .unsubscribed), (.triggered, .triggered): true
+        case (.propertyChanged(let one), .propertyChanged(let other)): one == other
+        case (.subscriptionFailed(let one), .subscriptionFailed(let other)),
+            (.unsubscriptionFailed(let one), .unsubscriptionFailed(let other)):
+            one.code == other.code && one.message == other.message
+        case (.modificationFailed(let one, let first), .modificationFailed(let other, let second)):
+            one == other && first.code == second.code && first.message == second.message
+        default: false
+        }
+    }
+}
+
+/// What happens to a subscription, from the beginning of each iteration on. An iteration ends when its task is cancelled or the
+/// subscription is released.
+public struct NotificationSubscriptionEvents: AsyncSequence, Sendable {
+    public typealias Element = NotificationSubscriptionEvent
+    public typealias Failure = Never
+
+    let listeners: NotificationSubscriptionListeners
+
+    /// Begins an iteration.
+    public func makeAsyncIterator() -> Iterator { Iterator(base: listeners.subscribe().makeAsyncIterator()) }
+
+    /// One reader's place in the events.
+    public struct Iterator: AsyncIteratorProtocol {
+        public typealias Element = NotificationSubscriptionEvent
+        public typealias Failure = Never
+
+        var base: AsyncStream<NotificationSubscriptionEvent>.Iterator
+
+        /// Waits for the next event; nil when the iteration ends.
+        public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async
+            -> NotificationSubscriptionEvent?
+        {
+            await base.next(isolation: actor)
+        }
+    }
+}

@@ -1,0 +1,207 @@
+import CarillonWire
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// The device's subscriptions: what the app gave to the client, and what else the server has of the device.
+///
+/// They are asked for once the app uses this; what the server has is known when ``PushDeviceEvent/subscriptionsUpdated`` was told.
+public final class NotificationSubscriptions: Sendable {
+    /// Which are meant.
+    public enum Filter: Sendable {
+        /// All that the server has.
+        case all
+        /// Those that wait.
+        case subscribed
+        /// Those that fired once and for all.
+        case triggered
+
+        fileprivate var own: SubscriptionsMachine.Filter {
+            switch self {
+            case .all: .all
+            case .subscribed: .status(.subscribed)
+            case .triggered: .status(.triggered)
+            }
+        }
+    }
+
+    private struct State {
+        var machine = SubscriptionsMachine()
+        var objects: [Int: NotificationSubscription] = [:]
+
+        func number(of subscription: NotificationSubscription) -> Int? {
+            objects.first { $0.value === subscription }?.key
+        }
+    }
+
+    private let state = Mutex(State())
+    private let ask: @Sendable (ClientFrame.Request) -> Void
+    private let tell: @Sendable ([PushDeviceEvent]) -> Void
+
+    /// - Parameter ask: Sends a request on the live session; one that is lost with it is known by ``disconnected()``.
+    init(
+        ask: @escaping @Sendable (ClientFrame.Request) -> Void, tell: @escaping @Sendable ([PushDeviceEvent]) -> Void
+    ) {
+        self.ask = ask
+        self.tell = tell
+    }
+
+    // MARK: Giving
+
+    /// Gives a subscription to the client, which sends it to the server now or at the next connection. What becomes of it is told to
+    /// its listeners.
+    ///
+    /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``, ``PushError/Code/subscriptionInvalid`` or
+    ///   ``PushError/Code/alreadySubscribed``; nothing has changed then.
+    public func subscribe(_ subscription: NotificationSubscription) throws(PushError) {
+        let definition = subscription.present.definition
+        try definition.check()
+        try perform { state throws(PushError) in
+            guard state.number(of: subscription) == nil else { throw Self.alreadySubscribed }
+            let (number, actions) = state.machine.subscribed(definition)
+            state.objects[number] = subscription
+            return actions
+        }
+    }
+
+    /// Says which subscriptions with a key the device has. The library sends the difference: those that are missing or differ are
+    /// made or changed, those of the server with other keys are removed, and those without a key stay.
+    ///
+    /// - Throws: As ``subscribe(_:)``, and where one has no key or a key is there twice; nothing has changed then.
+    public func declare(_ subscriptions: [NotificationSubscription]) throws(PushError) {
+        var keys: Set<String> = []
+        for subscription in subscriptions {
+            let definition = subscription.present.definition
+            try definition.check()
+            guard let key = definition.key, keys.insert(key).inserted else {
+                throw PushError(.subscriptionInvalid, "Each subscription of a declared set needs a key of its own.")
+            }
+        }
+        try perform { state throws(PushError) in
+            var actions: [SubscriptionsMachine.Action] = []
+            // Those that were given before are declared anew.
+            for subscription in subscriptions {
+                if let number = state.number(of: subscription) {
+                    state.machine.dropped(number)
+                    state.objects[number] = nil
+                }
+            }
+            let (numbers, declared) = state.machine.declared(subscriptions.map { $0.present.definition })
+            for (number, subscription) in zip(numbers, subscriptions) { state.objects[number] = subscription }
+            actions += declared
+            return actions
+        }
+    }
+
+    /// Takes a subscription away.
+    /// - Throws: ``PushError`` with ``PushError/Code/notSubscribed``.
+    public func unsubscribe(_ subscription: NotificationSubscription) throws(PushError) {
+        try perform { state throws(PushError) in
+            guard let number = state.number(of: subscription) else { throw Self.notSubscribed }
+            return state.machine.unsubscribed(number)
+        }
+    }
+
+    /// Takes many away: all of the device's that the server has, or those that fired, or those that did not.
+    public func unsubscribeAll(_ filter: Filter = .all) {
+        perform { state in state.machine.wanted() + state.machine.unsubscribedMany(filter.own) }
+    }
+
+    /// Changes the condition. While it is active the server is told, and arms it anew; of changes that wait, the last counts.
+    /// - Parameter trigger: Nil fires with each update.
+    /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``.
+    public func change(_ subscription: NotificationSubscription, trigger: String?) throws(PushError) {
+        if let trigger { try SubscriptionDefinition.check(trigger, over: subscription.fields) }
+        try change(subscription, .trigger) { $0.trigger = trigger }
+    }
+
+    /// Changes what is shown. While it is active the server is told, and arms it anew; of changes that wait, the last counts.
+    /// - Throws: ``PushError`` with ``PushError/Code/subscriptionInvalid``.
+    public func change(_ subscription: NotificationSubscription, format: NotificationFormat) throws(PushError) {
+        try change(subscription, .format) { $0.format = format }
+    }
+
+    private func change(
+        _ subscription: NotificationSubscription, _ change: SubscriptionsMachine.Change,
+        _ edit: (inout SubscriptionDefinition) -> Void
+    ) throws(PushError) {
+        var present = subscription.present
+        edit(&present.definition)
+        try present.definition.check()
+        let definition = present.definition
+        try perform { state throws(PushError) in
+            subscription.set(present)
+            guard let number = state.number(of: subscription) else { return [] }
+            return state.machine.changed(number, change, definition)
+        }
+    }
+
+    private static let alreadySubscribed = PushError(.alreadySubscribed, "The subscription was given to the client already.")
+    private static let notSubscribed = PushError(.notSubscribed, "The subscription was not given to this client.")
+
+    // MARK: Looking
+
+    /// Those that the server has, one object for each: the app's own where it made it.
+    public func all(_ filter: Filter = .all) -> [NotificationSubscription] {
+        state.withLock { state in
+            state.objects.sorted { $0.key < $1.key }.map(\.value).filter { filter.own.takes($0.status) }
+        }
+    }
+
+    /// The one of the server's name.
+    public func find(id: String) -> NotificationSubscription? { all().first { $0.subscriptionID == id } }
+
+    /// The one of the app's own name.
+    public func find(key: String) -> NotificationSubscription? { all().first { $0.key == key } }
+
+    // MARK: The session
+
+    func wanted() { perform { $0.machine.wanted() } }
+    func connected(version: Int) { perform { $0.machine.connected(version: version) } }
+    func disconnected() { perform { $0.machine.disconnected() } }
+    func deviceLost() { perform { $0.machine.deviceLost() } }
+    func answered(_ answer: ServerFrame.Answer) { perform { $0.machine.answered(answer) } }
+    func fired(_ id: String, at milliseconds: Int64) { perform { $0.machine.fired(id, at: milliseconds) } }
+
+    // MARK: What the machine says
+
+    /// In one turn, so that what happened is told in its order.
+    private func perform<Fault: Error>(
+        _ change: (inout State) throws(Fault) -> [SubscriptionsMachine.Action]
+    ) throws(Fault) {
+        let result: Result<Void, Fault> = state.withLock { state in
+            do throws(Fault) {
+                for action in try change(&state) { perform(action, &state) }
+                return .success(())
+            } catch {
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+
+    private func perform(_ action: SubscriptionsMachine.Action, _ state: inout State) {
+        switch action {
+        case .ask(let request): ask(request)
+        case .tell(let number, let entry, let events):
+            guard let object = state.objects[number] else { return }
+            object.set(.init(entry))
+            object.listeners.tell(events)
+        case .found(let number, let entry): state.objects[number] = NotificationSubscription(.init(entry))
+        case .forget(let number): state.objects[number] = nil
+        case .listed: tell([.subscriptionsUpdated])
+        case .wait(let seconds):
+            MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: .seconds(Int64(seconds))) { [weak self] in
+                self?.perform { $0.machine.timePassed() }
+            }
+        }
+    }
+}
+
+extension NotificationSubscription.State {
+    fileprivate init(_ entry: SubscriptionsMachine.Entry) {
+        self.init(
+            definition: entry.definition, status: entry.status, statusAt: entry.statusAt, id: entry.id,
+            actual: entry.actual)
+    }
+}

@@ -1,0 +1,117 @@
+import CarillonBasics
+import CarillonExpression
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What the app says of a subscription.
+struct SubscriptionDefinition: Equatable, Sendable {
+    var items: [String]
+    var fields: [String]
+    var mode: NotificationSubscription.Mode?
+    var trigger: String?
+    var format: NotificationFormat
+    var policy: NotificationSubscription.Policy
+    var key: String?
+    var tags: [String] = []
+    var expiresAt: Date?
+
+    /// As the server takes it, and as it makes the hash of.
+    var json: JSONValue {
+        let (policy, coolDown) = policy.words
+        return SubscriptionDocument.json(
+            items: items, fields: fields, mode: mode?.rawValue, trigger: trigger, format: format.json, policy: policy,
+            coolDown: coolDown, key: key, tags: tags,
+            expiresAt: expiresAt.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
+    }
+
+    var hash: String { SubscriptionHash.text(of: json) }
+
+    /// Without what is null, as a server of an earlier version may not take that.
+    var body: [UInt8] {
+        guard case .object(let members) = json else { return [] }
+        return JSONValue.object(members.filter { $0.value != .null }).bytes
+    }
+
+    /// As the server told it.
+    init(_ body: SubscriptionBody) {
+        items = body.items
+        fields = body.fields
+        mode = body.mode.flatMap(NotificationSubscription.Mode.init)
+        trigger = body.trigger
+        format = NotificationFormat(json: body.format)
+        policy = .init(body.policy, coolDown: body.coolDown)
+        key = body.key
+        tags = body.tags
+        expiresAt = body.expiresAt.flatMap(Timestamp3339.milliseconds).map {
+            Date(timeIntervalSince1970: Double($0) / 1000)
+        }
+    }
+
+    init(
+        items: [String], fields: [String], mode: NotificationSubscription.Mode?, trigger: String?,
+        format: NotificationFormat, policy: NotificationSubscription.Policy, key: String?, tags: [String], expiresAt: Date?
+    ) {
+        self.items = items
+        self.fields = fields
+        self.mode = mode
+        self.trigger = trigger
+        self.format = format
+        self.policy = policy
+        self.key = key
+        self.tags = tags
+        self.expiresAt = expiresAt
+    }
+
+    /// Finds what the server would refuse, with its own parsers.
+    func check() throws(PushError) {
+        guard !items.isEmpty, !fields.isEmpty else {
+            throw PushError(.subscriptionInvalid, "A subscription needs at least one item and one field.")
+        }
+        do throws(Refusal) {
+            _ = try CarillonWire.NotificationFormat(format.json)
+        } catch {
+            throw PushError(.subscriptionInvalid, error.detail)
+        }
+        if let trigger { try Self.check(trigger, over: fields) }
+    }
+
+    static func check(_ trigger: String, over fields: [String]) throws(PushError) {
+        let names = Dictionary(fields.map { ($0, ExpressionType.dynamic) }, uniquingKeysWith: { $1 })
+        let environment = ItemLanguage.environment(over: names) { name, instant in
+            TimeZone(identifier: name)?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(instant.seconds)))
+        }
+        do throws(ExpressionRefusal) {
+            let program = try ExpressionProgram(trigger, in: environment)
+            guard program.type == .bool || program.type == .dynamic else {
+                throw ExpressionRefusal(
+                    source: trigger, sentence: "a condition is a bool, not \(program.type)", code: .type)
+            }
+        } catch {
+            throw PushError(.triggerInvalid, error.description)
+        }
+    }
+}
+
+extension NotificationSubscription.Policy {
+    init(_ name: String, coolDown: Int64?) {
+        switch name {
+        case "once": self = .once
+        case "everyCrossing": self = .everyCrossing
+        case "every": self = .every(coolDown: .seconds(coolDown ?? 0))
+        default: self = .unknown
+        }
+    }
+
+    var words: (name: String, coolDown: Int64?) {
+        switch self {
+        case .once, .unknown: ("once", nil)
+        case .everyCrossing: ("everyCrossing", nil)
+        case .every(let coolDown): ("every", coolDown > .zero ? coolDown.components.seconds : nil)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import CarillonBasics
+import CarillonWire
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// A subscription fired while the device was connected.
+public struct SubscriptionFiring: Equatable, Sendable {
+    /// The server's name for this firing; that of the push is a hash of it.
+    public let id: String
+    /// The server's name for the subscription.
+    public let subscriptionID: String
+    /// The app's own name for it.
+    public let key: String?
+    /// The item whose update it was.
+    public let item: String
+    /// When it was updated, by the server's clock.
+    public let updatedAt: Date
+    /// What is to be shown, with all placeholders filled in.
+    public let notification: NotificationFormat
+
+    let milliseconds: Int64
+
+    init?(_ frame: FiredFrame) {
+        guard let fired = JSONValue(parsing: frame.body).flatMap(FiredNotification.init) else { return nil }
+        id = frame.version
+        subscriptionID = fired.subscription.description
+        key = fired.key
+        item = fired.item
+        milliseconds = fired.at
+        updatedAt = Date(timeIntervalSince1970: Double(fired.at) / 1000)
+        notification = NotificationFormat(json: fired.notification)
+    }
+}
+
+/// What fires while the device is connected, for the app to show; see ``PushClient/Configuration/receivesFirings``.
+///
+/// A firing counts as received when the loop asks for the next one; then its push is not sent, or taken back. One that was not
+/// received comes again at the next connection. Of several iterations each firing goes to one.
+public struct SubscriptionFirings: AsyncSequence, Sendable {
+    public typealias Element = SubscriptionFiring
+    public typealias Failure = Never
+
+    let queue: FiringQueue
+
+    /// Begins an iteration.
+    public func makeAsyncIterator() -> Iterator { Iterator(queue: queue) }
+
+    /// One reader's place in the firings.
+    public struct Iterator: AsyncIteratorProtocol {
+        public typealias Element = SubscriptionFiring
+        public typealias Failure = Never
+
+        let queue: FiringQueue
+        private var present: SubscriptionFiring?
+
+        init(queue: FiringQueue) { self.queue = queue }
+
+        /// The firing before it counts as received. Waits for the next one; nil when the task is cancelled.
+        public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> SubscriptionFiring? {
+            if let present { queue.handled(present) }
+            present = nil
+            present = await queue.next()
+            return present
+        }
+    }
+}
+
+/// Firings that wait for the app. The server gives no more than its window while they are not answered for.
+final class FiringQueue: Sendable {
+    private struct State {
+        var waiting: [SubscriptionFiring] = []
+        var readers: [(number: Int, continuation: CheckedContinuation<SubscriptionFiring?, Never>)] = []
+        var lastReader = 0
+    }
+
+    private let state = Mutex(State())
+    private let onHandled: @Sendable (SubscriptionFiring) -> Void
+
+    init(onHandled: @escaping @Sendable (SubscriptionFiring) -> Void) { self.onHandled = onHandled }
+
+    func handled(_ firing: SubscriptionFiring) { onHandled(firing) }
+
+    func add(_ firing: SubscriptionFiring) {
+        let reader = state.withLock { state -> CheckedContinuation<SubscriptionFiring?, Never>? in
+            guard !state.readers.isEmpty else {
+                state.waiting.append(firing)
+                return nil
+            }
+            return state.readers.removeFirst().continuation
+        }
+        reader?.resume(returning: firing)
+    }
+
+    /// What waits comes again with the next connection.
+    func disconnected() { state.withLock { $0.waiting = [] } }
+
+    func next() async -> SubscriptionFiring? {
+        let number = state.withLock { state in
+            state.lastReader += 1
+            return state.lastReader
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready: SubscriptionFiring?? = state.withLock { state in
+                    if Task.isCancelled { return .some(nil) }
+                    if !state.waiting.isEmpty { return .some(state.waiting.removeFirst()) }
+                    state.readers.append((number, continuation))
+                    return nil
+                }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            let reader = state.withLock { state -> CheckedContinuation<SubscriptionFiring?, Never>? in
+                guard let place = state.readers.firstIndex(where: { $0.number == number }) else { return nil }
+                return state.readers.remove(at: place).continuation
+            }
+            reader?.resume(returning: nil)
+        }
+    }
+}

@@ -1,0 +1,469 @@
+import CarillonBasics
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What the app wants of its subscriptions, and what the server has: asked on the live session, one question at a time.
+///
+/// Facts go in; what to do comes out. An entry is one object of the app's, by its number, or one that was found on the server.
+/// A question whose answer does not come is asked again at the next connection; but for a new subscription without a key, which could
+/// come to be there twice, and which fails.
+struct SubscriptionsMachine: Sendable {
+    struct Entry: Equatable, Sendable {
+        var definition: SubscriptionDefinition
+        var status = NotificationSubscription.Status.unknown
+        var statusAt: Int64?
+        var id: String?
+        var actual: SubscriptionDefinition?
+        /// What the app changed, and the server was not told yet.
+        var changed: Set<Change> = []
+    }
+
+    enum Change: Hashable, Sendable {
+        case trigger
+        case format
+
+        var property: NotificationSubscription.Property { self == .trigger ? .triggerExpression : .notificationFormat }
+    }
+
+    enum Filter: Equatable, Sendable {
+        case all
+        case status(NotificationSubscription.Status)
+    }
+
+    private enum Question: Equatable, Sendable {
+        case put(Int)
+        case change(Int, Set<Change>)
+        case remove(Int)
+        case removeMany(Filter)
+        case compare
+        case list(after: String?)
+
+        /// The entry that it is about.
+        var number: Int? {
+            switch self {
+            case .put(let number), .change(let number, _), .remove(let number): number
+            case .removeMany, .compare, .list: nil
+            }
+        }
+    }
+
+    enum Action: Equatable, Sendable {
+        case ask(ClientFrame.Request)
+        /// An entry is this now, and that happened to it.
+        case tell(Int, Entry, [NotificationSubscriptionEvent])
+        /// One was found on the server that the app did not make.
+        case found(Int, Entry)
+        /// It is gone, or another entry stands for it.
+        case forget(Int)
+        /// All that the server has is known.
+        case listed
+        /// Say ``timePassed()`` after this many seconds.
+        case wait(seconds: Int)
+    }
+
+    private(set) var entries: [Int: Entry] = [:]
+    private var nextNumber = 0
+    private var nextID = 0
+    private var questions: [Question] = []
+    private var underWay: (id: Int, question: Question)?
+    /// The server has what is asked for; nil without a connection.
+    private var isSupported: Bool?
+    private var isWaiting = false
+    /// Somebody asked for the subscriptions: they are found out at each connection.
+    private var isWanted = false
+    /// The entries that the app declared to be all that have a key.
+    private var declared: [Int]?
+    private var seen: Set<Int> = []
+
+    private static let path = "/v1/device/subscriptions"
+    private static let requestVersion = 3
+    private static let listedAtOnce = 100
+    private static let retrySeconds = 5
+
+    // MARK: The app
+
+    /// It wants to know what there is.
+    mutating func wanted() -> [Action] {
+        guard !isWanted else { return [] }
+        isWanted = true
+        return isSupported == true ? ask(.list(after: nil), first: false) : []
+    }
+
+    mutating func subscribed(_ definition: SubscriptionDefinition) -> (number: Int, actions: [Action]) {
+        nextNumber += 1
+        let number = nextNumber
+        entries[number] = Entry(definition: definition)
+        return (number, set(number, .active) + ask(.put(number)))
+    }
+
+    /// These are all that shall have a key.
+    mutating func declared(_ definitions: [SubscriptionDefinition]) -> (numbers: [Int], actions: [Action]) {
+        var actions: [Action] = []
+        var numbers: [Int] = []
+        for definition in definitions {
+            nextNumber += 1
+            numbers.append(nextNumber)
+            entries[nextNumber] = Entry(definition: definition)
+            actions += set(nextNumber, .active)
+        }
+        declared = numbers
+        questions.removeAll { $0 == .compare }
+        return (numbers, actions + ask(.compare))
+    }
+
+    /// The app says something else of its object from now on.
+    mutating func dropped(_ number: Int) {
+        entries[number] = nil
+        declared?.removeAll { $0 == number }
+        questions.removeAll { $0.number == number }
+    }
+
+    mutating func unsubscribed(_ number: Int) -> [Action] {
+        guard entries[number] != nil else { return [] }
+        declared?.removeAll { $0 == number }
+        if let place = questions.firstIndex(of: .put(number)) {
+            // It was not sent yet.
+            questions.remove(at: place)
+            if entries[number]?.id == nil { return lose(number) }
+        }
+        return ask(.remove(number))
+    }
+
+    mutating func unsubscribedMany(_ filter: Filter) -> [Action] { ask(.removeMany(filter)) }
+
+    /// Several changes that wait are one, with the last of each.
+    mutating func changed(_ number: Int, _ change: Change, _ definition: SubscriptionDefinition) -> [Action] {
+        guard entries[number] != nil else { return [] }
+        entries[number]?.definition = definition
+        // What is not sent yet goes as it is then.
+        if questions.contains(.put(number)) { return [.tell(number, entries[number] ?? Entry(definition: definition), [])] }
+        entries[number]?.changed.insert(change)
+        let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
+        let told: [Action] = entries[number].map { [.tell(number, $0, [])] } ?? []
+        return told + (isAsked ? [] : ask(.change(number, [])))
+    }
+
+    // MARK: The connection
+
+    mutating func connected(version: Int) -> [Action] {
+        isSupported = version >= Self.requestVersion
+        isWaiting = false
+        guard isSupported == true else { return refuseAll() }
+        var actions: [Action] = []
+        if isWanted {
+            questions.removeAll { if case .list = $0 { true } else { false } }
+            questions.insert(.list(after: nil), at: 0)
+        }
+        actions += next()
+        return actions
+    }
+
+    private mutating func refuseAll() -> [Action] {
+        let asked = questions
+        questions = []
+        let error = PushError(.serverTooOld, "The server is of a version that has no subscriptions.")
+        return asked.flatMap { question in failed(question, error) }
+    }
+
+    mutating func disconnected() -> [Action] {
+        isSupported = nil
+        isWaiting = false
+        guard let (_, question) = underWay else { return [] }
+        underWay = nil
+        if case .put(let number) = question, let entry = entries[number], entry.definition.key == nil {
+            return failed(question, PushError(.interrupted, "The connection ended before the server's answer."))
+        }
+        if case .change(let number, let changes) = question { entries[number]?.changed.formUnion(changes) }
+        questions.insert(question, at: 0)
+        return []
+    }
+
+    /// The server does not know the device any more, or it is another's: nothing of it is there.
+    mutating func deviceLost() -> [Action] {
+        questions.removeAll { question in
+            switch question {
+            case .put, .compare: false
+            default: true
+            }
+        }
+        let waiting = Set(questions.compactMap { if case .put(let number) = $0 { number } else { nil } })
+        var actions: [Action] = []
+        for number in entries.keys.sorted() where !waiting.contains(number) {
+            if declared?.contains(number) == true {
+                entries[number]?.id = nil
+                entries[number]?.actual = nil
+                actions += set(number, .active)
+            } else {
+                actions += lose(number)
+            }
+        }
+        if declared != nil, !questions.contains(.compare) { questions.append(.compare) }
+        return actions
+    }
+
+    mutating func timePassed() -> [Action] {
+        isWaiting = false
+        return next()
+    }
+
+    // MARK: Asking
+
+    private mutating func ask(_ question: Question, first: Bool = false) -> [Action] {
+        if isSupported == false {
+            return failed(question, PushError(.serverTooOld, "The server is of a version that has no subscriptions."))
+        }
+        questions.append(question)
+        return next()
+    }
+
+    private mutating func next() -> [Action] {
+        while isSupported == true, underWay == nil, !isWaiting, !questions.isEmpty {
+            var question = questions.removeFirst()
+            if case .change(let number, let before) = question {
+                question = .change(number, before.union(entries[number]?.changed ?? []))
+                entries[number]?.changed = []
+            }
+            guard let request = request(of: question) else { continue }
+            underWay = (request.id, question)
+            return [.ask(request)]
+        }
+        return []
+    }
+
+    private mutating func request(of question: Question) -> ClientFrame.Request? {
+        nextID += 1
+        func request(_ method: String, _ rest: String = "", _ body: [UInt8] = []) -> ClientFrame.Request {
+            ClientFrame.Request(id: nextID, method: method, path: Self.path + rest, body: body)
+        }
+        switch question {
+        case .put(let number):
+            guard let entry = entries[number] else { return nil }
+            return request("POST", "", entry.definition.body)
+        case .change(let number, let changes):
+            guard let entry = entries[number], let id = entry.id else { return nil }
+            var members: [JSONValue.Member] = []
+            if changes.contains(.trigger) {
+                members.append(.init(name: "trigger", value: entry.definition.trigger.map { .string($0) } ?? .null))
+            }
+            if changes.contains(.format) { members.append(.init(name: "format", value: entry.definition.format.json)) }
+            return request("PATCH", "/\(id)", JSONValue.object(members).bytes)
+        case .remove(let number):
+            guard let id = entries[number]?.id else { return nil }
+            return request("DELETE", "/\(id)")
+        case .removeMany(.all): return request("DELETE")
+        case .removeMany(.status(let status)): return request("DELETE", "?status=\(status.rawValue)")
+        case .compare:
+            guard let declared else { return nil }
+            let keys = declared.compactMap { number -> JSONValue.Member? in
+                guard let definition = entries[number]?.definition, let key = definition.key else { return nil }
+                return .init(name: key, value: .string(definition.hash))
+            }
+            let body = JSONValue.object([.init(name: "keys", value: .object(keys))])
+            return request("PUT", "", body.bytes)
+        case .list(let after):
+            if after == nil { seen = [] }
+            return request("GET", "?limit=\(Self.listedAtOnce)" + (after.map { "&after=\($0)" } ?? ""))
+        }
+    }
+
+    // MARK: Answers
+
+    mutating func answered(_ answer: ServerFrame.Answer) -> [Action] {
+        guard let (id, question) = underWay, id == answer.id else { return [] }
+        underWay = nil
+        switch answer.status {
+        case 200..<300: return succeeded(question, answer.body) + next()
+        case 429, 500...:
+            // It is asked again after a while, before all others.
+            if case .change(let number, let changes) = question { entries[number]?.changed.formUnion(changes) }
+            questions.insert(question, at: 0)
+            isWaiting = true
+            return [.wait(seconds: Self.retrySeconds)]
+        case 404:
+            // It ended meanwhile.
+            if let number = question.number, entries[number]?.id != nil { return lose(number) + next() }
+            fallthrough
+        default:
+            let body = JSONValue(parsing: answer.body)
+            var detail = "The server answered \(answer.status)."
+            if case .string(let text)? = body?["detail"] { detail = text }
+            if case .string(let code)? = body?["code"] { detail = "\(code): \(detail)" }
+            return failed(question, PushError(.subscriptionRefused, detail)) + next()
+        }
+    }
+
+    private mutating func succeeded(_ question: Question, _ answer: [UInt8]) -> [Action] {
+        switch question {
+        case .put(let number):
+            guard let body: SubscriptionBody = Self.decode(answer) else { return failed(question, Self.unreadable) }
+            return take(body, as: number)
+        case .change(let number, let changes):
+            guard let body: SubscriptionBody = Self.decode(answer) else { return failed(question, Self.unreadable) }
+            return take(body, as: number, changes.map(\.property).sorted { $0.rawValue < $1.rawValue })
+        case .remove(let number): return lose(number)
+        case .removeMany: return ask(.list(after: nil))
+        case .compare:
+            guard case .array(let keys)? = JSONValue(parsing: answer)?["wanted"], let declared else { return [] }
+            let wanted = Set(keys.compactMap { if case .string(let key) = $0 { key } else { nil } })
+            for number in declared where entries[number]?.definition.key.map(wanted.contains) == true {
+                questions.append(.put(number))
+            }
+            // The rest is there, and becomes known by the list.
+            questions.append(.list(after: nil))
+            return []
+        case .list: return listed(answer)
+        }
+    }
+
+    private static func decode<Body: Decodable>(_ answer: [UInt8]) -> Body? {
+        try? JSONDecoder().decode(Body.self, from: Data(answer))
+    }
+
+    private static let unreadable = PushError(.protocolViolated, "The server answered with a body that is no subscription.")
+
+    private mutating func listed(_ answer: [UInt8]) -> [Action] {
+        guard let list: SubscriptionList = Self.decode(answer) else { return [] }
+        var actions: [Action] = []
+        for body in list.subscriptions {
+            let number: Int
+            if let waiting = entries.first(where: {
+                $0.value.id == nil && $0.value.definition.key != nil && $0.value.definition.key == body.key
+                    && !questions.contains(.put($0.key))
+            })?.key {
+                // What the app said last stands for it.
+                number = waiting
+            } else if let known = entries.first(where: { $0.value.id == body.id })?.key {
+                number = known
+            } else {
+                nextNumber += 1
+                number = nextNumber
+                let definition = SubscriptionDefinition(body)
+                let entry = Entry(definition: definition)
+                entries[number] = entry
+                actions.append(.found(number, entry))
+            }
+            seen.insert(number)
+            actions += take(body, as: number)
+        }
+        if let next = list.next {
+            questions.insert(.list(after: next), at: 0)
+            return actions
+        }
+        // Those that the server did not name are gone.
+        for number in entries.keys.sorted() where entries[number]?.id != nil && !seen.contains(number) {
+            actions += lose(number)
+        }
+        return actions + [.listed]
+    }
+
+    /// The server has an entry as this.
+    private mutating func take(
+        _ body: SubscriptionBody, as number: Int, _ properties: [NotificationSubscription.Property] = []
+    ) -> [Action] {
+        guard var entry = entries[number] else { return [] }
+        var actions: [Action] = []
+        // One entry for each: what the app made stands for it.
+        for (other, present) in entries where other != number && present.id == body.id {
+            entries[other] = nil
+            var replaced = present
+            (replaced.status, replaced.statusAt, replaced.id) = (.unknown, nil, nil)
+            actions += [.tell(other, replaced, [.statusChanged(.unknown)]), .forget(other)]
+        }
+        seen.insert(number)
+        let actual = SubscriptionDefinition(body)
+        var events: [NotificationSubscriptionEvent] = []
+        var changed = properties
+        if let before = entry.actual {
+            if before.trigger != actual.trigger, !changed.contains(.triggerExpression) { changed.append(.triggerExpression) }
+            if before.format != actual.format, !changed.contains(.notificationFormat) { changed.append(.notificationFormat) }
+            if before.policy != actual.policy { changed.append(.policy) }
+            if before.tags != actual.tags { changed.append(.tags) }
+            if before.expiresAt != actual.expiresAt { changed.append(.expiresAt) }
+        }
+        let statusAt = Timestamp3339.milliseconds(body.statusAt)
+        if entry.status != .active, entry.id != nil, entry.statusAt != statusAt { changed.append(.statusTimestamp) }
+        entry.id = body.id
+        entry.actual = actual
+        entry.statusAt = statusAt
+        let status = NotificationSubscription.Status(rawValue: body.status) ?? .subscribed
+        let before = entry.status
+        entry.status = status
+        entries[number] = entry
+        if before != status {
+            events.append(.statusChanged(status))
+            if before == .active || before == .unknown { events.append(.subscribed) }
+            if status == .triggered { events.append(.triggered) }
+        }
+        events += changed.map { .propertyChanged($0) }
+        return actions + [.tell(number, entry, events)]
+    }
+
+    /// A subscription fired, as the device was told.
+    mutating func fired(_ id: String, at milliseconds: Int64) -> [Action] {
+        guard let number = entries.first(where: { $0.value.id == id })?.key, let entry = entries[number] else { return [] }
+        guard entry.actual?.policy == .once, entry.status == .subscribed else { return [.tell(number, entry, [.triggered])] }
+        entries[number]?.status = .triggered
+        entries[number]?.statusAt = milliseconds
+        return entries[number].map { [.tell(number, $0, [.statusChanged(.triggered), .triggered])] } ?? []
+    }
+
+    // MARK: Endings
+
+    private mutating func set(_ number: Int, _ status: NotificationSubscription.Status) -> [Action] {
+        entries[number]?.status = status
+        entries[number]?.statusAt = nil
+        return entries[number].map { [.tell(number, $0, [.statusChanged(status)])] } ?? []
+    }
+
+    /// It is not there any more.
+    private mutating func lose(_ number: Int) -> [Action] {
+        guard var entry = entries.removeValue(forKey: number) else { return [] }
+        declared?.removeAll { $0 == number }
+        questions.removeAll { $0.number == number }
+        (entry.status, entry.statusAt, entry.id, entry.actual) = (.unknown, nil, nil, nil)
+        return [.tell(number, entry, [.statusChanged(.unknown), .unsubscribed]), .forget(number)]
+    }
+
+    private mutating func failed(_ question: Question, _ error: PushError) -> [Action] {
+        switch question {
+        case .put(let number):
+            guard var entry = entries.removeValue(forKey: number) else { return [] }
+            declared?.removeAll { $0 == number }
+            (entry.status, entry.statusAt) = (.unknown, nil)
+            return [.tell(number, entry, [.subscriptionFailed(error), .statusChanged(.unknown)]), .forget(number)]
+        case .change(let number, let changes):
+            guard var entry = entries[number] else { return [] }
+            // It stays as it was there.
+            if let actual = entry.actual {
+                if changes.contains(.trigger) { entry.definition.trigger = actual.trigger }
+                if changes.contains(.format) { entry.definition.format = actual.format }
+            }
+            entries[number] = entry
+            let properties = changes.map(\.property).sorted { $0.rawValue < $1.rawValue }
+            return [.tell(number, entry, properties.map { .modificationFailed($0, error) })]
+        case .remove(let number):
+            return entries[number].map { [.tell(number, $0, [.unsubscriptionFailed(error)])] } ?? []
+        case .removeMany(let filter):
+            return entries.keys.sorted().flatMap { number -> [Action] in
+                guard let entry = entries[number], filter.takes(entry.status) else { return [] }
+                return [.tell(number, entry, [.unsubscriptionFailed(error)])]
+            }
+        case .compare: return (declared ?? []).flatMap { failed(.put($0), error) }
+        case .list: return []
+        }
+    }
+}
+
+extension SubscriptionsMachine.Filter {
+    func takes(_ status: NotificationSubscription.Status) -> Bool {
+        switch self {
+        case .all: status == .subscribed || status == .triggered
+        case .status(let wanted): status == wanted
+        }
+    }
+}

@@ -1,0 +1,331 @@
+import CarillonBasics
+import CarillonWire
+import Foundation
+import Testing
+
+@testable import CarillonClient
+
+/// Not the one of the wire.
+private typealias NotificationFormat = CarillonClient.NotificationFormat
+
+struct SubscriptionsMachineTests {
+    private typealias Action = SubscriptionsMachine.Action
+    private var machine = SubscriptionsMachine()
+
+    private static func definition(_ key: String?, _ trigger: String = "price > 1.0") -> SubscriptionDefinition {
+        SubscriptionDefinition(
+            items: ["i"], fields: ["price"], mode: nil, trigger: trigger, format: NotificationFormat(title: "t"),
+            policy: .once, key: key, tags: [], expiresAt: nil)
+    }
+
+    private static func body(
+        _ id: String, _ definition: SubscriptionDefinition, status: String = "subscribed",
+        at: String = "2026-01-01T00:00:00.000Z"
+    ) -> SubscriptionBody {
+        SubscriptionBody(
+            id: id, items: definition.items, fields: definition.fields, mode: nil, trigger: definition.trigger,
+            format: definition.format.json, policy: "once", coolDown: nil, key: definition.key, tags: [], expiresAt: nil,
+            status: status, statusAt: at, createdAt: at, firedAt: nil, hash: definition.hash)
+    }
+
+    private static func request(_ actions: [Action]) throws -> ClientFrame.Request {
+        try #require(requests(actions).first)
+    }
+
+    private static func requests(_ actions: [Action]) -> [ClientFrame.Request] {
+        actions.compactMap { if case .ask(let request) = $0 { request } else { nil } }
+    }
+
+    private static func events(_ actions: [Action]) -> [NotificationSubscriptionEvent] {
+        actions.flatMap { action -> [NotificationSubscriptionEvent] in
+            if case .tell(_, _, let events) = action { events } else { [] }
+        }
+    }
+
+    private mutating func answer(
+        _ request: ClientFrame.Request, _ status: Int, _ body: some Encodable = ["detail": "no", "code": "field_invalid"]
+    ) throws -> [Action] {
+        machine.answered(.init(id: request.id, status: status, body: Array(try JSONEncoder().encode(body))))
+    }
+
+    @Test mutating func `one is active until the server has it, and then it is subscribed`() throws {
+        let (number, actions) = machine.subscribed(Self.definition("k"))
+        #expect(Self.events(actions) == [.statusChanged(.active)])
+        let request = try Self.request(machine.connected(version: 3))
+        #expect(request.method == "POST" && request.path == "/v1/device/subscriptions")
+        #expect(JSONValue(parsing: request.body)?["key"] == .string("k"))
+        let taken = try answer(request, 201, Self.body("01", Self.definition("k")))
+        #expect(Self.events(taken) == [.statusChanged(.subscribed), .subscribed])
+        #expect(machine.entries[number]?.id == "01")
+        #expect(Self.events(machine.fired("01", at: 5)) == [.statusChanged(.triggered), .triggered])
+        #expect(machine.entries[number]?.statusAt == 5)
+    }
+
+    @Test mutating func `a refusal is told before the status, and nothing is left`() throws {
+        let (number, _) = machine.subscribed(Self.definition("k"))
+        let request = try Self.request(machine.connected(version: 3))
+        let refused = try answer(request, 400)
+        #expect(
+            Self.events(refused) == [
+                .subscriptionFailed(PushError(.subscriptionRefused, "field_invalid: no")), .statusChanged(.unknown),
+            ])
+        #expect(machine.entries.isEmpty && refused.contains(.forget(number)))
+    }
+
+    @Test mutating func `a server of an earlier version is told of nothing`() {
+        _ = machine.subscribed(Self.definition("k"))
+        let error = PushError(.serverTooOld, "The server is of a version that has no subscriptions.")
+        #expect(Self.events(machine.connected(version: 2)) == [.subscriptionFailed(error), .statusChanged(.unknown)])
+        #expect(Self.events(machine.subscribed(Self.definition("k")).actions).contains(.subscriptionFailed(error)))
+    }
+
+    @Test mutating func `what was not answered is asked again, but for what could be there twice`() throws {
+        _ = machine.subscribed(Self.definition("k"))
+        _ = machine.subscribed(Self.definition(nil))
+        let first = try Self.request(machine.connected(version: 3))
+        #expect(machine.disconnected().isEmpty)
+        let again = try Self.request(machine.connected(version: 3))
+        #expect(again.body == first.body && again.id != first.id)
+        #expect(try answer(first, 201, Self.body("01", Self.definition("k"))).isEmpty, "it belongs to another connection")
+        let second = try Self.request(try answer(again, 201, Self.body("01", Self.definition("k"))))
+        #expect(JSONValue(parsing: second.body)?["key"] == nil)
+        #expect(
+            Self.events(machine.disconnected()) == [
+                .subscriptionFailed(PushError(.interrupted, "The connection ended before the server's answer.")),
+                .statusChanged(.unknown),
+            ])
+        #expect(machine.connected(version: 3).isEmpty)
+    }
+
+    @Test mutating func `a server that is busy is asked again after a while`() throws {
+        _ = machine.subscribed(Self.definition("k"))
+        let request = try Self.request(machine.connected(version: 3))
+        #expect(try answer(request, 429) == [.wait(seconds: 5)])
+        _ = machine.subscribed(Self.definition("l"))
+        let again = try Self.request(machine.timePassed())
+        #expect(again.body == request.body)
+    }
+
+    @Test mutating func `changes that wait are one, with the last of each`() throws {
+        let (number, _) = machine.subscribed(Self.definition("k"))
+        let put = try Self.request(machine.connected(version: 3))
+        _ = try answer(put, 201, Self.body("01", Self.definition("k")))
+        let first = try Self.request(machine.changed(number, .trigger, Self.definition("k", "price > 2.0")))
+        #expect(first.method == "PATCH" && first.path.hasSuffix("/01"))
+        for trigger in ["price > 3.0", "price > 4.0"] {
+            let actions = machine.changed(number, .trigger, Self.definition("k", trigger))
+            #expect(!actions.contains { if case .ask = $0 { true } else { false } }, "one is under way")
+        }
+        var last = Self.definition("k", "price > 4.0")
+        last.format = NotificationFormat(title: "other")
+        _ = machine.changed(number, .format, last)
+        let answered = try answer(first, 200, Self.body("01", Self.definition("k", "price > 2.0")))
+        #expect(Self.events(answered) == [.propertyChanged(.triggerExpression)])
+        let second = try Self.request(answered)
+        let patch = try #require(JSONValue(parsing: second.body))
+        #expect(patch["trigger"] == .string("price > 4.0") && patch["format"]?["title"] == .string("other"))
+        let refused = try answer(second, 400)
+        let error = PushError(.subscriptionRefused, "field_invalid: no")
+        #expect(
+            Self.events(refused) == [
+                .modificationFailed(.notificationFormat, error), .modificationFailed(.triggerExpression, error),
+            ])
+        #expect(machine.entries[number]?.definition.trigger == "price > 2.0", "it stays as it was there")
+    }
+
+    @Test mutating func `a declared set is compared, and only what differs is sent`() throws {
+        let definitions = ["a", "b", "c"].map { Self.definition($0) }
+        let (numbers, _) = machine.declared(definitions)
+        let compare = try Self.request(machine.connected(version: 3))
+        #expect(compare.method == "PUT")
+        let keys = try #require(JSONValue(parsing: compare.body)?["keys"])
+        #expect(keys["b"] == .string(definitions[1].hash))
+        let put = try Self.request(
+            machine.answered(
+                .init(id: compare.id, status: 200, body: Array(#"{"wanted":["b"],"removed":1}"#.utf8))))
+        #expect(put.method == "POST" && JSONValue(parsing: put.body)?["key"] == .string("b"))
+        let list = try Self.request(try answer(put, 201, Self.body("0b", definitions[1])))
+        #expect(list.method == "GET")
+        let bodies = zip(["0a", "0b", "0c"], definitions).map {
+            Self.body($0, $1, status: $0 == "0c" ? "triggered" : "subscribed")
+        }
+        let listed = try answer(list, 200, SubscriptionList(subscriptions: bodies, next: nil))
+        #expect(listed.last == .listed)
+        #expect(numbers.map { machine.entries[$0]?.status } == [.subscribed, .subscribed, .triggered])
+        #expect(numbers.map { machine.entries[$0]?.id } == ["0a", "0b", "0c"])
+        #expect(machine.entries.count == 3)
+    }
+
+    @Test mutating func `what the server has is found page by page, and what it has not is gone`() throws {
+        _ = machine.wanted()
+        let (own, _) = machine.subscribed(Self.definition(nil))
+        let list = try Self.request(machine.connected(version: 3))
+        #expect(list.path == "/v1/device/subscriptions?limit=100")
+        let first = try answer(
+            list, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("x"))], next: "01"))
+        #expect(first.contains { if case .found = $0 { true } else { false } } && !first.contains(.listed))
+        let next = try Self.request(first)
+        #expect(next.path.hasSuffix("&after=01"))
+        let second = try answer(next, 200, SubscriptionList(subscriptions: [], next: nil))
+        #expect(second.contains(.listed))
+        let put = try Self.request(second)
+        _ = try answer(put, 201, Self.body("02", Self.definition(nil)))
+        #expect(machine.entries[own]?.id == "02" && machine.entries.count == 2)
+        _ = machine.disconnected()
+        let again = try Self.request(machine.connected(version: 3))
+        let gone = try answer(
+            again, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("x"))], next: nil))
+        #expect(Self.events(gone) == [.statusChanged(.unknown), .unsubscribed])
+        #expect(gone.contains(.forget(own)) && gone.last == .listed)
+    }
+
+    @Test mutating func `an object of the app's stands for the one that was found`() throws {
+        _ = machine.wanted()
+        let list = try Self.request(machine.connected(version: 3))
+        _ = try answer(list, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("k"))], next: nil))
+        let (number, actions) = machine.subscribed(Self.definition("k"))
+        let taken = try answer(try Self.request(actions), 200, Self.body("01", Self.definition("k"), status: "triggered"))
+        #expect(machine.entries.keys.sorted() == [number])
+        let events = Self.events(taken)
+        #expect(events == [.statusChanged(.unknown), .statusChanged(.triggered), .subscribed, .triggered])
+    }
+
+    @Test mutating func `one is taken away before it is sent, and after`() throws {
+        let (early, _) = machine.subscribed(Self.definition("early"))
+        #expect(Self.events(machine.unsubscribed(early)) == [.statusChanged(.unknown), .unsubscribed])
+        #expect(machine.connected(version: 3).isEmpty)
+        let (number, actions) = machine.subscribed(Self.definition("k"))
+        _ = try answer(try Self.request(actions), 201, Self.body("01", Self.definition("k")))
+        let refused = try Self.request(machine.unsubscribed(number))
+        #expect(refused.method == "DELETE" && refused.path.hasSuffix("/01"))
+        let error = PushError(.subscriptionRefused, "field_invalid: no")
+        #expect(Self.events(try answer(refused, 400)) == [.unsubscriptionFailed(error)])
+        let removed = try Self.request(machine.unsubscribed(number))
+        #expect(Self.events(try answer(removed, 404)) == [.statusChanged(.unknown), .unsubscribed])
+        #expect(machine.entries.isEmpty)
+    }
+
+    @Test mutating func `with the device all goes but what was declared, which is declared again`() throws {
+        let (numbers, _) = machine.declared([Self.definition("a")])
+        let compare = try Self.request(machine.connected(version: 3))
+        let put = try Self.request(
+            machine.answered(.init(id: compare.id, status: 200, body: Array(#"{"wanted":["a"],"removed":0}"#.utf8))))
+        _ = try answer(put, 201, Self.body("0a", Self.definition("a")))
+        _ = machine.disconnected()
+        let (loose, _) = machine.subscribed(Self.definition("loose"))
+        _ = machine.deviceLost()
+        #expect(machine.entries[numbers[0]]?.status == .active && machine.entries[numbers[0]]?.id == nil)
+        #expect(machine.entries[loose]?.status == .active, "it was not sent yet")
+        var asked: [String] = []
+        var actions = machine.connected(version: 3)
+        while let request = Self.requests(actions).first {
+            asked.append(request.method)
+            switch request.method {
+            case "PUT":
+                actions = machine.answered(
+                    .init(id: request.id, status: 200, body: Array(#"{"wanted":["a"],"removed":0}"#.utf8)))
+            case "POST":
+                let isLoose = JSONValue(parsing: request.body)?["key"] == .string("loose")
+                actions = try answer(
+                    request, 201,
+                    Self.body(isLoose ? "0e" : "0a", Self.definition(isLoose ? "loose" : "a")))
+            default:
+                actions = try answer(
+                    request, 200,
+                    SubscriptionList(
+                        subscriptions: [Self.body("0a", Self.definition("a")), Self.body("0e", Self.definition("loose"))],
+                        next: nil))
+            }
+        }
+        #expect(Set(asked) == ["POST", "PUT", "GET"])
+        #expect(machine.entries.values.allSatisfy { $0.status == .subscribed })
+    }
+
+    @Test mutating func `a newer server's words are taken as unknown`() throws {
+        _ = machine.wanted()
+        let list = try Self.request(machine.connected(version: 3))
+        let body = #"""
+            {"subscriptions":[{"id":"01","items":["i"],"fields":["f"],"mode":"command","format":{"title":"t","hologram":7},
+            "policy":"sometimes","tags":[],"status":"dreaming","statusAt":"2026-01-01T00:00:00.000Z",
+            "createdAt":"2026-01-01T00:00:00.000Z","hash":"x","mood":"good"}]}
+            """#
+        _ = machine.answered(.init(id: list.id, status: 200, body: Array(body.utf8)))
+        let entry = try #require(machine.entries.values.first)
+        #expect(entry.definition.mode == nil && entry.definition.policy == .unknown)
+        #expect(entry.definition.format.jsonText.contains("hologram"))
+        #expect(entry.status == .subscribed)
+    }
+}
+
+struct NotificationSubscriptionTests {
+    @Test func `a format is what the server reads, whatever order it was made in`() throws {
+        var format = NotificationFormat(title: "${item}", body: "b")
+        format.badge = .automatic
+        format.sound = "default"
+        format.custom = ["a": .list([.integer(1), .text("${price}"), .flag(true), .number(0.5), .null])]
+        format.lifetime = .seconds(60)
+        format.interruptionLevel = .timeSensitive
+        format.isMutableContent = true
+        format.relevance = 0.5
+        format.considersPower = true
+        format.titleKey = nil
+        var other = NotificationFormat()
+        other.considersPower = true
+        other.relevance = 0.5
+        other.custom = format.custom
+        other.isMutableContent = true
+        other.interruptionLevel = .timeSensitive
+        other.lifetime = .seconds(60)
+        other.sound = "default"
+        other.badge = .automatic
+        other.body = "b"
+        other.title = "${item}"
+        #expect(format == other && format.jsonText == other.jsonText)
+        _ = try CarillonWire.NotificationFormat(format.json)
+        let back = try #require(NotificationFormat(jsonText: format.jsonText))
+        #expect(back == format && back.badge == .automatic && back.lifetime == .seconds(60) && back.custom == format.custom)
+        other.setCriticalSound("siren", volume: 0.5)
+        #expect(other.sound == "siren")
+        _ = try CarillonWire.NotificationFormat(other.json)
+        #expect(NotificationFormat(jsonText: "[]") == nil)
+    }
+
+    @Test(arguments: [
+        ("price >", PushError.Code.triggerInvalid, "1:8"), ("prise > 1.0", .triggerInvalid, "prise"),
+        ("1 + 1", .triggerInvalid, "bool"),
+    ])
+    func `a trigger is read before it is sent`(trigger: String, code: PushError.Code, word: String) throws {
+        let subscriptions = NotificationSubscriptions { _ in
+        } tell: { _ in
+        }
+        let wrong = NotificationSubscription(
+            items: ["i"], fields: ["price"], format: NotificationFormat(title: "t"), trigger: trigger)
+        let error = #expect(throws: PushError.self) { try subscriptions.subscribe(wrong) }
+        #expect(error?.code == code && error?.message.contains(word) == true, "\(String(describing: error))")
+        #expect(wrong.status == .unknown)
+    }
+
+    @Test func `what cannot be given is refused at once`() throws {
+        let subscriptions = NotificationSubscriptions { _ in
+        } tell: { _ in
+        }
+        func make(_ key: String?, _ format: NotificationFormat = NotificationFormat(title: "t")) -> NotificationSubscription
+        {
+            NotificationSubscription(items: ["i"], fields: ["price"], format: format, key: key)
+        }
+        #expect(throws: PushError.self) { try subscriptions.subscribe(make("k", NotificationFormat())) }
+        let one = make("k")
+        try subscriptions.subscribe(one)
+        #expect(one.status == .active && one.isActive && !one.isSubscribed)
+        #expect(throws: PushError.self) { try subscriptions.subscribe(one) }
+        #expect(throws: PushError.self) { try subscriptions.unsubscribe(make("other")) }
+        #expect(throws: PushError.self) { try subscriptions.declare([make("a"), make("a")]) }
+        #expect(throws: PushError.self) { try subscriptions.declare([make(nil)]) }
+        #expect(throws: PushError.self) { try subscriptions.change(one, trigger: "price >") }
+        #expect(one.triggerExpression == nil)
+        try subscriptions.change(one, trigger: "price > 5.0")
+        #expect(one.triggerExpression == "price > 5.0")
+        let copy = NotificationSubscription(copying: one)
+        #expect(copy.key == "k" && copy.status == .unknown && copy.subscriptionID == nil)
+    }
+}
