@@ -68,13 +68,19 @@ public final class NotificationSubscription: Sendable {
     private let state: Mutex<State>
     let listeners = NotificationSubscriptionListeners()
 
+    /// Makes one; nothing is sent before it is given to ``NotificationSubscriptions/subscribe(_:)``.
+    ///
     /// - Parameters:
     ///   - items: 1 to 100; each is watched for itself, and they share one status.
     ///   - fields: That the trigger and the format speak of.
+    ///   - format: What is shown.
     ///   - trigger: The condition, in the language of `CarillonExpression`; nil fires with each update.
+    ///   - policy: When it fires.
     ///   - mode: Refused where an item has another; nil takes either.
     ///   - key: The app's own name for it. Of each the device has one: the same again changes it, or does nothing where nothing
     ///     differs.
+    ///   - tags: Words to find it by, 16 at most.
+    ///   - expiresAt: When it ends; nil keeps it.
     public init(
         items: [String], fields: [String], format: NotificationFormat, trigger: String? = nil, policy: Policy = .once,
         mode: Mode? = nil, key: String? = nil, tags: [String] = [], expiresAt: Date? = nil

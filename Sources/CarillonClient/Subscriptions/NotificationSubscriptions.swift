@@ -108,7 +108,10 @@ public final class NotificationSubscriptions: Sendable {
     }
 
     /// Changes the condition. While it is active the server is told, and arms it anew; of changes that wait, the last counts.
-    /// - Parameter trigger: Nil fires with each update.
+    ///
+    /// - Parameters:
+    ///   - subscription: Active or not.
+    ///   - trigger: Nil fires with each update.
     /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``.
     public func change(_ subscription: NotificationSubscription, trigger: String?) throws(PushError) {
         if let trigger { try SubscriptionDefinition.check(trigger, over: subscription.fields) }
