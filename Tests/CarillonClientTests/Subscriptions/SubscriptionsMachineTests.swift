@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonWire
 import Foundation
+import Synchronization
 import Testing
 
 @testable import CarillonClient
@@ -125,6 +126,7 @@ struct SubscriptionsMachineTests {
         let patch = try #require(JSONValue(parsing: second.body))
         #expect(patch["trigger"] == .string("price > 4.0") && patch["format"]?["title"] == .string("other"))
         let refused = try answer(second, 400)
+        #expect(Self.requests(refused).isEmpty, "all of it was said")
         let error = PushError(.subscriptionRefused, "field_invalid: no")
         #expect(
             Self.events(refused) == [
@@ -327,5 +329,55 @@ struct NotificationSubscriptionTests {
         #expect(one.triggerExpression == "price > 5.0")
         let copy = NotificationSubscription(copying: one)
         #expect(copy.key == "k" && copy.status == .unknown && copy.subscriptionID == nil)
+    }
+}
+
+struct SubscriptionFiringTests {
+    private static let frame = FiredFrame(
+        version: "v",
+        body: Array(
+            #"{"subscription":"00000000000000000000000000000001","key":"k","item":"i","at":5,"notification":{"title":"t"}}"#
+                .utf8))
+
+    @Test func `a firing is told once, and answered for when the app is done with it, also without a connection`() throws {
+        var session = ClientSessionTests.live()
+        let firing = try #require(SubscriptionFiring(Self.frame))
+        #expect(
+            firing.notification.title == "t" && firing.key == "k" && firing.updatedAt == Date(timeIntervalSince1970: 0.005))
+        #expect(ClientSessionTests.receive(.fired(Self.frame), &session) == [.tellSubscriptions(.fired(firing))])
+        let answer = MessageAnswer(id: "v", code: 100)
+        #expect(session.firingHandled(firing) == [.write(.saveAnswer(answer)), .send(answer.frame)])
+        #expect(ClientSessionTests.receive(.fired(Self.frame), &session, handled: 100) == [.send(answer.frame)])
+        _ = session.stopped()
+        #expect(session.firingHandled(firing) == [.write(.saveAnswer(answer))])
+        #expect(SubscriptionFiring(FiredFrame(version: "v", body: Array("{}".utf8))) == nil)
+        var other = ClientSessionTests.live()
+        let strange = FiredFrame(version: "w", body: Array("{}".utf8))
+        #expect(ClientSessionTests.receive(.fired(strange), &other) == [.send(.nack(version: "w", code: 303))])
+    }
+
+    @Test(.timeLimit(.minutes(1))) func `firings wait for the app, one at a time, and go with their connection`()
+        async throws
+    {
+        let handled = Mutex<[String]>([])
+        let queue = FiringQueue { firing in handled.withLock { $0.append(firing.id) } }
+        func firing(_ id: String) throws -> SubscriptionFiring {
+            try #require(SubscriptionFiring(FiredFrame(version: id, body: Self.frame.body)))
+        }
+        queue.add(try firing("lost"))
+        queue.disconnected()
+        queue.add(try firing("a"))
+        queue.add(try firing("b"))
+        var reader = SubscriptionFirings(queue: queue).makeAsyncIterator()
+        #expect(await reader.next()?.id == "a")
+        #expect(handled.withLock { $0 } == [])
+        #expect(await reader.next()?.id == "b")
+        #expect(handled.withLock { $0 } == ["a"])
+        let waiting = Task { await queue.next()?.id }
+        let cancelled = Task { await queue.next()?.id }
+        cancelled.cancel()
+        #expect(await cancelled.value == nil)
+        queue.add(try firing("c"))
+        #expect(await waiting.value == "c")
     }
 }

@@ -108,6 +108,7 @@ struct StreamedRequestTests {
         #expect(machine.stopped(at: 5) == .none)
         _ = receive(.body(bytes(10)))
         _ = machine.readCompleted(at: 6, bytes: 20)
+        #expect(machine.deadline == 7)
         #expect(machine.timePassed(to: 6, .init(sent: 0, waiting: 0)) == .none)
         _ = receive(.body(bytes(10)))
         machine.bodyFilled()

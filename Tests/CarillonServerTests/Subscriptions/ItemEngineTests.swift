@@ -98,6 +98,7 @@ struct ItemEngineTests {
         try await world.publish(1)
         for (policy, key) in [
             (SubscriptionMachine.Policy.once, "a"), (.everyCrossing, "b"), (.every(coolDownSeconds: 0), "c"),
+            (.every(coolDownSeconds: 3600), "d"),
         ] { _ = try await world.subscribe("price > 10.0", policy, key: key) }
         try await world.store.limitPages(toUsedPlus: 0)
         let pad = String(repeating: "x", count: 4000)
@@ -111,7 +112,34 @@ struct ItemEngineTests {
         let item = try await world.domain.items.item(world.item.name, of: world.device.app)
         #expect(item.version == 1 && item.state.fields["price"]?.text == "1.0")
         try await world.publish(12)
-        #expect(try await world.titles() == ["12.0", "12.0", "12.0"])
+        #expect(try await world.titles() == ["12.0", "12.0", "12.0", "12.0"])
+    }
+
+    @Test func `what could not be told holds up what was fired after it, and its publishers`() async throws {
+        let world = try await World(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price > 10.0", .everyCrossing)
+        try await world.store.run(
+            """
+            CREATE TRIGGER no BEFORE UPDATE OF last_firing ON subscription_item WHEN new.last_firing = 1
+            BEGIN SELECT raise(ABORT, 'no'); END
+            """)
+        let updates = [11, 5, 12].map { price in
+            (item: world.item.name, fields: [WrittenField("price", .number("\(price)"))], place: ItemUpdate.Place?.none)
+        }
+        let results = await world.domain.items.publish(updates, of: world.device.app)
+        #expect(results.allSatisfy { if case .success = $0 { true } else { false } })
+        #expect(try await world.titles().isEmpty, "the second waits for the first")
+        let refusal = await #expect(throws: Refusal.self) { try await world.publish(13) }
+        #expect(refusal?.code == .itemBusy)
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.titles().isEmpty)
+        try await world.store.run("DROP TRIGGER no")
+        try await world.domain.itemEngine.tellRest()
+        #expect(try await world.titles() == ["12"])
+        try await world.publish(5)
+        try await world.publish(14)
+        #expect(try await world.titles() == ["14.0"])
     }
 
     @Test func `what was to be looked at with an update that failed is looked at with the next`() async throws {

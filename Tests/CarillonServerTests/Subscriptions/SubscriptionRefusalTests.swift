@@ -265,6 +265,26 @@ struct SubscriptionRefusalTests {
         #expect(String(decoding: list.body, as: UTF8.self).contains(#""key":"k""#))
     }
 
+    @Test func `a list of large subscriptions comes in pages of what a socket carries`() async throws {
+        let world = try await SubscriptionWorld()
+        let text = String(repeating: "x", count: 3500)
+        for number in 0..<40 {
+            try await world.subscribe(
+                #"{"items":["stock.A"],"fields":["x"],"format":{"title":"x","custom":{"a":"\#(text)"}},"key":"\#(number)"}"#)
+        }
+        var (pages, count, after) = (0, 0, "")
+        repeat {
+            let page = try await world.routes.request(
+                .get, "/v1/device/subscriptions?limit=1000\(after)", key: world.device)
+            #expect(page.body.count < 80_000)
+            let json = try #require(JSONValue(parsing: Array(page.body)))
+            guard case .array(let some)? = json["subscriptions"] else { throw StoreFault(.unavailable, "") }
+            (pages, count) = (pages + 1, count + some.count)
+            after = if case .string(let next)? = json["next"] { "&after=\(next)" } else { "" }
+        } while !after.isEmpty
+        #expect(count == 40 && pages > 1)
+    }
+
     @Test func `a name that only looks like an open one is another`() async throws {
         let world = try await SubscriptionWorld(
             rules: #"{"items":[{"pattern":"secret.caf\u00e9","open":false},{"pattern":"*","open":true}]}"#)
