@@ -50,6 +50,7 @@ extension ClientSession {
         keepAlive = KeepAlive(
             interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)
         availability.service = true
+        liveVersion = carillon.version
         mustLocate = false
         var actions = reports.map { SessionAction.send($0.frame) }
         if !reports.isEmpty { actions.append(.write(.removeReports)) }
@@ -60,6 +61,6 @@ extension ClientSession {
             actions.append(.write(.saveServer(address: settings.server, id: server)))
         }
         return actions + catchUp() + reportUser(at: now) + reportDevice(at: now)
-            + [.tellAvailability(availability), .tellSubscriptions(.connected(version: carillon.version))]
+            + [.tellAvailability(availability)] + resumeSubscriptions()
     }
 }

@@ -83,7 +83,7 @@ extension ClientSession {
         (user, takenUser) = (nil, nil)
         (isRestored, renewal) = (false, nil)
         actions += [.write(.eraseIdentity), .write(.saveUser(nil)), .write(.saveTakenUser(nil))]
-        actions += pushDeviceLost()
+        actions += pushDeviceLost() + [.tellSubscriptions(.signedOut)]
         switch phase {
         case .identifying, .live: actions += close(.normal)
         case .registering, .locating, .renewing: phase = .resting

@@ -4,6 +4,18 @@ extension ClientSession {
     /// Asks something on the live session. What is lost with it is asked again by whoever wants it.
     func asked(_ request: ClientFrame.Request) -> [SessionAction] { phase == .live ? [.send(.request(request))] : [] }
 
+    /// Subscriptions are made for whom the device belongs to, once that is known.
+    func resumeSubscriptions() -> [SessionAction] {
+        phase == .live && user == nil ? [.tellSubscriptions(.connected(version: liveVersion))] : []
+    }
+
+    /// There is to be a device: the app has subscriptions for it.
+    mutating func deviceWanted() -> [SessionAction] {
+        guard awaitsDemand else { return [] }
+        awaitsDemand = false
+        return phase == .resting ? goOn() : []
+    }
+
     /// - Parameter answered: What the server was told of it before, when it came before.
     func firedReceived(_ frame: FiredFrame, answered: Int?) -> [SessionAction] {
         if let answered { return [.send(MessageAnswer(id: frame.version, code: answered).frame)] }

@@ -18,7 +18,7 @@ extension ClientSession {
     mutating func userSet(_ word: UserWord, at now: ContinuousClock.Instant) -> [SessionAction] {
         user = word
         userReporting.retryAt = nil
-        return [.write(.saveUser(word))] + reportUser(at: now)
+        return [.write(.saveUser(word)), .tellSubscriptions(.paused)] + reportUser(at: now)
     }
 
     /// Says what is to be said, unless it is under way or waits.
@@ -50,7 +50,7 @@ extension ClientSession {
         userReporting.schedule.succeeded()
         user = nil
         actions += [.write(.saveUser(nil)), .tellDevice([.userTaken])]
-        return actions + (phase == .live ? registrations() : [])
+        return actions + (phase == .live ? registrations() : []) + resumeSubscriptions()
     }
 
     /// The server will not take a word. Channels that were to be opened for that user are opened for nobody else.
@@ -62,7 +62,7 @@ extension ClientSession {
         userReporting.schedule.succeeded()
         user = nil
         return [.write(.saveUser(nil)), .tellDevice([.userRefused(error)])]
-            + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
+            + endChannels { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) } + resumeSubscriptions()
     }
 
     mutating func userReportFailed(

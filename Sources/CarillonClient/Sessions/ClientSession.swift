@@ -108,6 +108,8 @@ struct ClientSession: Sendable {
     /// Whose the server said the device is.
     var takenUser: String?
     var userReporting: DeviceReporting
+    /// Of the extension, that the live connection speaks.
+    var liveVersion = 0
     var availability = Availability(network: false, service: false)
     var schedule: ClientReconnectSchedule
     var keepAlive: KeepAlive?

@@ -38,9 +38,12 @@ enum SessionAction: Equatable, Sendable {
 
 /// What the session learned that subscriptions are interested in.
 enum SubscriptionFact: Equatable, Sendable {
-    /// A connection is live, of a version of the protocol.
+    /// A connection is live, of a version of the protocol, and the device is whose it should be.
     case connected(version: Int)
+    /// It is not known yet whose the device is.
+    case paused
     case disconnected
+    case signedOut
     /// The server does not know the device any more.
     case deviceLost
     case answered(ServerFrame.Answer)

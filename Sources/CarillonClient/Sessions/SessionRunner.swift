@@ -71,6 +71,9 @@ final class SessionRunner: Sendable {
             own.runner?.begin({ session, _ in session.asked(request) }) { _ in }
         } tell: { events in
             listeners.tell(events)
+        } want: {
+            // Nothing is written, so that nothing can fail.
+            own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
         firings = FiringQueue { firing in
             own.runner?.begin({ session, _ in session.firingHandled(firing) }) { _ in }
@@ -80,6 +83,7 @@ final class SessionRunner: Sendable {
     }
 
     deinit {
+        firings.endIterations()
         alarm.withLock { $0?.task.cancel() }
     }
 
@@ -274,14 +278,18 @@ final class SessionRunner: Sendable {
     private func tell(_ fact: SubscriptionFact) {
         switch fact {
         case .connected(let version): subscriptions.connected(version: version)
+        case .paused: subscriptions.disconnected()
         case .disconnected:
             firings.disconnected()
             subscriptions.disconnected()
+        case .signedOut:
+            firings.disconnected()
+            subscriptions.signedOut()
         case .deviceLost: subscriptions.deviceLost()
         case .answered(let answer): subscriptions.answered(answer)
         case .fired(let firing):
+            guard firings.add(firing) else { return }
             subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
-            firings.add(firing)
         }
     }
 
@@ -372,6 +380,7 @@ final class SessionRunner: Sendable {
     /// Ends the iterations that began before.
     func endIterations(_ runs: [(inbox: ChannelInbox, run: UInt64)]) {
         for (inbox, run) in runs { inbox.endIterations(of: run) }
+        firings.endIterations()
     }
 
     // MARK: The store's queue

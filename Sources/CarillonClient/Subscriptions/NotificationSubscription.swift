@@ -33,7 +33,7 @@ public final class NotificationSubscription: Sendable {
         case once
         /// Where the trigger holds and did not before.
         case everyCrossing
-        /// With each update at which the trigger holds, but not within the cool-down after the last; whole seconds.
+        /// With each update at which the trigger holds, but not within the cool-down after the last, in seconds.
         case every(coolDown: Duration)
         /// One of a newer server.
         case unknown

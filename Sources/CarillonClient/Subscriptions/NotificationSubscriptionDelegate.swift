@@ -1,5 +1,5 @@
 /// Is called for what happens to a ``NotificationSubscription``: one call at a time, in the order in which it happened, on no particular
-/// thread. A change of status is called before the event that says why.
+/// thread. A change of status is called before the event that says why, and a refusal before the status becomes unknown.
 public protocol NotificationSubscriptionDelegate: AnyObject, Sendable {
     /// The delegate was added.
     func didAddDelegate(to subscription: NotificationSubscription)

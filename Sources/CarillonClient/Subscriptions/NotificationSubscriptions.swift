@@ -37,13 +37,18 @@ public final class NotificationSubscriptions: Sendable {
     private let state = Mutex(State())
     private let ask: @Sendable (ClientFrame.Request) -> Void
     private let tell: @Sendable ([PushDeviceEvent]) -> Void
+    private let want: @Sendable () -> Void
 
-    /// - Parameter ask: Sends a request on the live session; one that is lost with it is known by ``disconnected()``.
+    /// - Parameters:
+    ///   - ask: Sends a request on the live session; one that is lost with it is known by ``disconnected()``.
+    ///   - want: Has the device registered, if it is not.
     init(
-        ask: @escaping @Sendable (ClientFrame.Request) -> Void, tell: @escaping @Sendable ([PushDeviceEvent]) -> Void
+        ask: @escaping @Sendable (ClientFrame.Request) -> Void, tell: @escaping @Sendable ([PushDeviceEvent]) -> Void,
+        want: @escaping @Sendable () -> Void = {}
     ) {
         self.ask = ask
         self.tell = tell
+        self.want = want
     }
 
     // MARK: Giving
@@ -128,11 +133,11 @@ public final class NotificationSubscriptions: Sendable {
         _ subscription: NotificationSubscription, _ change: SubscriptionsMachine.Change,
         _ edit: (inout SubscriptionDefinition) -> Void
     ) throws(PushError) {
-        var present = subscription.present
-        edit(&present.definition)
-        try present.definition.check()
-        let definition = present.definition
         try perform { state throws(PushError) in
+            var present = subscription.present
+            edit(&present.definition)
+            try present.definition.check()
+            let definition = present.definition
             subscription.set(present)
             guard let number = state.number(of: subscription) else { return [] }
             return state.machine.changed(number, change, definition)
@@ -143,6 +148,10 @@ public final class NotificationSubscriptions: Sendable {
     private static let notSubscribed = PushError(.notSubscribed, "The subscription was not given to this client.")
 
     // MARK: Looking
+
+    /// Asks the server what there is by now; ``PushDeviceEvent/subscriptionsUpdated`` is told when it is known. Without a connection it
+    /// is asked at the next one, as at each.
+    public func refresh() { perform { $0.machine.refreshed() } }
 
     /// Those that the server has, one object for each: the app's own where it made it.
     public func all(_ filter: Filter = .all) -> [NotificationSubscription] {
@@ -163,6 +172,7 @@ public final class NotificationSubscriptions: Sendable {
     func connected(version: Int) { perform { $0.machine.connected(version: version) } }
     func disconnected() { perform { $0.machine.disconnected() } }
     func deviceLost() { perform { $0.machine.deviceLost() } }
+    func signedOut() { perform { $0.machine.signedOut() } }
     func answered(_ answer: ServerFrame.Answer) { perform { $0.machine.answered(answer) } }
     func fired(_ id: String, at milliseconds: Int64) { perform { $0.machine.fired(id, at: milliseconds) } }
 
@@ -193,6 +203,7 @@ public final class NotificationSubscriptions: Sendable {
         case .found(let number, let entry): state.objects[number] = NotificationSubscription(.init(entry))
         case .forget(let number): state.objects[number] = nil
         case .listed: tell([.subscriptionsUpdated])
+        case .want: want()
         case .wait(let seconds):
             MultiThreadedEventLoopGroup.singleton.any().scheduleTask(in: .seconds(Int64(seconds))) { [weak self] in
                 self?.perform { $0.machine.timePassed() }

@@ -72,13 +72,22 @@ struct SubscriptionDefinition: Equatable, Sendable {
         guard !items.isEmpty, !fields.isEmpty else {
             throw PushError(.subscriptionInvalid, "A subscription needs at least one item and one field.")
         }
+        // Far beyond it no text of RFC 3339 says it.
+        if let expiresAt, !(0...4e9).contains(expiresAt.timeIntervalSince1970) {
+            throw PushError(.subscriptionInvalid, "A subscription ends between 1970 and 2096, or not at all.")
+        }
         do throws(Refusal) {
             _ = try CarillonWire.NotificationFormat(format.json)
         } catch {
             throw PushError(.subscriptionInvalid, error.detail)
         }
+        guard body.count <= Self.longestBody else {
+            throw PushError(.subscriptionInvalid, "A subscription may have \(Self.longestBody) bytes as JSON.")
+        }
         if let trigger { try Self.check(trigger, over: fields) }
     }
+
+    private static let longestBody = 60_000
 
     static func check(_ trigger: String, over fields: [String]) throws(PushError) {
         let names = Dictionary(fields.map { ($0, ExpressionType.dynamic) }, uniquingKeysWith: { $1 })
@@ -111,7 +120,12 @@ extension NotificationSubscription.Policy {
         switch self {
         case .once, .unknown: ("once", nil)
         case .everyCrossing: ("everyCrossing", nil)
-        case .every(let coolDown): ("every", coolDown > .zero ? coolDown.components.seconds : nil)
+        case .every(let coolDown): ("every", coolDown > .zero ? coolDown.wholeSeconds : nil)
         }
     }
+}
+
+extension Duration {
+    /// Rounded up.
+    fileprivate var wholeSeconds: Int64 { components.seconds + (components.attoseconds > 0 ? 1 : 0) }
 }

@@ -40,7 +40,8 @@ public struct SubscriptionFiring: Equatable, Sendable {
 /// What fires while the device is connected, for the app to show; see ``PushClient/Configuration/receivesFirings``.
 ///
 /// A firing counts as received when the loop asks for the next one; then its push is not sent, or taken back. One that was not
-/// received comes again at the next connection. Of several iterations each firing goes to one.
+/// received comes again at the next connection. Of several iterations each firing goes to one. Read them at once: messages of channels
+/// wait behind 64 that were not received.
 public struct SubscriptionFirings: AsyncSequence, Sendable {
     public typealias Element = SubscriptionFiring
     public typealias Failure = Never
@@ -60,7 +61,7 @@ public struct SubscriptionFirings: AsyncSequence, Sendable {
 
         init(queue: FiringQueue) { self.queue = queue }
 
-        /// The firing before it counts as received. Waits for the next one; nil when the task is cancelled.
+        /// The firing before it counts as received. Waits for the next one; nil when the task is cancelled, or the client stops.
         public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> SubscriptionFiring? {
             if let present { queue.handled(present) }
             present = nil
@@ -74,6 +75,8 @@ public struct SubscriptionFirings: AsyncSequence, Sendable {
 final class FiringQueue: Sendable {
     private struct State {
         var waiting: [SubscriptionFiring] = []
+        /// Given to the app, which is not done with them.
+        var inHand: Set<String> = []
         var readers: [(number: Int, continuation: CheckedContinuation<SubscriptionFiring?, Never>)] = []
         var lastReader = 0
     }
@@ -83,17 +86,38 @@ final class FiringQueue: Sendable {
 
     init(onHandled: @escaping @Sendable (SubscriptionFiring) -> Void) { self.onHandled = onHandled }
 
-    func handled(_ firing: SubscriptionFiring) { onHandled(firing) }
+    func handled(_ firing: SubscriptionFiring) {
+        state.withLock { _ = $0.inHand.remove(firing.id) }
+        onHandled(firing)
+    }
 
-    func add(_ firing: SubscriptionFiring) {
-        let reader = state.withLock { state -> CheckedContinuation<SubscriptionFiring?, Never>? in
+    /// Answers whether it is a new one: what the app has, or is to have, may come again with another connection.
+    @discardableResult func add(_ firing: SubscriptionFiring) -> Bool {
+        let (isNew, reader) = state.withLock { state -> (Bool, CheckedContinuation<SubscriptionFiring?, Never>?) in
+            guard !state.inHand.contains(firing.id), !state.waiting.contains(where: { $0.id == firing.id }) else {
+                return (false, nil)
+            }
             guard !state.readers.isEmpty else {
                 state.waiting.append(firing)
-                return nil
+                return (true, nil)
             }
-            return state.readers.removeFirst().continuation
+            state.inHand.insert(firing.id)
+            return (true, state.readers.removeFirst().continuation)
         }
         reader?.resume(returning: firing)
+        return isNew
+    }
+
+    /// Whether an iteration waits.
+    var isAwaited: Bool { state.withLock { !$0.readers.isEmpty } }
+
+    /// Ends the iterations that wait.
+    func endIterations() {
+        let readers = state.withLock { state in
+            defer { state.readers = [] }
+            return state.readers
+        }
+        for reader in readers { reader.continuation.resume(returning: nil) }
     }
 
     /// What waits comes again with the next connection.
@@ -108,7 +132,11 @@ final class FiringQueue: Sendable {
             await withCheckedContinuation { continuation in
                 let ready: SubscriptionFiring?? = state.withLock { state in
                     if Task.isCancelled { return .some(nil) }
-                    if !state.waiting.isEmpty { return .some(state.waiting.removeFirst()) }
+                    if !state.waiting.isEmpty {
+                        let firing = state.waiting.removeFirst()
+                        state.inHand.insert(firing.id)
+                        return .some(firing)
+                    }
                     state.readers.append((number, continuation))
                     return nil
                 }

@@ -21,6 +21,8 @@ struct SubscriptionsMachine: Sendable {
         var actual: SubscriptionDefinition?
         /// What the app changed, and the server was not told yet.
         var changed: Set<Change> = []
+        /// It may be there: the server was asked for it.
+        var wasSent = false
     }
 
     enum Change: Hashable, Sendable {
@@ -64,6 +66,8 @@ struct SubscriptionsMachine: Sendable {
         case listed
         /// Say ``timePassed()`` after this many seconds.
         case wait(seconds: Int)
+        /// There is to be a device, and a connection.
+        case want
     }
 
     private(set) var entries: [Int: Entry] = [:]
@@ -91,19 +95,27 @@ struct SubscriptionsMachine: Sendable {
     mutating func wanted() -> [Action] {
         guard !isWanted else { return [] }
         isWanted = true
-        return isSupported == true ? ask(.list(after: nil), first: false) : []
+        return refreshed()
+    }
+
+    /// It wants to know what there is by now.
+    mutating func refreshed() -> [Action] {
+        isWanted = true
+        let isAsked = questions.contains { if case .list = $0 { true } else { false } }
+        return isSupported == true && !isAsked ? ask(.list(after: nil)) : []
     }
 
     mutating func subscribed(_ definition: SubscriptionDefinition) -> (number: Int, actions: [Action]) {
         nextNumber += 1
         let number = nextNumber
         entries[number] = Entry(definition: definition)
-        return (number, set(number, .active) + ask(.put(number)))
+        return (number, set(number, .active) + ask(.put(number)) + (isSupported == nil ? [.want] : []))
     }
 
     /// These are all that shall have a key.
     mutating func declared(_ definitions: [SubscriptionDefinition]) -> (numbers: [Int], actions: [Action]) {
-        var actions: [Action] = []
+        // Those of the set before that never were there; what became of the others says the list.
+        var actions = (declared ?? []).filter { entries[$0]?.id == nil }.flatMap { lose($0) }
         var numbers: [Int] = []
         for definition in definitions {
             nextNumber += 1
@@ -113,7 +125,7 @@ struct SubscriptionsMachine: Sendable {
         }
         declared = numbers
         questions.removeAll { $0 == .compare }
-        return (numbers, actions + ask(.compare))
+        return (numbers, actions + ask(.compare) + (isSupported == nil ? [.want] : []))
     }
 
     /// The app says something else of its object from now on.
@@ -124,13 +136,12 @@ struct SubscriptionsMachine: Sendable {
     }
 
     mutating func unsubscribed(_ number: Int) -> [Action] {
-        guard entries[number] != nil else { return [] }
+        guard let entry = entries[number] else { return [] }
+        let isDeclared = declared?.contains(number) == true
         declared?.removeAll { $0 == number }
-        if let place = questions.firstIndex(of: .put(number)) {
-            // It was not sent yet.
-            questions.remove(at: place)
-            if entries[number]?.id == nil { return lose(number) }
-        }
+        questions.removeAll { $0.number == number }
+        // It never was there.
+        if entry.id == nil, !entry.wasSent, !isDeclared { return lose(number) }
         return ask(.remove(number))
     }
 
@@ -154,13 +165,15 @@ struct SubscriptionsMachine: Sendable {
         isSupported = version >= Self.requestVersion
         isWaiting = false
         guard isSupported == true else { return refuseAll() }
-        var actions: [Action] = []
-        if isWanted {
-            questions.removeAll { if case .list = $0 { true } else { false } }
+        questions.removeAll { if case .list = $0 { true } else { false } }
+        if declared != nil {
+            // What is declared is so at each connection, whoever the device is by now. A list follows it.
+            questions.removeAll { $0 == .compare }
+            questions.insert(.compare, at: 0)
+        } else if isWanted {
             questions.insert(.list(after: nil), at: 0)
         }
-        actions += next()
-        return actions
+        return next()
     }
 
     private mutating func refuseAll() -> [Action] {
@@ -178,9 +191,26 @@ struct SubscriptionsMachine: Sendable {
         if case .put(let number) = question, let entry = entries[number], entry.definition.key == nil {
             return failed(question, PushError(.interrupted, "The connection ended before the server's answer."))
         }
-        if case .change(let number, let changes) = question { entries[number]?.changed.formUnion(changes) }
-        questions.insert(question, at: 0)
+        askAgain(question)
         return []
+    }
+
+    private mutating func askAgain(_ question: Question) {
+        switch question {
+        case .change(let number, let changes):
+            entries[number]?.changed.formUnion(changes)
+            let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
+            if !isAsked { questions.insert(.change(number, []), at: 0) }
+        // The app took it away meanwhile.
+        case .put(let number) where questions.contains(.remove(number)): break
+        default: questions.insert(question, at: 0)
+        }
+    }
+
+    /// The device is nobody's: nothing is there, and nothing is wanted.
+    mutating func signedOut() -> [Action] {
+        (questions, underWay, declared) = ([], nil, nil)
+        return entries.keys.sorted().flatMap { lose($0) }
     }
 
     /// The server does not know the device any more, or it is another's: nothing of it is there.
@@ -203,7 +233,7 @@ struct SubscriptionsMachine: Sendable {
             }
         }
         if declared != nil, !questions.contains(.compare) { questions.append(.compare) }
-        return actions
+        return actions + (questions.isEmpty ? [] : [.want])
     }
 
     mutating func timePassed() -> [Action] {
@@ -213,7 +243,7 @@ struct SubscriptionsMachine: Sendable {
 
     // MARK: Asking
 
-    private mutating func ask(_ question: Question, first: Bool = false) -> [Action] {
+    private mutating func ask(_ question: Question) -> [Action] {
         if isSupported == false {
             return failed(question, PushError(.serverTooOld, "The server is of a version that has no subscriptions."))
         }
@@ -222,17 +252,31 @@ struct SubscriptionsMachine: Sendable {
     }
 
     private mutating func next() -> [Action] {
+        var actions: [Action] = []
         while isSupported == true, underWay == nil, !isWaiting, !questions.isEmpty {
             var question = questions.removeFirst()
             if case .change(let number, let before) = question {
+                // It is asked once it is known what it is called.
+                guard entries[number]?.id != nil else { continue }
                 question = .change(number, before.union(entries[number]?.changed ?? []))
                 entries[number]?.changed = []
             }
-            guard let request = request(of: question) else { continue }
+            guard let request = request(of: question) else {
+                if case .remove(let number) = question { actions += lose(number) }
+                continue
+            }
+            guard ClientFrame.request(request).text.count <= Limits.clientFrameBytes else {
+                let error = PushError(
+                    .subscriptionInvalid,
+                    "What is said to the server at once may have \(Limits.clientFrameBytes) bytes.")
+                actions += failed(question, error)
+                continue
+            }
+            if case .put(let number) = question { entries[number]?.wasSent = true }
             underWay = (request.id, question)
-            return [.ask(request)]
+            return actions + [.ask(request)]
         }
-        return []
+        return actions
     }
 
     private mutating func request(of question: Question) -> ClientFrame.Request? {
@@ -253,8 +297,9 @@ struct SubscriptionsMachine: Sendable {
             if changes.contains(.format) { members.append(.init(name: "format", value: entry.definition.format.json)) }
             return request("PATCH", "/\(id)", JSONValue.object(members).bytes)
         case .remove(let number):
-            guard let id = entries[number]?.id else { return nil }
-            return request("DELETE", "/\(id)")
+            if let id = entries[number]?.id { return request("DELETE", "/\(id)") }
+            // It may be there by its key.
+            return entries[number]?.definition.key.map { request("DELETE", "?key=\(Self.percentEncoded($0))") }
         case .removeMany(.all): return request("DELETE")
         case .removeMany(.status(let status)): return request("DELETE", "?status=\(status.rawValue)")
         case .compare:
@@ -271,6 +316,13 @@ struct SubscriptionsMachine: Sendable {
         }
     }
 
+    private static func percentEncoded(_ text: String) -> String {
+        text.utf8.reduce(into: "") { encoded, byte in
+            let isPlain = byte < 0x80 && (Character(UnicodeScalar(byte)).isLetter || Character(UnicodeScalar(byte)).isNumber)
+            encoded += isPlain ? String(UnicodeScalar(byte)) : "%" + Hexadecimal.encode([byte])
+        }
+    }
+
     // MARK: Answers
 
     mutating func answered(_ answer: ServerFrame.Answer) -> [Action] {
@@ -279,14 +331,22 @@ struct SubscriptionsMachine: Sendable {
         switch answer.status {
         case 200..<300: return succeeded(question, answer.body) + next()
         case 429, 500...:
+            if answer.status != 429, case .put(let number) = question, entries[number]?.definition.key == nil {
+                // It may be there, and is not to be there twice.
+                return failed(question, PushError(.serverUnavailable, "The server answered \(answer.status).")) + next()
+            }
             // It is asked again after a while, before all others.
-            if case .change(let number, let changes) = question { entries[number]?.changed.formUnion(changes) }
-            questions.insert(question, at: 0)
+            askAgain(question)
             isWaiting = true
             return [.wait(seconds: Self.retrySeconds)]
         case 404:
             // It ended meanwhile.
             if let number = question.number, entries[number]?.id != nil { return lose(number) + next() }
+            // Where the list was to go on is gone: it begins anew.
+            if case .list(.some) = question {
+                questions.insert(.list(after: nil), at: 0)
+                return next()
+            }
             fallthrough
         default:
             let body = JSONValue(parsing: answer.body)
@@ -310,11 +370,11 @@ struct SubscriptionsMachine: Sendable {
         case .compare:
             guard case .array(let keys)? = JSONValue(parsing: answer)?["wanted"], let declared else { return [] }
             let wanted = Set(keys.compactMap { if case .string(let key) = $0 { key } else { nil } })
-            for number in declared where entries[number]?.definition.key.map(wanted.contains) == true {
-                questions.append(.put(number))
+            let puts = declared.filter { number in
+                entries[number]?.definition.key.map(wanted.contains) == true && !questions.contains(.put(number))
             }
-            // The rest is there, and becomes known by the list.
-            questions.append(.list(after: nil))
+            // The rest is there, and becomes known by the list. Both come before what the app said since.
+            questions.insert(contentsOf: puts.map { .put($0) } + [.list(after: nil)], at: 0)
             return []
         case .list: return listed(answer)
         }
@@ -355,8 +415,9 @@ struct SubscriptionsMachine: Sendable {
             return actions
         }
         // Those that the server did not name are gone.
-        for number in entries.keys.sorted() where entries[number]?.id != nil && !seen.contains(number) {
-            actions += lose(number)
+        for number in entries.keys.sorted() where !seen.contains(number) {
+            let isKnown = entries[number]?.id != nil || declared?.contains(number) == true
+            if isKnown, !questions.contains(.put(number)), !questions.contains(.compare) { actions += lose(number) }
         }
         return actions + [.listed]
     }
@@ -400,6 +461,9 @@ struct SubscriptionsMachine: Sendable {
             if status == .triggered { events.append(.triggered) }
         }
         events += changed.map { .propertyChanged($0) }
+        // What the app changed before it was known what it is called.
+        let isAsked = questions.contains { if case .change(number, _) = $0 { true } else { false } }
+        if !entry.changed.isEmpty, !isAsked { questions.append(.change(number, [])) }
         return actions + [.tell(number, entry, events)]
     }
 
@@ -440,8 +504,9 @@ struct SubscriptionsMachine: Sendable {
             guard var entry = entries[number] else { return [] }
             // It stays as it was there.
             if let actual = entry.actual {
-                if changes.contains(.trigger) { entry.definition.trigger = actual.trigger }
-                if changes.contains(.format) { entry.definition.format = actual.format }
+                let left = changes.subtracting(entry.changed)
+                if left.contains(.trigger) { entry.definition.trigger = actual.trigger }
+                if left.contains(.format) { entry.definition.format = actual.format }
             }
             entries[number] = entry
             let properties = changes.map(\.property).sorted { $0.rawValue < $1.rawValue }

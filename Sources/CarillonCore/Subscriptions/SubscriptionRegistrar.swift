@@ -70,11 +70,9 @@ package struct SubscriptionRegistrar: Sendable {
             device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice)
         switch try await store.putSubscription(wish, at: time.now()) {
         case .made(let subscription):
-            try await engine.follow([subscription.serial], looks: true)
-            return (subscription, true)
+            return (try await followed(subscription), true)
         case .changed(let subscription):
-            try await engine.follow([subscription.serial], looks: true)
-            return (subscription, false)
+            return (try await followed(subscription), false)
         case .same(let subscription): return (subscription, false)
         case .overtaken: return nil
         case .frozen:
@@ -91,6 +89,12 @@ package struct SubscriptionRegistrar: Sendable {
         case .deviceGone: throw Refusal(.deviceUnknown, "The device was deleted.")
         case .unknown: throw Self.unknown
         }
+    }
+
+    /// As it is once it is watched: it may have fired already.
+    private func followed(_ subscription: Subscription) async throws -> Subscription {
+        try await engine.follow([subscription.serial], looks: true)
+        return try await store.subscription(subscription.id, of: subscription.device) ?? subscription
     }
 
     private static let unknown = Refusal(.subscriptionUnknown, "The device has no such subscription.")

@@ -16,7 +16,7 @@ struct UserSessionTests {
     @Test func `a word is durable first, is said once there is a connection, and is forgotten when it was taken`() {
         var session = ClientSession(.init(), restoring: Base.stored())
         let said = session.userSet(ada, at: Base.start)
-        #expect(said == [.write(.saveUser(ada))])
+        #expect(said == [.write(.saveUser(ada)), .tellSubscriptions(.paused)])
         _ = session.started(at: Base.start)
         _ = session.socketOpened(at: Base.start)
         let live = Base.receive(.hello(Base.hello), &session)
@@ -24,7 +24,11 @@ struct UserSessionTests {
         let again = session.reportUser(at: Base.start)
         #expect(again.isEmpty, "one is under way")
         let taken = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
-        #expect(taken == [.write(.saveTakenUser("ada")), .write(.saveUser(nil)), .tellDevice([.userTaken])])
+        #expect(
+            taken == [
+                .write(.saveTakenUser("ada")), .write(.saveUser(nil)), .tellDevice([.userTaken]),
+                .tellSubscriptions(.connected(version: 1)),
+            ])
         #expect(session.user == nil)
     }
 
@@ -80,7 +84,7 @@ struct UserSessionTests {
         let first = session.userSet(ada, at: Base.start)
         #expect(first.contains(.reportUser(ada, Base.identity)))
         let second = session.userSet(.signedOut, at: Base.start)
-        #expect(second == [.write(.saveUser(.signedOut))])
+        #expect(second == [.write(.saveUser(.signedOut)), .tellSubscriptions(.paused)])
         let answered = session.userTaken(ada, of: Base.identity, as: "ada", at: Base.start)
         #expect(answered == [.write(.saveTakenUser("ada")), .reportUser(.signedOut, Base.identity)])
         #expect(session.user == .signedOut)

@@ -207,6 +207,106 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.isEmpty)
     }
 
+    @Test mutating func `what was declared and is taken away is so on the server as well, whenever that is said`() throws {
+        let (numbers, _) = machine.declared([Self.definition("ä b"), Self.definition("c")])
+        let compare = try Self.request(machine.connected(version: 3))
+        #expect(Self.requests(machine.unsubscribed(numbers[0])).isEmpty)
+        let list = try Self.request(
+            machine.answered(.init(id: compare.id, status: 200, body: Array(#"{"wanted":[],"removed":0}"#.utf8))))
+        #expect(list.method == "GET")
+        let bodies = [Self.body("0a", Self.definition("ä b")), Self.body("0c", Self.definition("c"))]
+        let listed = try answer(list, 200, SubscriptionList(subscriptions: bodies, next: nil))
+        let removed = try Self.request(listed)
+        #expect(removed.method == "DELETE" && removed.path.hasSuffix("/0a"))
+        #expect(Self.events(try answer(removed, 204)) == [.statusChanged(.unknown), .unsubscribed])
+        #expect(machine.entries.keys.sorted() == [numbers[1]])
+        // Without a connection it may be there from an earlier run.
+        _ = machine.disconnected()
+        let (again, _) = machine.declared([Self.definition("ä b")])
+        #expect(machine.unsubscribed(again[0]).isEmpty && machine.entries[again[0]]?.status == .active)
+        var asked: [String] = []
+        var actions = machine.connected(version: 3)
+        while let request = Self.requests(actions).first {
+            asked.append("\(request.method) \(request.path)")
+            actions = machine.answered(
+                .init(id: request.id, status: 200, body: Array(#"{"wanted":[],"removed":1,"subscriptions":[]}"#.utf8)))
+        }
+        #expect(asked.contains("DELETE /v1/device/subscriptions?key=%c3%a4%20b"), "\(asked)")
+        #expect(machine.entries.isEmpty)
+    }
+
+    @Test mutating func `a set that is declared anew leaves nothing of the one before that waits`() throws {
+        let (first, _) = machine.declared([Self.definition("a")])
+        let (second, actions) = machine.declared([Self.definition("b")])
+        #expect(Self.events(actions) == [.statusChanged(.unknown), .unsubscribed, .statusChanged(.active)])
+        #expect(machine.entries[first[0]] == nil && machine.entries[second[0]]?.status == .active)
+        #expect(actions.last == .want)
+    }
+
+    @Test mutating func `what the app says behind a declared set comes behind its puts`() throws {
+        _ = machine.declared([Self.definition("a")])
+        let compare = try Self.request(machine.connected(version: 3))
+        _ = machine.unsubscribedMany(.all)
+        let put = try Self.request(
+            machine.answered(.init(id: compare.id, status: 200, body: Array(#"{"wanted":["a"],"removed":0}"#.utf8))))
+        #expect(put.method == "POST")
+        let list = try Self.request(try answer(put, 201, Self.body("0a", Self.definition("a"))))
+        #expect(list.method == "GET")
+        let removed = try Self.request(
+            try answer(
+                list, 200, SubscriptionList(subscriptions: [Self.body("0a", Self.definition("a"))], next: nil)))
+        #expect(removed.method == "DELETE" && removed.path == "/v1/device/subscriptions")
+    }
+
+    @Test mutating func `signing out leaves nothing that another would get`() {
+        _ = machine.declared([Self.definition("a")])
+        _ = machine.subscribed(Self.definition("b"))
+        let gone = machine.signedOut()
+        #expect(machine.entries.isEmpty && Self.events(gone).count { $0 == .unsubscribed } == 2)
+        #expect(machine.connected(version: 3).isEmpty)
+    }
+
+    @Test mutating func `what is more than a frame is refused and not said`() throws {
+        let definitions = (0..<1000).map { Self.definition("\(String(repeating: "k", count: 60))\($0)") }
+        _ = machine.declared(definitions)
+        let refused = machine.connected(version: 3)
+        #expect(Self.requests(refused).isEmpty)
+        let failed = Self.events(refused).count { if case .subscriptionFailed = $0 { true } else { false } }
+        #expect(failed == 1000 && machine.entries.isEmpty)
+    }
+
+    @Test mutating func `a change of what has no name yet is said when it has one`() throws {
+        let (numbers, _) = machine.declared([Self.definition("a")])
+        let compare = try Self.request(machine.connected(version: 3))
+        _ = machine.changed(numbers[0], .trigger, Self.definition("a", "price > 9.0"))
+        let list = try Self.request(
+            machine.answered(.init(id: compare.id, status: 200, body: Array(#"{"wanted":[],"removed":0}"#.utf8))))
+        let listed = try answer(
+            list, 200, SubscriptionList(subscriptions: [Self.body("0a", Self.definition("a"))], next: nil))
+        let change = try Self.request(listed)
+        #expect(change.method == "PATCH")
+        #expect(JSONValue(parsing: change.body)?["trigger"] == .string("price > 9.0"))
+    }
+
+    @Test mutating func `a list that cannot go on begins anew`() throws {
+        _ = machine.wanted()
+        let list = try Self.request(machine.connected(version: 3))
+        let next = try Self.request(
+            try answer(list, 200, SubscriptionList(subscriptions: [Self.body("01", Self.definition("x"))], next: "01")))
+        let again = try Self.request(try answer(next, 404))
+        #expect(again.path == list.path)
+        #expect(try answer(again, 200, SubscriptionList(subscriptions: [], next: nil)).contains(.listed))
+        #expect(machine.entries.isEmpty)
+        #expect(try Self.request(machine.refreshed()).method == "GET")
+    }
+
+    @Test mutating func `what could be there twice is not asked for again after a fault of the server`() throws {
+        _ = machine.subscribed(Self.definition(nil))
+        let put = try Self.request(machine.connected(version: 3))
+        let failed = try answer(put, 503)
+        #expect(Self.events(failed).last == .statusChanged(.unknown) && machine.entries.isEmpty)
+    }
+
     @Test mutating func `with the device all goes but what was declared, which is declared again`() throws {
         let (numbers, _) = machine.declared([Self.definition("a")])
         let compare = try Self.request(machine.connected(version: 3))
@@ -365,11 +465,13 @@ struct SubscriptionFiringTests {
             try #require(SubscriptionFiring(FiredFrame(version: id, body: Self.frame.body)))
         }
         queue.add(try firing("lost"))
+        #expect(!queue.add(try firing("lost")))
         queue.disconnected()
         queue.add(try firing("a"))
         queue.add(try firing("b"))
         var reader = SubscriptionFirings(queue: queue).makeAsyncIterator()
         #expect(await reader.next()?.id == "a")
+        #expect(!queue.add(try firing("a")), "the app has it")
         #expect(handled.withLock { $0 } == [])
         #expect(await reader.next()?.id == "b")
         #expect(handled.withLock { $0 } == ["a"])
@@ -379,5 +481,9 @@ struct SubscriptionFiringTests {
         #expect(await cancelled.value == nil)
         queue.add(try firing("c"))
         #expect(await waiting.value == "c")
+        let last = Task { await queue.next()?.id }
+        while !queue.isAwaited { await Task.yield() }
+        queue.endIterations()
+        #expect(await last.value == nil)
     }
 }
