@@ -31,7 +31,7 @@ struct CommandLineTests {
             ] + more)
     }
 
-    @Test func `the demo shows one push on its way, a back end that is lost and found, and a phone that is woken`()
+    @Test func `the demo shows one push on its way, a back end that is lost and found, a phone that is woken, and a price`()
         async throws
     {
         let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
@@ -46,6 +46,9 @@ struct CommandLineTests {
         for word in ["sent", "woken", "fetched", "acknowledged"] {
             #expect(slept.contains(" ms  \(word)"), "the demo said:\n\(text)")
         }
+        #expect(
+            lines.filter { $0.contains(" ms  shown ") && $0.contains("now at €100.50") }.count == 1,
+            "the demo said:\n\(text)")
     }
 
     @Test func `the demo is told again over the data that it left`() async throws {

@@ -16,7 +16,7 @@ struct DemoSleep {
     let app: AppID
     let say: @Sendable (String) -> Void
 
-    private let token = (0..<32).map { _ in Hexadecimal.encode([UInt8.random(in: 0...255)]) }.joined()
+    let token = (0..<32).map { _ in Hexadecimal.encode([UInt8.random(in: 0...255)]) }.joined()
 
     func tell() async throws {
         try await prepare()

@@ -7,7 +7,8 @@ import Foundation
 import ServiceLifecycle
 
 /// The main job in front of the user's eyes: an app opens a channel, a backend sends to it, the app acknowledges, and
-/// the backend is told; then the backend itself is looked after; then the phone sleeps.
+/// the backend is told; then the backend itself is looked after; then the phone sleeps; then the server watches
+/// a price for it.
 struct DemoStory: Service {
     let server: AsyncStream<CarillonServer.Running>
     let simulator: APNsSimulator
@@ -68,10 +69,14 @@ struct DemoStory: Service {
         try client.start()
         let channel = try client.channel(Self.channel)
         _ = try await channel.ensureOpen()
-        try await DemoSleep(
-            client: client, channel: channel, simulator: simulator, domain: running.domain, app: app, say: say
-        ).tell()
+        let sleep = DemoSleep(
+            client: client, channel: channel, simulator: simulator, domain: running.domain, app: app, say: say)
+        try await sleep.tell()
         await client.stop()
+        say("")
+        try await DemoAlert(
+            client: client, token: sleep.token, simulator: simulator, domain: running.domain, app: app, say: say
+        ).tell()
     }
 
     private func showCommands(_ address: String, _ key: String, _ endpoint: String, _ state: String) {

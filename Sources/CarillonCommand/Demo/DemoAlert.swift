@@ -1,0 +1,78 @@
+import CarillonAPNsSimulator
+import CarillonBasics
+import CarillonClient
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import Foundation
+
+/// The story of a price: the app has the server watch it, and sleeps; the back end publishes, and the phone shows a notification when
+/// the price crosses.
+struct DemoAlert {
+    let client: PushClient
+    let token: String
+    let simulator: APNsSimulator
+    let domain: Domain
+    let app: AppID
+    let say: @Sendable (String) -> Void
+
+    private static let item = "stock.ACME"
+
+    func tell() async throws {
+        guard let serial = try await domain.apps.serial(of: app), let item = ItemName(Self.item) else { return }
+        let rules = JSONValue.object([
+            .init(
+                name: "items",
+                value: .array([
+                    .object([
+                        .init(name: "pattern", value: .string("stock.*")), .init(name: "open", value: .bool(true)),
+                        .init(name: "fields", value: .object([.init(name: "price", value: .string("double"))])),
+                    ])
+                ]))
+        ])
+        try await domain.items.setRules(try ItemRules(rules), of: serial)
+        let alert = NotificationSubscription(
+            items: [Self.item], fields: ["price"],
+            format: NotificationFormat(title: "${item}", body: "now at ${{ price | currency(EUR) }}"),
+            trigger: "price > 100.0", key: "acme-above-100")
+        try await subscribe(alert)
+        say("The app asked the server to watch: \(Self.item), price > 100.0. It sleeps again.")
+        let began = ContinuousClock.now
+        let before = shown.count
+        for price in ["99.50", "100.50", "101.00"] {
+            _ = try await domain.items.publish([WrittenField("price", .number(price))], to: item, of: serial)
+            moment(began, "published     the back end says that the price is \(price)")
+        }
+        let push = try await nextPush(after: before)
+        moment(began, "shown         Apple's push service was given: \(String(decoding: push.payload, as: UTF8.self))")
+        say("It fired once. carillon subscriptions explain says why, and the app can arm it again.")
+    }
+
+    private func subscribe(_ alert: NotificationSubscription) async throws {
+        var events = alert.events.makeAsyncIterator()
+        try client.start()
+        try client.device.subscriptions.subscribe(alert)
+        while let event = await events.next() {
+            if case .subscriptionFailed(let error) = event { throw error }
+            if alert.isSubscribed { break }
+        }
+        await client.stop()
+    }
+
+    private var shown: [APNsSimulator.DeliveredNotification] {
+        simulator.device(token, in: .production)?.shown ?? []
+    }
+
+    private func nextPush(after count: Int) async throws -> APNsSimulator.DeliveredNotification {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while ContinuousClock.now < deadline {
+            if shown.count > count, let push = shown.last { return push }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        throw CommandFault(ExitStatus.unreachable, "the simulated push service was given nothing within 30 seconds")
+    }
+
+    private func moment(_ since: ContinuousClock.Instant, _ text: String) {
+        say("  \(String(format: "%7.1f", (ContinuousClock.now - since) / .milliseconds(1))) ms  \(text)")
+    }
+}
