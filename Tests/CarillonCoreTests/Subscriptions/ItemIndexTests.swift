@@ -81,7 +81,7 @@ struct ItemIndexTests {
         let later = try world.add(6, "price > 100.0", .every)
         #expect(world.index.look(at: [one] + others).fired.map(\.subscription).sorted() == [2, 3])
         #expect(world.index.look(at: others).fired.isEmpty)
-        #expect(world.index.awaitingLook == [later], "nobody asked for it")
+        #expect(world.index.handles(of: world.index.unseen) == [later], "nobody asked for it")
         #expect(world.update(.double(102)) == [3, 4, 5, 6])
     }
 

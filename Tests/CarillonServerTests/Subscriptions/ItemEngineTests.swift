@@ -368,6 +368,26 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["116.0"])
     }
 
+    @Test
+    func `what fires with its making and cannot be written fires with the next update, and not again after a failed one`()
+        async throws
+    {
+        let world = try await World(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        try await world.publish(11)
+        _ = try await world.subscribe("price > 10.0", .everyCrossing, key: "told")
+        #expect(try await world.titles() == ["11.0"])
+        try await world.store.run(
+            "CREATE TRIGGER no BEFORE INSERT ON firing BEGIN SELECT raise(ABORT, 'no'); END")
+        _ = try await world.subscribe("price > 10.0", .everyCrossing, key: "untold")
+        try await world.settle()
+        await #expect(throws: StoreFault.self) { try await world.publish(12) }
+        try await world.store.run("DROP TRIGGER no")
+        try await world.publish(13)
+        #expect(try await world.titles() == ["11.0", "13.0"])
+        try await world.publish(14)
+        #expect(try await world.titles() == ["11.0", "13.0"])
+    }
+
     @Test func `what was found before a suspension is told to nobody after it, and a crossing during it is not lost`()
         async throws
     {

@@ -152,7 +152,7 @@ package actor ItemEngine {
     /// What a batch comes to until it is written.
     private struct Staged {
         var item: StoredItem
-        var unseen: [ItemIndex.Handle]
+        var unseen: ItemIndex.Unseen
         var found = WatchedItem.Found()
         var firings: [Firing] = []
         var targets = 0
@@ -161,7 +161,7 @@ package actor ItemEngine {
 
         init(_ item: WatchedItem) {
             self.item = item.stored
-            unseen = item.index.awaitingLook
+            unseen = item.index.unseen
         }
     }
 

@@ -90,9 +90,12 @@ final class WatchedItem {
         var targets: [Firing.Target] = []
         /// Until when those rested before that rest from now on.
         fileprivate var rested: [(subscription: SubscriptionSerial, until: Timestamp)] = []
+        /// What fired as it was looked at for the first time.
+        fileprivate var looked: [ItemIndex.Handle] = []
 
         mutating func add(_ other: Found) {
             fired += other.fired
+            looked += other.looked
             rested += other.rested
         }
     }
@@ -111,7 +114,8 @@ final class WatchedItem {
     func look(at subscriptions: [SubscriptionSerial], at now: Timestamp, pause: () async -> Void) async -> Found {
         isEvaluating = true
         let outcome = index.look(at: subscriptions.compactMap { watches[$0]?.handle })
-        let found = await find(outcome, at: now, pause: pause)
+        var found = await find(outcome, at: now, pause: pause)
+        found.looked = outcome.fired.map(\.handle)
         still()
         return found
     }
@@ -203,7 +207,7 @@ final class WatchedItem {
     ///
     /// - Parameter unseen: What was not looked at before them.
     func takeBack(
-        _ found: Found, unseen: [ItemIndex.Handle], to bindings: ExpressionBindings?, pause: () async -> Void
+        _ found: Found, unseen: ItemIndex.Unseen, to bindings: ExpressionBindings?, pause: () async -> Void
     ) async {
         for rested in found.rested { rests[rested.subscription]?.until = rested.until }
         isEvaluating = true
@@ -213,7 +217,7 @@ final class WatchedItem {
             while !index.advance(&pass, by: Self.conditionsAtOnce) { await pause() }
             again += pass.outcome.fired
         }
-        let unseen = Set(unseen)
+        let unseen = index.handles(of: unseen).union(found.looked)
         for fired in again where watches[SubscriptionSerial(fired.subscription)]?.handle == fired.handle {
             // A crossing that had fired before has done so still.
             guard index.policy(of: fired.handle) != .everyCrossing || unseen.contains(fired.handle) else { continue }

@@ -176,8 +176,17 @@ package struct ItemIndex {
         noteFresh(handle.number)
     }
 
-    /// What was armed and not looked at yet; for ``takeBack(_:)`` of those.
-    package var awaitingLook: [Handle] { fresh.filter(isFresh).map { Handle(number: $0.number) } }
+    /// What was armed and not looked at yet; for ``takeBack(_:)`` of those. It costs nothing before it is asked.
+    package struct Unseen: Sendable {
+        fileprivate let entries: [(number: Int32, stamp: UInt32)]
+    }
+
+    package var unseen: Unseen { Unseen(entries: fresh) }
+
+    /// Those that were not taken out since.
+    package func handles(of unseen: Unseen) -> Set<Handle> {
+        Set(unseen.entries.filter { subscribers[$0.number].stamp == $0.stamp }.map { Handle(number: $0.number) })
+    }
 
     private mutating func noteFresh(_ number: Int32) {
         // Many that come and go between two updates leave no more behind than there are.
@@ -318,7 +327,11 @@ package struct ItemIndex {
     package mutating func look(at handles: some Sequence<Handle>) -> Outcome {
         var outcome = Outcome()
         guard bindings != nil else { return outcome }
-        for handle in handles where subscribers[handle.number].isFresh { look(at: handle.number, unless: nil, &outcome) }
+        for handle in handles where subscribers[handle.number].isFresh {
+            // It is unseen no more, though it stands among them.
+            subscribers[handle.number].stamp = 0
+            look(at: handle.number, unless: nil, &outcome)
+        }
         return outcome
     }
 
