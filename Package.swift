@@ -94,7 +94,8 @@ let package = Package(
         .target(
             name: "CarillonServer",
             dependencies: [
-                "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonSQLite", "CarillonWire",
+                "CarillonAPNs", "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonMessages", "CarillonSQLite",
+                "CarillonWire",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),
                 .product(name: "Hummingbird", package: "hummingbird", condition: server),
@@ -269,9 +270,8 @@ let package = Package(
             name: "CarillonServerTests",
             dependencies: [
                 "TestSupport",
-                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonCore", "CarillonSQLite",
-                "CarillonServer",
-                "CarillonWire",
+                "CarillonAPNs", "CarillonAPNsSimulator", "CarillonBasics", "CarillonCore", "CarillonMessages",
+                "CarillonSQLite", "CarillonServer", "CarillonWire",
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: server),

@@ -59,6 +59,36 @@ public struct PushNotificationReader: Sendable {
         return PushNotificationMessage(hash: hash, channelID: "\(channel)", body: content)
     }
 
+    /// What a subscription on items shows whose format is private; nil when there is none in it, or it cannot be opened.
+    /// - Parameter userInfo: the notification's payload.
+    public func privateNotification(in userInfo: [AnyHashable: Any]) -> PrivateNotification? {
+        guard let fields = userInfo["carillon"] as? [String: Any], fields["kind"] as? String == "fired" else { return nil }
+        return privateNotification(fields["message"] as? String, fields["body"] as? String, fields["coding"] as? String)
+    }
+
+    /// The same of a payload that is JSON.
+    /// - Parameter payload: the payload's bytes.
+    public func privateNotification(inPayload payload: Data) -> PrivateNotification? {
+        guard let fields = JSONValue(parsing: Array(payload))?["carillon"], fields["kind"] == .string("fired") else {
+            return nil
+        }
+        func text(_ name: String) -> String? { if case .string(let text)? = fields[name] { text } else { nil } }
+        return privateNotification(text("message"), text("body"), text("coding"))
+    }
+
+    private func privateNotification(_ hash: String?, _ body: String?, _ coding: String?) -> PrivateNotification? {
+        guard let hash, let body = body.flatMap({ Base64URL.decode($0) }), coding == ContentCoding.Name.aes128gcm.rawValue,
+            let content = try? folder.ownKeys()?.decrypt(body, ContentCoding(.aes128gcm)),
+            let fired = JSONValue(parsing: content).flatMap(FiredNotification.init)
+        else { return nil }
+        return PrivateNotification(hash: hash, fired: fired)
+    }
+
+    /// Remembers that the user saw it.
+    /// - Returns: whether it could be written down.
+    @discardableResult
+    public func noteShown(_ notification: PrivateNotification) -> Bool { note(notification.hash) }
+
     /// Remembers that the user saw the message, so that the app, which gets it as well, need not show it again: there
     /// `PushMessage.wasPresented` is true.
     /// - Returns: whether it could be written down.

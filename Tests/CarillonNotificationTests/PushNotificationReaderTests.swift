@@ -128,4 +128,54 @@ struct PushNotificationReaderTests {
         #expect(folder.keys(of: other) == nil)
         try folder.put(nil, of: other)
     }
+
+    private func fired(_ title: String, for keys: SubscriptionKeys) throws -> [String: Any] {
+        let fired = FiredNotification(
+            subscription: try #require(SubscriptionID(String(repeating: "ab", count: 16))), key: "k", item: "stock.ACME",
+            at: 1_700_000_000_000,
+            notification: .object([
+                .init(name: "title", value: .string(title)),
+                .init(name: "sound", value: .object([.init(name: "name", value: .string("bell"))])),
+            ]))
+        let sealed = try PrivateKeys(publicKey: keys.publicKey, authSecret: keys.authSecret)
+            .encrypt(fired.json.bytes, with: .aes128gcm)
+        return ["kind": "fired", "message": hash, "body": Base64URL.encode(sealed.body), "coding": "aes128gcm"]
+    }
+
+    @Test func `what a private subscription shows is opened with the device's keys`() throws {
+        let own = try folder.ownKeysMadeIfMissing()
+        let fields = try fired("secret ✓", for: own)
+        let shown = try #require(reader.privateNotification(in: userInfo(fields)))
+        #expect(shown.title == "secret ✓" && shown.body == nil && shown.sound == "bell" && shown.item == "stock.ACME")
+        #expect(shown.key == "k" && shown.updatedAt == Date(timeIntervalSince1970: 1_700_000_000))
+        #expect(reader.noteShown(shown) && folder.wasShown(hash))
+        let payload = try JSONSerialization.data(withJSONObject: ["aps": ["alert": "New"], "carillon": fields])
+        #expect(reader.privateNotification(inPayload: payload)?.title == "secret ✓")
+        #expect(reader.message(in: userInfo(fields)) == nil, "it is no channel's message")
+    }
+
+    @Test func `what is for others, damaged or something else shows the app's text`() throws {
+        #expect(reader.privateNotification(in: userInfo(try fired("x", for: keys))) == nil, "there are no keys")
+        let own = try folder.ownKeysMadeIfMissing()
+        #expect(reader.privateNotification(in: userInfo(try fired("x", for: keys))) == nil, "of others")
+        let good = try fired("x", for: own)
+        for (name, value) in [("kind", "alert"), ("coding", "aesgcm"), ("body", "AAAA"), ("body", "?")] {
+            #expect(reader.privateNotification(in: userInfo(good.merging([name: value]) { $1 })) == nil, "\(name)")
+        }
+        #expect(reader.privateNotification(in: userInfo(try fields("x", keys: own))) == nil)
+    }
+
+    @Test func `the device's keys are made once, outlive those of channels, and are not replaced while they cannot be read`()
+        throws
+    {
+        let own = try folder.ownKeysMadeIfMissing()
+        try folder.replaceKeys([channel: keys])
+        try folder.replaceKeys([:])
+        #expect(try SharedFolder(path: directory).ownKeysMadeIfMissing() == own)
+        let file = directory + "/device/subscriptions"
+        let permissions = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
+        #expect(permissions == 0o600)
+        try Data("x".utf8).write(to: URL(filePath: file))
+        #expect(throws: (any Error).self) { try folder.ownKeysMadeIfMissing() }
+    }
 }

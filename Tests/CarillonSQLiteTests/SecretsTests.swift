@@ -33,12 +33,12 @@ struct SecretsTests {
             logger: Logger(label: "test"))
         let subscriptions = SubscriptionRegistrar(
             store: store, engine: engine, items: AppItems(store: store, engine: engine, time: time), homes: homes,
-            allowances: allowances, payloadSize: { _ in 0 }, time: time, random: random)
+            allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
             devices: store, sessions: sessions, directory: directoryOfChannels,
             news: StatusNews(devices: store, homes: homes),
             formerChannels: FormerChannels(users: store, homes: homes, directory: directoryOfChannels, time: time),
-            subscriptions: subscriptions, allowances: allowances, time: time, random: random)
+            subscriptions: subscriptions, allowances: allowances, vetoes: NoVetoes(), time: time, random: random)
         _ = try await registrar.register(app: app, registration: secret)
         try store.close()
         #expect(try !isFound(Data(secret.utf8), in: directory))

@@ -67,7 +67,7 @@ final class SessionRunner: Sendable {
         self.logger = logger
         let own = WeakRunner()
         let listeners = deviceListeners
-        subscriptions = NotificationSubscriptions { request in
+        subscriptions = NotificationSubscriptions(shared: shared) { request in
             own.runner?.begin({ session, _ in session.asked(request) }) { _ in }
         } tell: { events in
             listeners.tell(events)

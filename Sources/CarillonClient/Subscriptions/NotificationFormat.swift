@@ -222,6 +222,23 @@ public struct NotificationFormat: Equatable, Sendable {
         get { if case .integer(let seconds)? = json["ttl"] { .seconds(seconds) } else { nil } }
         set { set("ttl", value: newValue.map { .integer(Int($0.components.seconds)) }) }
     }
+    /// Whether it travels encrypted through Apple's service: there the app's own alert text is seen, and the app's notification service
+    /// extension shows this instead (`CarillonNotification`). It needs ``PushClient/Configuration/sharedDirectory``.
+    public var isPrivate: Bool {
+        get { json["private"] != nil }
+        set { set("private", value: newValue ? .bool(true) : nil) }
+    }
+    /// With the keys for which it is encrypted.
+    func sealed(for keys: PrivateKeys) -> NotificationFormat {
+        var format = self
+        format.set("private", value: keys.json)
+        return format
+    }
+    /// Whether it is pushed at once, also to a device that is connected, whatever that acknowledges.
+    public var isAlwaysPushed: Bool {
+        get { json["route"] == .string("always") }
+        set { set("route", newValue ? "always" : nil) }
+    }
     /// Whether it may come later to save the battery.
     public var considersPower: Bool {
         get { json["priority"] == .string("considerPower") }

@@ -53,7 +53,8 @@ public final class NotificationSubscription: Sendable {
 
     /// A property that the server changed, or that could not be changed.
     public enum Property: String, Sendable, CaseIterable {
-        case mode, items, fields, notificationFormat, triggerExpression, policy, tags, expiresAt, statusTimestamp
+        case mode, items, fields, notificationFormat, triggerExpression, policy, requestedMaxFrequency, requestedBufferSize
+        case tags, expiresAt, statusTimestamp
     }
 
     struct State: Sendable {
@@ -76,6 +77,10 @@ public final class NotificationSubscription: Sendable {
     ///   - format: What is shown.
     ///   - trigger: The condition, in the language of `CarillonExpression`; nil fires with each update.
     ///   - policy: When it fires.
+    ///   - requestedMaxFrequency: Firings of an item a second at the most, 0.00001 to 1,000, such as 0.5 for one in two seconds; nil tells
+    ///     of each at once. It says nothing of a policy that fires once.
+    ///   - requestedBufferSize: How many firings of an item wait for that, 1 to 100, of which the newest stay; nil is 1 where the item
+    ///     merges, and 100 where its updates are distinct.
     ///   - mode: Refused where an item has another; nil takes either.
     ///   - key: The app's own name for it. Of each the device has one: the same again changes it, or does nothing where nothing
     ///     differs.
@@ -83,13 +88,15 @@ public final class NotificationSubscription: Sendable {
     ///   - expiresAt: When it ends; nil keeps it.
     public init(
         items: [String], fields: [String], format: NotificationFormat, trigger: String? = nil, policy: Policy = .once,
-        mode: Mode? = nil, key: String? = nil, tags: [String] = [], expiresAt: Date? = nil
+        requestedMaxFrequency: Double? = nil, requestedBufferSize: Int? = nil, mode: Mode? = nil, key: String? = nil,
+        tags: [String] = [], expiresAt: Date? = nil
     ) {
         state = Mutex(
             State(
                 definition: SubscriptionDefinition(
-                    items: items, fields: fields, mode: mode, trigger: trigger, format: format, policy: policy, key: key,
-                    tags: tags, expiresAt: expiresAt)))
+                    items: items, fields: fields, mode: mode, trigger: trigger, format: format, policy: policy,
+                    maxFrequency: requestedMaxFrequency, bufferSize: requestedBufferSize, key: key, tags: tags,
+                    expiresAt: expiresAt)))
     }
 
     /// Another one that says the same, and is not given to the server yet.
@@ -118,6 +125,10 @@ public final class NotificationSubscription: Sendable {
     public var expiresAt: Date? { present.definition.expiresAt }
     /// When it fires.
     public var policy: Policy { present.definition.policy }
+    /// Firings of an item a second at the most.
+    public var requestedMaxFrequency: Double? { present.definition.maxFrequency }
+    /// How many firings of an item wait for that.
+    public var requestedBufferSize: Int? { present.definition.bufferSize }
     /// What is shown, as the app said it last; ``NotificationSubscriptions/change(_:format:)`` changes it.
     public var notificationFormat: NotificationFormat { present.definition.format }
     /// The condition, as the app said it last; ``NotificationSubscriptions/change(_:trigger:)`` changes it.

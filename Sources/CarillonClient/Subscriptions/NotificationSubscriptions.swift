@@ -1,3 +1,4 @@
+import CarillonMessages
 import CarillonWire
 import NIOCore
 import NIOPosix
@@ -38,17 +39,21 @@ public final class NotificationSubscriptions: Sendable {
     private let ask: @Sendable (ClientFrame.Request) -> Void
     private let tell: @Sendable ([PushDeviceEvent]) -> Void
     private let want: @Sendable () -> Void
+    private let shared: SharedFolder?
 
     /// - Parameters:
     ///   - ask: Sends a request on the live session; one that is lost with it is known by ``disconnected()``.
     ///   - want: Has the device registered, if it is not.
+    ///   - shared: Where the keys are of what is private.
     init(
-        ask: @escaping @Sendable (ClientFrame.Request) -> Void, tell: @escaping @Sendable ([PushDeviceEvent]) -> Void,
+        shared: SharedFolder? = nil, ask: @escaping @Sendable (ClientFrame.Request) -> Void,
+        tell: @escaping @Sendable ([PushDeviceEvent]) -> Void,
         want: @escaping @Sendable () -> Void = {}
     ) {
         self.ask = ask
         self.tell = tell
         self.want = want
+        self.shared = shared
     }
 
     // MARK: Giving
@@ -59,8 +64,7 @@ public final class NotificationSubscriptions: Sendable {
     /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``, ``PushError/Code/subscriptionInvalid`` or
     ///   ``PushError/Code/alreadySubscribed``; nothing has changed then.
     public func subscribe(_ subscription: NotificationSubscription) throws(PushError) {
-        let definition = subscription.present.definition
-        try definition.check()
+        let definition = try checked(subscription.present.definition)
         try perform { state throws(PushError) in
             guard state.number(of: subscription) == nil else { throw Self.alreadySubscribed }
             let (number, actions) = state.machine.subscribed(definition)
@@ -75,9 +79,10 @@ public final class NotificationSubscriptions: Sendable {
     /// - Throws: As ``subscribe(_:)``, and where one has no key or a key is there twice; nothing has changed then.
     public func declare(_ subscriptions: [NotificationSubscription]) throws(PushError) {
         var keys: Set<String> = []
+        var definitions: [SubscriptionDefinition] = []
         for subscription in subscriptions {
-            let definition = subscription.present.definition
-            try definition.check()
+            let definition = try checked(subscription.present.definition)
+            definitions.append(definition)
             guard let key = definition.key, keys.insert(key).inserted else {
                 throw PushError(.subscriptionInvalid, "Each subscription of a declared set needs a key of its own.")
             }
@@ -91,7 +96,7 @@ public final class NotificationSubscriptions: Sendable {
                     state.objects[number] = nil
                 }
             }
-            let (numbers, declared) = state.machine.declared(subscriptions.map { $0.present.definition })
+            let (numbers, declared) = state.machine.declared(definitions)
             for (number, subscription) in zip(numbers, subscriptions) { state.objects[number] = subscription }
             actions += declared
             return actions
@@ -136,12 +141,35 @@ public final class NotificationSubscriptions: Sendable {
         try perform { state throws(PushError) in
             var present = subscription.present
             edit(&present.definition)
-            try present.definition.check()
-            let definition = present.definition
+            let definition = try checked(present.definition)
+            present.definition = definition
             subscription.set(present)
             guard let number = state.number(of: subscription) else { return [] }
             return state.machine.changed(number, change, definition)
         }
+    }
+
+    /// As it is sent, with the device's keys where it is private.
+    private func checked(_ definition: SubscriptionDefinition) throws(PushError) -> SubscriptionDefinition {
+        var definition = definition
+        if definition.format.isPrivate {
+            guard let shared else {
+                throw PushError(
+                    .subscriptionInvalid,
+                    "A private format needs PushClient.Configuration.sharedDirectory, in which the app's extension finds the keys."
+                )
+            }
+            do {
+                let keys = try shared.ownKeysMadeIfMissing()
+                definition.format = definition.format.sealed(
+                    for: PrivateKeys(publicKey: keys.publicKey, authSecret: keys.authSecret))
+            } catch {
+                throw PushError(
+                    .subscriptionInvalid, "The keys of private formats cannot be read or written now.", cause: error)
+            }
+        }
+        try definition.check()
+        return definition
     }
 
     private static let alreadySubscribed = PushError(.alreadySubscribed, "The subscription was given to the client already.")

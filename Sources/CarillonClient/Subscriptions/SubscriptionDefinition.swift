@@ -16,6 +16,8 @@ struct SubscriptionDefinition: Equatable, Sendable {
     var trigger: String?
     var format: NotificationFormat
     var policy: NotificationSubscription.Policy
+    var maxFrequency: Double?
+    var bufferSize: Int?
     var key: String?
     var tags: [String] = []
     var expiresAt: Date?
@@ -25,7 +27,7 @@ struct SubscriptionDefinition: Equatable, Sendable {
         let (policy, coolDown) = policy.words
         return SubscriptionDocument.json(
             items: items, fields: fields, mode: mode?.rawValue, trigger: trigger, format: format.json, policy: policy,
-            coolDown: coolDown, key: key, tags: tags,
+            coolDown: coolDown, maxFrequency: maxFrequency, bufferSize: bufferSize, key: key, tags: tags,
             expiresAt: expiresAt.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
     }
 
@@ -45,6 +47,8 @@ struct SubscriptionDefinition: Equatable, Sendable {
         trigger = body.trigger
         format = NotificationFormat(json: body.format)
         policy = .init(body.policy, coolDown: body.coolDown)
+        maxFrequency = body.maxFrequency
+        bufferSize = body.bufferSize
         key = body.key
         tags = body.tags
         expiresAt = body.expiresAt.flatMap(Timestamp3339.milliseconds).map {
@@ -54,7 +58,8 @@ struct SubscriptionDefinition: Equatable, Sendable {
 
     init(
         items: [String], fields: [String], mode: NotificationSubscription.Mode?, trigger: String?,
-        format: NotificationFormat, policy: NotificationSubscription.Policy, key: String?, tags: [String], expiresAt: Date?
+        format: NotificationFormat, policy: NotificationSubscription.Policy, maxFrequency: Double? = nil,
+        bufferSize: Int? = nil, key: String?, tags: [String], expiresAt: Date?
     ) {
         self.items = items
         self.fields = fields
@@ -62,6 +67,8 @@ struct SubscriptionDefinition: Equatable, Sendable {
         self.trigger = trigger
         self.format = format
         self.policy = policy
+        self.maxFrequency = maxFrequency
+        self.bufferSize = bufferSize
         self.key = key
         self.tags = tags
         self.expiresAt = expiresAt
@@ -71,6 +78,12 @@ struct SubscriptionDefinition: Equatable, Sendable {
     func check() throws(PushError) {
         guard !items.isEmpty, !fields.isEmpty else {
             throw PushError(.subscriptionInvalid, "A subscription needs at least one item and one field.")
+        }
+        if let maxFrequency, !(0.00001...1000).contains(maxFrequency) {
+            throw PushError(.subscriptionInvalid, "A subscription fires 0.00001 to 1000 times a second at the most.")
+        }
+        if let bufferSize, maxFrequency == nil || !(1...100).contains(bufferSize) {
+            throw PushError(.subscriptionInvalid, "A buffer has 1 to 100 firings, and is that of a highest frequency.")
         }
         // Far beyond it no text of RFC 3339 says it.
         if let expiresAt, !(0...4e9).contains(expiresAt.timeIntervalSince1970) {

@@ -443,6 +443,8 @@ struct SubscriptionsMachine: Sendable {
             if before.trigger != actual.trigger, !changed.contains(.triggerExpression) { changed.append(.triggerExpression) }
             if before.format != actual.format, !changed.contains(.notificationFormat) { changed.append(.notificationFormat) }
             if before.policy != actual.policy { changed.append(.policy) }
+            if before.maxFrequency != actual.maxFrequency { changed.append(.requestedMaxFrequency) }
+            if before.bufferSize != actual.bufferSize { changed.append(.requestedBufferSize) }
             if before.tags != actual.tags { changed.append(.tags) }
             if before.expiresAt != actual.expiresAt { changed.append(.expiresAt) }
         }

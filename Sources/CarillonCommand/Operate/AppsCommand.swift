@@ -7,7 +7,10 @@ import NIOHTTP1
 struct AppsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apps", abstract: "Create, list and delete apps, and set what they push with.",
-        subcommands: [Create.self, List.self, Delete.self, CredentialsCommand.self, AlertCommand.self, UsersCommand.self])
+        subcommands: [
+            Create.self, List.self, Delete.self, CredentialsCommand.self, AlertCommand.self, UsersCommand.self,
+            VetoCommand.self,
+        ])
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Create an app.")

@@ -10,14 +10,15 @@ package struct DeviceRegistrar: Sendable {
     private let news: StatusNews
     private let formerChannels: FormerChannels
     private let subscriptions: SubscriptionRegistrar
+    private let vetoes: any Vetoes
     private let seen = SeenDevices()
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         devices: any DeviceStore, sessions: LiveSessions, directory: ChannelDirectory, news: StatusNews,
-        formerChannels: FormerChannels, subscriptions: SubscriptionRegistrar, allowances: Allowances, time: TimeSource,
-        random: RandomSource
+        formerChannels: FormerChannels, subscriptions: SubscriptionRegistrar, allowances: Allowances, vetoes: any Vetoes,
+        time: TimeSource, random: RandomSource
     ) {
         self.devices = devices
         self.sessions = sessions
@@ -26,6 +27,7 @@ package struct DeviceRegistrar: Sendable {
         self.formerChannels = formerChannels
         self.subscriptions = subscriptions
         self.allowances = allowances
+        self.vetoes = vetoes
         self.time = time
         self.random = random
     }
@@ -47,6 +49,7 @@ package struct DeviceRegistrar: Sendable {
         try allowances.takeDevice(from: address)
         let registration = try registration.map(Self.hash(ofRegistration:))
         let user = try await user()
+        try await vetoes.ask(.registration(profile, user, isAnonymous: false), of: app)
         var generator = random
         let proposed = DeviceID.random(using: &generator)
         let secret = random.bytes(DeviceCredential.secretByteCount)
@@ -79,6 +82,7 @@ package struct DeviceRegistrar: Sendable {
         _ userAgent: UserAgentID, app: AppID, from address: NetworkAddress?
     ) async throws -> Device {
         try allowances.takeDevice(from: address)
+        try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app)
         var random = random
         let new = NewDevice(.random(using: &random), app: app, isAnonymous: true)
         let inserted = try await devices.insertDevice(new, at: time.now()) { _ in userAgent.hash }
@@ -107,9 +111,28 @@ package struct DeviceRegistrar: Sendable {
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
         let user = try await user()
+        let approved = try await approvedToken(of: device, user, change)
         return try await changeRegistration(of: device) { current throws(Refusal) in
-            .says(try change(current.profile), confirms: confirms, user: user)
+            let profile = try change(current.profile)
+            // Another request was faster, and nobody was asked about what this one makes of that.
+            guard approved.map({ profile.isApproved(by: $0, after: current.profile) }) ?? true else {
+                throw Refusal(.overloaded, "The device is changed by others at the same time.", retryAfterSeconds: 1)
+            }
+            return .says(profile, confirms: confirms, user: user)
         }
+    }
+
+    /// What the device would say, where its app allows the token in it; nil where the app is not asked.
+    private func approvedToken(
+        of device: Device, _ user: UserWord?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
+    ) async throws -> DeviceProfile? {
+        guard vetoes.isAsked(device.appID) else { return nil }
+        let current = try await registration(of: device).profile
+        let profile = try change(current)
+        if profile.address != nil, !profile.hasToken(of: current) {
+            try await vetoes.ask(.token(device.id, profile, user), of: device.appID)
+        }
+        return profile
     }
 
     /// Ends pushing to a device through its vendor, until an operator resumes it.
@@ -311,5 +334,11 @@ package struct DeviceRegistrar: Sendable {
 
     private func unknownApp(_ app: AppID) -> Refusal {
         Refusal(.appUnknown, "There is no app \"\(app)\"; create it first.")
+    }
+}
+
+extension DeviceProfile {
+    fileprivate func isApproved(by approved: DeviceProfile, after current: DeviceProfile) -> Bool {
+        address == nil || hasToken(of: current) || hasToken(of: approved)
     }
 }

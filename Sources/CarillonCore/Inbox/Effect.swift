@@ -8,4 +8,6 @@ package enum Effect: Equatable, Sendable {
     case statusTold(DeviceSerial, at: Timestamp)
     /// A subscription fires, if it is armed as it was when that was found, and no later firing was before.
     case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)
+    /// A firing that waited is told, if its subscription is as it was.
+    case heldTold(Int64, at: Timestamp)
 }

@@ -105,8 +105,8 @@ package final class Inbox: Sendable {
             let envelope = make(nextID(for: device))
             var rules = rules
             // Whoever is there has a while to acknowledge.
-            if session != nil || isAwaited, let wake = rules.wake {
-                rules.wake = WakeWish(wake.mode, dueAt: wake.dueAt.adding(seconds: WakeWish.presenceSeconds))
+            if session != nil || isAwaited, let wake = rules.wake, !wake.isUnconditional {
+                rules.wake?.dueAt = wake.dueAt.adding(seconds: WakeWish.presenceSeconds)
             }
             let goesLive = isOffered && session != nil
             let isQueued = writer.enqueue(.append(envelope, rules), urgency: goesLive ? .offered : .now) {

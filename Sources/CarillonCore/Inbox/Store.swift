@@ -23,4 +23,4 @@ package protocol ContentStore: Sendable {
 /// Everything that Carillon keeps.
 package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & GatewayStore & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore
-    & PushStore & ServerStore & SubscriptionStore & UserStore & WatchStore
+    & PushStore & ServerStore & SubscriptionStore & UserStore & VetoStore & WatchStore

@@ -52,6 +52,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case itemUpdates = "carillon_item_updates_total"
     case conditionErrors = "carillon_condition_errors_total"
     case firings = "carillon_firings_total"
+    case vetoes = "carillon_vetoes_total"
     case placeholderErrors = "carillon_placeholder_errors_total"
     case notificationsTooLarge = "carillon_notifications_too_large_total"
 
@@ -139,6 +140,7 @@ extension ServerMetric {
         case .itemUpdates: "Updates of items that publishers sent, by what became of them."
         case .conditionErrors: "Conditions that had no value when they were evaluated."
         case .firings: "Firings of subscriptions, by what became of them."
+        case .vetoes: "Questions to apps' own servers, by what they said."
         case .placeholderErrors: "Placeholders of notifications that had no value, and show nothing."
         case .notificationsTooLarge:
             "Notifications that are too large for the vendor's service; their devices are woken instead."
@@ -157,7 +159,7 @@ extension ServerMetric {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals: ["of"]
-        case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings: ["result"]
+        case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes: ["result"]
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]
         case .watchesRefused: ["full"]

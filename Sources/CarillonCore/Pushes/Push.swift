@@ -47,6 +47,8 @@ package enum PushKind: Int, CaseIterable, Sendable {
     case alert = 1
     /// Shows what a subscription shows that fired.
     case trigger = 2
+    /// The same, whatever was acknowledged before.
+    case unconditional = 3
 
     /// It is for one envelope, and goes with it.
     package var isOfOneEnvelope: Bool { self != .wake }

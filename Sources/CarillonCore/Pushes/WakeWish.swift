@@ -5,10 +5,16 @@ package struct WakeWish: Equatable, Sendable {
     package var mode: WakeMode
     /// Not before then.
     package var dueAt: Timestamp
+    /// An alert goes out also when the device acknowledged before.
+    package var isUnconditional: Bool
+    /// An alert shows the app's own text, and wakes in the background where the app has none.
+    package var needsAlertText: Bool
 
-    package init(_ mode: WakeMode, dueAt: Timestamp) {
+    package init(_ mode: WakeMode, dueAt: Timestamp, isUnconditional: Bool = false, needsAlertText: Bool = true) {
         self.mode = mode
         self.dueAt = dueAt
+        self.isUnconditional = isUnconditional
+        self.needsAlertText = needsAlertText
     }
 
     /// So long a device that is connected, or polls, may take to acknowledge.

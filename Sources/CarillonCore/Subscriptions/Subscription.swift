@@ -46,6 +46,8 @@ package struct Subscription: Equatable, Sendable {
         package var trigger: String?
         package var format: NotificationFormat
         package var policy: SubscriptionMachine.Policy
+        /// Nil tells of each firing at once.
+        package var pace: FiringPace?
         /// The app's name for it, of which a device has one.
         package var key: String?
         package var tags: [String]
@@ -53,7 +55,8 @@ package struct Subscription: Equatable, Sendable {
 
         package init(
             items: [ItemName], fields: [String], mode: ItemState.Mode? = nil, trigger: String? = nil,
-            format: NotificationFormat, policy: SubscriptionMachine.Policy = .once, key: String? = nil, tags: [String] = [],
+            format: NotificationFormat, policy: SubscriptionMachine.Policy = .once, pace: FiringPace? = nil,
+            key: String? = nil, tags: [String] = [],
             expiresAt: Timestamp? = nil
         ) {
             self.items = items
@@ -62,6 +65,7 @@ package struct Subscription: Equatable, Sendable {
             self.trigger = trigger
             self.format = format
             self.policy = policy
+            self.pace = pace
             self.key = key
             self.tags = tags
             self.expiresAt = expiresAt
@@ -72,6 +76,28 @@ package struct Subscription: Equatable, Sendable {
             items == other.items && fields == other.fields && mode == other.mode && key == other.key
         }
     }
+}
+
+/// How often a device is told of an item at the most. What fires in between waits: the newest of it, or as many as its buffer has room for.
+package struct FiringPace: Equatable, Sendable {
+    /// Firings a second.
+    package var maxFrequency: Double
+    /// Firings of an item that wait; nil where the item's mode decides.
+    package var bufferSize: Int?
+
+    package init(maxFrequency: Double, bufferSize: Int? = nil) {
+        self.maxFrequency = maxFrequency
+        self.bufferSize = bufferSize
+    }
+
+    package static let frequencies = 0.00001...1000.0
+    package static let largestBuffer = 100
+
+    /// Between two firings.
+    package var milliseconds: Int64 { Int64((1000 / maxFrequency).rounded(.up)) }
+
+    /// One that merges wants the newest only; each of those that are distinct counts.
+    package func buffer(of mode: ItemState.Mode) -> Int { bufferSize ?? (mode == .merge ? 1 : Self.largestBuffer) }
 }
 
 package enum SubscriptionLimits {
@@ -88,6 +114,8 @@ package enum SubscriptionLimits {
     package static let comparedPerItem = 1000
     /// A notification as it travels to Apple.
     package static let payloadBytes = 4096
+    /// Of the notifications of one device that wait until they may be told.
+    package static let heldBytes = 1 << 20
     /// The longest cool-down.
     package static let coolDownSeconds: Int64 = 30 * 86_400
 }

@@ -8,19 +8,21 @@ package struct SubscriptionRegistrar: Sendable {
     private let items: AppItems
     private let homes: Homes
     private let allowances: Allowances
+    private let vetoes: any Vetoes
     private let payloadSize: Firings.PayloadSize
     private let time: TimeSource
     private let random: RandomSource
 
     package init(
         store: any SubscriptionStore, engine: ItemEngine, items: AppItems, homes: Homes, allowances: Allowances,
-        payloadSize: @escaping Firings.PayloadSize, time: TimeSource, random: RandomSource
+        vetoes: any Vetoes, payloadSize: @escaping Firings.PayloadSize, time: TimeSource, random: RandomSource
     ) {
         self.store = store
         self.engine = engine
         self.items = items
         self.homes = homes
         self.allowances = allowances
+        self.vetoes = vetoes
         self.payloadSize = payloadSize
         self.time = time
         self.random = random
@@ -64,6 +66,7 @@ package struct SubscriptionRegistrar: Sendable {
     ) async throws -> (subscription: Subscription, isNew: Bool)? {
         let rules = try await items.rules(of: device.app)
         let condition = try await check(definition, rules, of: device)
+        try await approve(definition, changing: present, of: device)
         var random = random
         let wish = SubscriptionWish(
             proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
@@ -89,6 +92,20 @@ package struct SubscriptionRegistrar: Sendable {
         case .deviceGone: throw Refusal(.deviceUnknown, "The device was deleted.")
         case .unknown: throw Self.unknown
         }
+    }
+
+    /// Asks the app, but for what is there already, and stays as it is.
+    private func approve(
+        _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
+    ) async throws {
+        guard vetoes.isAsked(device.appID) else { return }
+        if present == nil, let key = definition.key {
+            let same = try await store.subscriptions(
+                of: device.serial, .init(key: key), after: SubscriptionSerial(0), limit: 1)
+            guard same.first?.definition != definition else { return }
+        }
+        let user = try await store.user(of: device.serial)
+        try await vetoes.ask(.subscription(device.id, user, present?.id, definition), of: device.appID)
     }
 
     /// As it is once it is watched: it may have fired already.
@@ -124,6 +141,9 @@ package struct SubscriptionRegistrar: Sendable {
                 "The expressions of the notification's format may cost \(template.cost) units, more than the \(rules.conditionCost) they may."
             )
         }
+        if let why = rules.objection(to: template.vocabulary) {
+            throw Refusal(.placeholderInvalid, "The notification's format \(why).")
+        }
         try checkSize(of: template, definition)
         guard let trigger = definition.trigger else { return nil }
         let program: ExpressionProgram
@@ -132,6 +152,9 @@ package struct SubscriptionRegistrar: Sendable {
         } catch {
             let isCost = error.problems.allSatisfy { $0.code == .cost }
             throw Refusal(isCost ? .triggerForbidden : .triggerInvalid, error.description)
+        }
+        if let why = rules.objection(to: ItemVocabulary(of: program, over: definition.fields)) {
+            throw Refusal(.triggerForbidden, "The trigger \(why).")
         }
         for name in definition.items {
             if let why = try await engine.refusal(of: program, on: ItemKey(app: device.app, name: name)) {

@@ -16,6 +16,8 @@ package protocol SubscriptionStore: Sendable {
 
     /// Makes a subscription, or changes the one of its device that has its key or its identifier, in one transaction.
     func putSubscription(_ wish: SubscriptionWish, at now: Timestamp) async throws -> SubscriptionPut
+    /// Whose new subscriptions of a device are; nil where they are the device's own.
+    func user(of device: DeviceSerial) async throws -> UserID?
     func subscription(_ id: SubscriptionID, of device: DeviceSerial) async throws -> Subscription?
     /// A page of a device's, in the order in which they were made.
     func subscriptions(
@@ -53,6 +55,81 @@ package protocol SubscriptionStore: Sendable {
     func firingNumbers(of item: ItemKey) async throws -> [Int64]
     /// So many of a firing's subscriptions were told, and need not be again; all of them when it is nil.
     func advance(_ firing: Int64, to count: Int?) async throws
+
+    // MARK: Firings that wait
+
+    /// Keeps firings whose devices were told a moment ago.
+    func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult]
+    /// Those whose time has come.
+    func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring]
+    /// When the first of those that wait is due; nil when none waits.
+    func nextHeldFiring() async throws -> Timestamp?
+    /// Gives up some that count no more; those behind them are due at once.
+    func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
+}
+
+/// A firing, rendered, of a subscription that has a pace.
+package struct HeldFiring: Sendable {
+    package var target: Firing.Target
+    package var device: DeviceSerial
+    package var item: ItemName
+    /// Of the row from which it is told.
+    package var number: Int64
+    /// As ``FiredNotification`` has it.
+    package var body: [UInt8]
+    package var ttl: Int64
+    package var isAlwaysPushed: Bool
+    package var milliseconds: Int64
+    package var buffer: Int
+
+    package init(
+        target: Firing.Target, device: DeviceSerial, item: ItemName, number: Int64, body: [UInt8], ttl: Int64,
+        isAlwaysPushed: Bool, milliseconds: Int64, buffer: Int
+    ) {
+        self.target = target
+        self.device = device
+        self.item = item
+        self.number = number
+        self.body = body
+        self.ttl = ttl
+        self.isAlwaysPushed = isAlwaysPushed
+        self.milliseconds = milliseconds
+        self.buffer = buffer
+    }
+}
+
+package enum HoldResult: Equatable, Sendable {
+    /// It is to be told now.
+    case due
+    /// It waits, and so many that waited before it do not any more.
+    case held(insteadOf: Int)
+    /// It does not count any more.
+    case late
+    /// Too much waits of its device.
+    case full
+}
+
+/// A firing whose time has come.
+package struct DueFiring: Sendable {
+    package var number: Int64
+    package var device: DeviceSerial
+    package var app: AppSerial
+    package var origin: Origin
+    package var body: [UInt8]
+    package var ttl: Int64
+    package var isAlwaysPushed: Bool
+
+    package init(
+        number: Int64, device: DeviceSerial, app: AppSerial, origin: Origin, body: [UInt8], ttl: Int64, isAlwaysPushed: Bool
+    ) {
+        self.number = number
+        self.device = device
+        self.app = app
+        self.origin = origin
+        self.body = body
+        self.ttl = ttl
+        self.isAlwaysPushed = isAlwaysPushed
+    }
 }
 
 package struct ItemCommit: Sendable {
@@ -249,12 +326,13 @@ package struct FiringSubject: Sendable {
     /// As JSON.
     package var format: String
     package var policy: SubscriptionMachine.Policy
+    package var pace: FiringPace?
     package var items: Int
     package var reader: Reader
 
     package init(
         serial: SubscriptionSerial, id: SubscriptionID, device: DeviceSerial, app: AppSerial, key: String?, fields: [String],
-        format: String, policy: SubscriptionMachine.Policy, items: Int, reader: Reader
+        format: String, policy: SubscriptionMachine.Policy, pace: FiringPace?, items: Int, reader: Reader
     ) {
         self.serial = serial
         self.id = id
@@ -264,6 +342,7 @@ package struct FiringSubject: Sendable {
         self.fields = fields
         self.format = format
         self.policy = policy
+        self.pace = pace
         self.items = items
         self.reader = reader
     }

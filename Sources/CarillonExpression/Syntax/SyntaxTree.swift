@@ -32,7 +32,7 @@ struct SyntaxTree {
 
     /// A macro over a list or the keys of a map.
     struct Fold {
-        enum Kind: String {
+        enum Kind: String, CaseIterable {
             case all, exists, existsOne = "exists_one", map, filter
         }
 

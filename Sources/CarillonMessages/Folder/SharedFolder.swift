@@ -15,6 +15,7 @@ package import CarillonWire
 package struct SharedFolder: Sendable {
     private let keys: URL
     private let shown: URL
+    private let own: URL
 
     /// How many messages that were shown are remembered at least; beyond as many again the oldest are forgotten.
     package static let shownLimit = 500
@@ -23,6 +24,7 @@ package struct SharedFolder: Sendable {
         let base = URL(fileURLWithPath: path, isDirectory: true)
         keys = base.appendingPathComponent("keys", isDirectory: true)
         shown = base.appendingPathComponent("shown", isDirectory: true)
+        own = base.appendingPathComponent("device", isDirectory: true)
     }
 
     // MARK: Keys
@@ -46,15 +48,37 @@ package struct SharedFolder: Sendable {
             return
         }
         try make(self.keys)
+        try write(keys, to: file)
+    }
+
+    private func write(_ keys: SubscriptionKeys, to file: URL) throws {
         let text = Base64URL.encode(keys.privateKey) + "\n" + Base64URL.encode(keys.authSecret) + "\n"
         try write(text, to: file)
     }
 
     /// Nil when there are none, or they cannot be read now, as on a phone that was not unlocked since its start.
     package func keys(of channel: ChannelID) -> SubscriptionKeys? {
-        guard let data = try? Data(contentsOf: keys.appendingPathComponent("\(channel)")), data.count < 1024 else {
-            return nil
-        }
+        keys(in: keys.appendingPathComponent("\(channel)"))
+    }
+
+    /// Those of what the device's subscriptions on items show; nil as of a channel.
+    package func ownKeys() -> SubscriptionKeys? { keys(in: ownFile) }
+
+    /// The same, and new ones where there are none.
+    /// - Throws: Where they are there and cannot be read now, or cannot be written.
+    package func ownKeysMadeIfMissing() throws -> SubscriptionKeys {
+        if let keys = ownKeys() { return keys }
+        guard !FileManager.default.fileExists(atPath: ownFile.path) else { throw CocoaError(.fileReadCorruptFile) }
+        try make(own)
+        let keys = SubscriptionKeys()
+        try write(keys, to: ownFile)
+        return keys
+    }
+
+    private var ownFile: URL { own.appendingPathComponent("subscriptions") }
+
+    private func keys(in file: URL) -> SubscriptionKeys? {
+        guard let data = try? Data(contentsOf: file), data.count < 1024 else { return nil }
         let lines = String(decoding: data, as: UTF8.self).split(separator: "\n")
         guard lines.count == 2, let privateKey = Base64URL.decode(lines[0]), let secret = Base64URL.decode(lines[1]) else {
             return nil

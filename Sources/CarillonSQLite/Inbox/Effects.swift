@@ -13,6 +13,7 @@ struct Effects {
         case .pinged, .vouchedFor: try WatchTransaction(db).counts(effect)
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
         case .fired(let target, let item, let number, let at): try FiringTable(db).counts(target, item, number, at)
+        case .heldTold(let number, let at): try HeldFiringTable(db).counts(number, at)
         }
     }
 
@@ -25,6 +26,7 @@ struct Effects {
         case .pinged, .vouchedFor: try WatchTransaction(db).apply(effect)
         case .statusTold(let device, let at): try StatusNewsTable(db).told(device, at)
         case .fired(let target, let item, let number, let at): try FiringTable(db).fire(target, item, number, at)
+        case .heldTold(let number, let at): try HeldFiringTable(db).told(number, at)
         }
     }
 }

@@ -138,8 +138,8 @@ extension PushTable {
         }
         var content = LeasedPush.Content.wake
         switch row.kind {
-        case .alert, .trigger:
-            guard let envelope = try envelope(at: row.position) else {
+        case .alert, .trigger, .unconditional:
+            guard let envelope = try envelope(of: row) else {
                 try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
                 return nil
             }
@@ -217,6 +217,12 @@ extension PushTable {
         return try select.first { columns in
             columns.bytes(0).flatMap(PushToken.init(stored:)).map { ($0, columns.integer(1)) }
         } ?? nil
+    }
+
+    private func envelope(of row: DueRow) throws -> Envelope? {
+        if let waiting = try envelope(at: row.position) { return waiting }
+        guard row.kind == .unconditional else { return nil }
+        return try KeptPushTable(db).envelope(row.serial, at: row.position, of: row.device, expiresAt: row.expiresAt)
     }
 
     private func envelope(at position: Int64) throws -> Envelope? {

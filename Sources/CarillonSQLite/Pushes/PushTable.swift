@@ -178,6 +178,7 @@ struct PushTable {
         update.bind(reason)
         update.bind(serial)
         try update.run()
+        if kind == .unconditional, state != .parked { try KeptPushTable(db).remove(serial) }
         switch state {
         case .cancelled: db.count(1, of: Self.cancelled)
         case .expired: db.count(1, of: Self.expired)
@@ -205,6 +206,7 @@ struct PushTable {
             WHERE device = ? AND state IN (\(PushState.scheduled.rawValue), \(PushState.parked.rawValue))
             """, [now.milliseconds, now.adding(seconds: retentionSeconds).milliseconds, device.rawValue])
         db.count(db.changesCount, of: Self.cancelled)
+        try KeptPushTable(db).removeAll(of: device)
         memory.pushes[device] = nil
     }
 

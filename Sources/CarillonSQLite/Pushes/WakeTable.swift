@@ -23,9 +23,10 @@ struct WakeTable {
         // When it can be reached, one wake tells of all that waits.
         guard let lane = reach.lane else { return .background }
         let hasFired = envelope.kind.number == .fired
-        if wish.mode == .alert, try hasFired || hasAlertText(envelope.app) {
+        if wish.mode == .alert, try !wish.needsAlertText || hasAlertText(envelope.app) {
             if reach.alerts < (hasFired ? PushLimits.triggersPerDevice : PushLimits.alertsPerDevice) {
-                try queueAlert(for: envelope, hasFired ? .trigger : .alert, in: lane, &reach, wish.dueAt)
+                let kind: PushKind = hasFired ? wish.isUnconditional ? .unconditional : .trigger : .alert
+                try queueAlert(for: envelope, kind, in: lane, &reach, wish.dueAt)
                 return .alert
             }
             db.count(1, of: Self.folded)
@@ -148,8 +149,9 @@ struct WakeTable {
         }
         let span = WaitingWakes.Span(
             first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
-        _ = try PushTable(db, memory: memory).insert(
+        let push = try PushTable(db, memory: memory).insert(
             kind, of: envelope.device, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, &reach)
+        if kind == .unconditional { try KeptPushTable(db).insert(push.serial, envelope) }
         reach.alerts += 1
         if kind == .alert { reach.lastAlertAt = dueAt }
     }

@@ -26,6 +26,11 @@ struct BoundStatement {
 
     mutating func bind(_ value: Int?) { bind(value.map(Int64.init)) }
 
+    mutating func bind(_ value: Double?) {
+        place += 1
+        if let value { sqlite3_bind_double(handle, place, value) } else { sqlite3_bind_null(handle, place) }
+    }
+
     mutating func bind(_ value: String?) {
         place += 1
         guard var value else { return bindNull() }

@@ -161,6 +161,11 @@ package final class SQLiteStore: Sendable {
         try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(table)\"") ?? 0 }
     }
 
+    /// For tests that look at what was written.
+    package func numbers(_ sql: String) async throws -> [Int64] {
+        try await read { db in try Int64.fetchAll(db, sql: sql) }
+    }
+
     static var configuration: Configuration {
         var configuration = Configuration()
         configuration.label = "carillon"

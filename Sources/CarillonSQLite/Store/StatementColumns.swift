@@ -13,6 +13,8 @@ struct StatementColumns {
 
     func integerIfAny(_ place: Int32) -> Int64? { isNull(place) ? nil : integer(place) }
 
+    func doubleIfAny(_ place: Int32) -> Double? { isNull(place) ? nil : sqlite3_column_double(handle, place) }
+
     func text(_ place: Int32) -> String? {
         guard let start = sqlite3_column_text(handle, place) else { return nil }
         let count = Int(sqlite3_column_bytes(handle, place))

@@ -87,8 +87,10 @@ struct FiringTable {
         update.bind(target.subscription.rawValue)
         try update.run()
         var mark = try BoundStatement(
-            db, "UPDATE subscription_item SET last_firing = ? WHERE app = ? AND item = ? AND subscription = ?")
+            db,
+            "UPDATE subscription_item SET last_firing = ?, told_at = ? WHERE app = ? AND item = ? AND subscription = ?")
         mark.bind(number)
+        mark.bind(now.milliseconds)
         mark.bind(app)
         mark.bind(item.text)
         mark.bind(target.subscription.rawValue)
@@ -97,7 +99,7 @@ struct FiringTable {
     }
 
     /// What becomes of it, and its app; nil when nothing does.
-    private func fired(
+    func fired(
         _ target: Firing.Target, _ item: ItemName, _ number: Int64, _ now: Timestamp
     ) throws -> (machine: SubscriptionMachine, app: Int64)? {
         var select = try BoundStatement(

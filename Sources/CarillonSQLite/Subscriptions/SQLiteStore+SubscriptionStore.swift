@@ -38,6 +38,12 @@ extension SQLiteStore: SubscriptionStore {
         try await group.run { db in try SubscriptionTable(db).put(wish, at: now) }
     }
 
+    package func user(of device: DeviceSerial) async throws -> UserID? {
+        try await read { db in
+            try String.first(db, "SELECT user FROM device_profile WHERE device = ?", [device.rawValue]).flatMap(UserID.init)
+        }
+    }
+
     package func subscription(_ id: SubscriptionID, of device: DeviceSerial) async throws -> Subscription? {
         try await read { db in try SubscriptionTable(db).subscription(id, of: device) }
     }
@@ -140,5 +146,26 @@ extension SQLiteStore: SubscriptionStore {
 
     package func advance(_ firing: Int64, to count: Int?) async throws {
         try await group.run { db in try FiringTable(db).advance(firing, to: count) }
+    }
+
+    // MARK: Firings that wait
+
+    package func hold(_ firings: [HeldFiring], at now: Timestamp) async throws -> [HoldResult] {
+        try await group.run { db in try firings.map { try HeldFiringTable(db).hold($0, at: now) } }
+    }
+
+    package func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring] {
+        try await read { db in try HeldFiringTable(db).due(at: now, limit: limit) }
+    }
+
+    package func nextHeldFiring() async throws -> Timestamp? {
+        try await read { db in
+            try Int64.first(db, "SELECT due_at FROM held_firing WHERE due_at NOT NULL ORDER BY due_at LIMIT 1")
+                .map(Timestamp.init(milliseconds:))
+        }
+    }
+
+    package func dropHeld(_ firings: [Int64], at now: Timestamp) async throws {
+        try await group.run { db in for firing in firings { try HeldFiringTable(db).drop(firing, at: now) } }
     }
 }

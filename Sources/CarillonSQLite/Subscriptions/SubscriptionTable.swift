@@ -87,8 +87,8 @@ struct SubscriptionTable {
             db,
             """
             INSERT INTO subscription (mode, condition, format, tags, policy, cool_down, status, status_at, revision, fired_at,
-                expires_at, id, device, app, user, key, fields, items, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                expires_at, max_frequency, buffer_size, id, device, app, user, key, fields, items, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         bind(new, to: &insert)
         insert.bind(new.id.value)
@@ -122,7 +122,7 @@ struct SubscriptionTable {
             db,
             """
             UPDATE subscription SET mode = ?, condition = ?, format = ?, tags = ?, policy = ?, cool_down = ?, status = ?,
-                status_at = ?, revision = ?, fired_at = ?, expires_at = ? WHERE serial = ?
+                status_at = ?, revision = ?, fired_at = ?, expires_at = ?, max_frequency = ?, buffer_size = ? WHERE serial = ?
             """)
         bind(subscription, to: &update)
         update.bind(subscription.serial.rawValue)
@@ -142,6 +142,8 @@ struct SubscriptionTable {
         statement.bind(machine.revision)
         statement.bind(machine.lastFiredAt?.milliseconds)
         statement.bind(definition.expiresAt?.milliseconds)
+        statement.bind(definition.pace?.maxFrequency)
+        statement.bind(definition.pace?.bufferSize)
     }
 
     private static func bytes(_ texts: [String]) -> [UInt8] { ValueCoding.encode(texts.map { .string($0) }) ?? [] }
@@ -234,7 +236,9 @@ struct SubscriptionTable {
             definition: .init(
                 items: names.compactMap { ItemName($0) }, fields: Self.texts(row.bytes("fields") ?? []),
                 mode: (row["mode"] as Int?).map { $0 == 0 ? .merge : .distinct }, trigger: row["condition"], format: format,
-                policy: machine.policy, key: row["key"], tags: Self.texts(row.bytes("tags") ?? []),
+                policy: machine.policy,
+                pace: (row["max_frequency"] as Double?).map { FiringPace(maxFrequency: $0, bufferSize: row["buffer_size"]) },
+                key: row["key"], tags: Self.texts(row.bytes("tags") ?? []),
                 expiresAt: (row["expires_at"] as Int64?).map(Timestamp.init(milliseconds:))),
             machine: machine, createdAt: row.timestamp("created_at"))
     }
@@ -344,7 +348,7 @@ struct SubscriptionTable {
             db,
             """
             SELECT id, subscription.device, subscription.app, key, fields, format, policy, cool_down, items, profile.locale,
-                profile.time_zone
+                profile.time_zone, max_frequency, buffer_size
             FROM subscription LEFT JOIN device_profile AS profile ON profile.device = subscription.device
             WHERE serial = ? AND status = 0 AND profile.reason IS NULL
             """)
@@ -356,6 +360,9 @@ struct SubscriptionTable {
                     app: AppSerial(columns.integer(2)), key: columns.text(3),
                     fields: Self.texts(columns.bytes(4) ?? []), format: columns.text(5) ?? "",
                     policy: .init(number: columns.integer(6), coolDownSeconds: columns.integer(7)),
+                    pace: columns.doubleIfAny(11).map {
+                        FiringPace(maxFrequency: $0, bufferSize: columns.integerIfAny(12).map { Int($0) })
+                    },
                     items: Int(columns.integer(8)), reader: Reader(locale: columns.text(9), timeZone: columns.text(10)))
             }
         }

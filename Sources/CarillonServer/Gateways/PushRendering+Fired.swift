@@ -1,12 +1,14 @@
 import CarillonAPNs
 import CarillonBasics
 import CarillonCore
+import CarillonMessages
 import CarillonWire
 
 /// What a subscription shows that fired, as Apple's service is sent it.
 extension PushRendering {
-    func fired(_ envelope: Envelope, _ badge: Int) -> APNsNotification {
+    func fired(_ envelope: Envelope, _ text: AlertText?, _ badge: Int) -> APNsNotification {
         guard let fired = envelope.fired else { return APNsNotification.alert() }
+        if let keys = fired.privateKeys { return privately(fired, keys, envelope, text, badge) }
         var notification = Self.notification(
             of: fired, message: MessageHash.text(of: envelope.id.description), badge: badge)
         if case .string(let collapse)? = fired.notification["collapse"], Self.isCollapseID(collapse) {
@@ -19,6 +21,31 @@ extension PushRendering {
         return notification.priority(envelope.urgency == .high ? .immediate : .considerPower)
     }
 
+    /// The app's own text, which its extension replaces by what is encrypted beside it.
+    private func privately(
+        _ fired: FiredNotification, _ keys: PrivateKeys, _ envelope: Envelope, _ text: AlertText?, _ badge: Int
+    ) -> APNsNotification {
+        let bare = Self.badged(
+            text?.notification(badge: badge) ?? APNsNotification.alert().mutableContent(), fired.notification, badge)
+        let fields = PushFields(kind: "fired", message: MessageHash.text(of: envelope.id.description))
+        var notification = bare.custom("carillon", fields)
+        if let sealed = try? keys.encrypt(fired.content.json.bytes, with: .aes128gcm) {
+            notification = Self.carrying(sealed.body, sealed.coding, bare, fields)
+        }
+        var topic = "fired"
+        if case .string(let collapse)? = fired.notification["collapse"], !collapse.isEmpty { topic += " \(collapse)" }
+        return notification.collapseID(collapseID(of: envelope, topic))
+            .priority(envelope.urgency == .high ? .immediate : .considerPower)
+    }
+
+    private static func badged(_ notification: APNsNotification, _ format: JSONValue, _ badge: Int) -> APNsNotification {
+        switch format["badge"] {
+        case .string: notification.badge(badge)
+        case .integer(let number)?: notification.badge(number)
+        default: notification
+        }
+    }
+
     /// Whether a text can stand in the header as it is.
     private static func isCollapseID(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { (0x20...0x7E).contains($0) } && text.first != " "
@@ -27,17 +54,14 @@ extension PushRendering {
 
     /// Of the payload at its longest.
     static func payloadSize(of fired: FiredNotification) -> Int {
-        notification(of: fired, message: MessageHash.text(of: ""), badge: .max).jsonString.utf8.count
+        // What does not fit stays out of it, and the app's own text is shown.
+        if fired.privateKeys != nil { return 0 }
+        return notification(of: fired, message: MessageHash.text(of: ""), badge: .max).jsonString.utf8.count
     }
 
     private static func notification(of fired: FiredNotification, message: String, badge: Int) -> APNsNotification {
         let format = fired.notification
-        var notification = texts(of: format)
-        switch format["badge"] {
-        case .string: notification = notification.badge(badge)
-        case .integer(let number)?: notification = notification.badge(number)
-        default: break
-        }
+        var notification = badged(texts(of: format), format, badge)
         switch format["sound"] {
         case .string(let name)?: notification = notification.sound(name)
         case .object?:

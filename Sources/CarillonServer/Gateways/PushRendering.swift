@@ -28,7 +28,7 @@ struct PushRendering: Sendable {
         switch push.content {
         case .wake: notification = wake
         case .alert(let envelope, _, let badge) where envelope.kind.number == .fired:
-            notification = fired(envelope, badge)
+            notification = fired(envelope, text, badge)
         case .alert(let envelope, let topic, let badge):
             notification = alert(for: envelope, text, badge)
                 .collapseID(collapseID(of: envelope, topic))
@@ -56,17 +56,23 @@ struct PushRendering: Sendable {
         let fields = PushFields(
             kind: "alert", message: id, channel: envelope.channelID?.description, body: nil, coding: nil, encryption: nil,
             cryptoKey: nil)
-        let plain = bare.custom("carillon", fields)
         guard case .message(let content) = envelope.kind, let coding = content.coding, coding.isEncrypted else {
-            return plain
+            return bare.custom("carillon", fields)
         }
+        return Self.carrying(content.body, coding, bare, fields)
+    }
+
+    /// What is encrypted travels where there is room for it.
+    static func carrying(
+        _ body: [UInt8], _ coding: ContentCoding, _ bare: APNsNotification, _ fields: PushFields
+    ) -> APNsNotification {
         var whole = fields
-        whole.body = Base64URL.encode(content.body)
+        whole.body = Base64URL.encode(body)
         whole.coding = coding.name.rawValue
         whole.encryption = coding.encryption
         whole.cryptoKey = coding.cryptoKey
         let full = bare.custom("carillon", whole)
-        return full.jsonString.utf8.count <= Self.largestPayload ? full : plain
+        return full.jsonString.utf8.count <= largestPayload ? full : bare.custom("carillon", fields)
     }
 
     /// The same for all messages of a topic, so that the device shows the newest; one of its own for each of the others.
@@ -87,6 +93,7 @@ struct PushFields: Codable, Sendable {
     /// See ``MessageHash``.
     var message: String
     var channel: String?
+    /// In base64url.
     var body: String?
     var coding: String?
     var encryption: String?

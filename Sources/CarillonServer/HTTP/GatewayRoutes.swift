@@ -135,7 +135,7 @@ extension PushKind {
         switch self {
         case .wake: "wake"
         case .alert: "alert"
-        case .trigger: "trigger"
+        case .trigger, .unconditional: "trigger"
         }
     }
 }

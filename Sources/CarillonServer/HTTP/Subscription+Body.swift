@@ -6,9 +6,12 @@ import CarillonWire
 /// How a device writes a subscription: whole, or as a merge patch (RFC 7396) of what may change while it is active.
 extension Subscription.Definition {
     static let memberNames: Set = [
-        "items", "fields", "mode", "trigger", "format", "policy", "coolDown", "key", "tags", "expiresAt",
+        "items", "fields", "mode", "trigger", "format", "policy", "coolDown", "maxFrequency", "bufferSize", "key",
+        "tags", "expiresAt",
     ]
-    static let changeableNames: Set = ["trigger", "format", "policy", "coolDown", "tags", "expiresAt"]
+    static let changeableNames: Set = [
+        "trigger", "format", "policy", "coolDown", "maxFrequency", "bufferSize", "tags", "expiresAt",
+    ]
 
     /// - Parameter body: An object whose names are all known.
     init(_ body: JSONValue) throws(Refusal) {
@@ -41,6 +44,7 @@ extension Subscription.Definition {
         }
         if let json = patch["format"] { format = try NotificationFormat(json) }
         try mergePolicy(patch)
+        try mergePace(patch)
         switch patch["tags"] {
         case nil: break
         case .null: tags = []
@@ -82,6 +86,34 @@ extension Subscription.Definition {
         }
     }
 
+    private mutating func mergePace(_ patch: JSONValue) throws(Refusal) {
+        let frequency: Double? =
+            switch patch["maxFrequency"] {
+            case nil: pace?.maxFrequency
+            case .null: nil
+            case .integer(let number): Double(number)
+            case .number(let number): number
+            default: .nan
+            }
+        guard frequency.map(FiringPace.frequencies.contains) ?? true else {
+            throw Refusal(
+                .fieldInvalid, "The field \"maxFrequency\" is a number of firings a second, from 0.00001 to 1000.")
+        }
+        var buffer = pace?.bufferSize
+        switch patch["bufferSize"] {
+        case nil: break
+        case .null: buffer = nil
+        case .integer(let number) where (1...FiringPace.largestBuffer).contains(number): buffer = number
+        default:
+            throw Refusal(
+                .fieldInvalid, "The field \"bufferSize\" is a number of firings, from 1 to \(FiringPace.largestBuffer).")
+        }
+        pace = frequency.map { FiringPace(maxFrequency: $0, bufferSize: buffer) }
+        if pace == nil, case .integer? = patch["bufferSize"] {
+            throw Refusal(.fieldInvalid, "The field \"bufferSize\" is that of a \"maxFrequency\".")
+        }
+    }
+
     private static func items(_ value: JSONValue?) throws(Refusal) -> [ItemName] {
         guard let value else { throw Refusal(.fieldMissing, "The field \"items\" is missing.") }
         var items: [ItemName] = []
@@ -119,7 +151,8 @@ extension Subscription.Definition {
     var json: JSONValue {
         SubscriptionDocument.json(
             items: items.map(\.text), fields: fields, mode: mode?.rawValue, trigger: trigger, format: format.json,
-            policy: policy.name, coolDown: policy.coolDown, key: key, tags: tags, expiresAt: expiresAt?.milliseconds)
+            policy: policy.name, coolDown: policy.coolDown, maxFrequency: pace?.maxFrequency, bufferSize: pace?.bufferSize,
+            key: key, tags: tags, expiresAt: expiresAt?.milliseconds)
     }
 
     var hash: String { SubscriptionHash.text(of: json) }
@@ -155,7 +188,9 @@ extension SubscriptionBody {
         self.init(
             id: subscription.id.description, items: definition.items.map(\.text), fields: definition.fields,
             mode: definition.mode?.rawValue, trigger: definition.trigger, format: definition.format.json,
-            policy: definition.policy.name, coolDown: definition.policy.coolDown, key: definition.key, tags: definition.tags,
+            policy: definition.policy.name, coolDown: definition.policy.coolDown,
+            maxFrequency: definition.pace?.maxFrequency, bufferSize: definition.pace?.bufferSize, key: definition.key,
+            tags: definition.tags,
             expiresAt: definition.expiresAt.map { Timestamp3339.text($0.milliseconds) },
             status: machine.status.rawValue, statusAt: Timestamp3339.text(machine.statusAt.milliseconds),
             createdAt: Timestamp3339.text(subscription.createdAt.milliseconds),

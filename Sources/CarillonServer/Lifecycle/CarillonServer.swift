@@ -73,6 +73,7 @@ package struct CarillonServer: Service {
             store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
             watchSettings: settings.outward.watches, workLimits: settings.outward.pace,
             allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
+            vetoSource: .over(caller),
             wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) })
         let anonymousApp = try await anonymousApp(domain)
         let readiness = Readiness()

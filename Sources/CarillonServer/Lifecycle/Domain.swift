@@ -27,9 +27,11 @@ package struct Domain: Sendable {
     package let outbox: Outbox
     package let gateways: Gateways
     package let users: AppUsers
+    package let vetoes: AppVetoes
     package let formerChannels: FormerChannels
     package let items: AppItems
     package let itemEngine: ItemEngine
+    package let firings: Firings
     package let subscriptions: SubscriptionRegistrar
     /// What is known of pushes.
     package let pushes: any PushStore
@@ -41,7 +43,8 @@ package struct Domain: Sendable {
         store: any Store, audience: String, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
-        userKeys: UserKeySource = .none, wrappedBy wrapping: WrappingKey? = nil, time: TimeSource = .system
+        userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, wrappedBy wrapping: WrappingKey? = nil,
+        time: TimeSource = .system
     ) async throws {
         let random = RandomSource.system
         self.logger = logger
@@ -65,25 +68,27 @@ package struct Domain: Sendable {
         users = AppUsers(
             store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
             callRules: watchSettings.rules, time: time, random: random, logger: logger)
+        vetoes = try await AppVetoes(
+            store: store, keys: tokenKeys, source: vetoSource, rules: watchSettings.rules, time: time, random: random,
+            logger: logger)
         self.time = time
         let conditions = ItemConditions(limits: .ofItems, zoneOffset: TimeZones.offset)
         let payloadSize: Firings.PayloadSize = { PushRendering.payloadSize(of: $0) }
+        firings = Firings(
+            store: store, homes: homes, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
+            time: time)
         itemEngine = ItemEngine(
-            store: store,
-            firings: Firings(
-                store: store, homes: homes, conditions: conditions, styles: FoundationStyles.styles,
-                payloadSize: payloadSize,
-                time: time),
-            conditions: conditions, time: time, ticks: .system, logger: logger)
+            store: store, firings: firings, conditions: conditions, time: time, ticks: .system, logger: logger)
         items = AppItems(store: store, engine: itemEngine, time: time)
         subscriptions = SubscriptionRegistrar(
-            store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, payloadSize: payloadSize,
-            time: time, random: random)
+            store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
+            payloadSize: payloadSize, time: time, random: random)
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, random: random)
         devices = DeviceRegistrar(
             devices: store, sessions: sessions, directory: directory, news: statusNews,
-            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, time: time, random: random)
+            formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: vetoes, time: time,
+            random: random)
         channels = ChannelRegistrar(
             channels: store, directory: directory, inbox: inbox, formerChannels: formerChannels, sealer: sealer,
             allowances: allowances, time: time)

@@ -20,6 +20,7 @@ struct Sweeper: Service {
         await cancelWhenGracefulShutdown {
             // What a heavy item fired takes long, and others have their time meanwhile.
             async let firings: Void = tellFirings()
+            async let held: Void = tellHeldFirings()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
@@ -49,6 +50,7 @@ struct Sweeper: Service {
                 try? await Task.sleep(for: .seconds(settings.sweepSeconds))
             }
             await firings
+            await held
         }
     }
 
@@ -56,6 +58,15 @@ struct Sweeper: Service {
         while !Task.isCancelled {
             await report("firings") { try await domain.itemEngine.tellRest() }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+        }
+    }
+
+    /// What was held waits a quarter of a second longer at the most.
+    private func tellHeldFirings() async {
+        while !Task.isCancelled {
+            var next: Timestamp?
+            await report("held firings") { next = try await domain.firings.tellHeld() }
+            try? await Task.sleep(for: .milliseconds(next == nil ? 1000 : 250))
         }
     }
 

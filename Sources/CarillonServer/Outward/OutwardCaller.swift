@@ -18,6 +18,8 @@ struct OutwardCaller: Sendable {
         var body: [UInt8] = []
         /// How much of an answer's body is wanted; a longer one is none.
         var answerBytes = 0
+        /// Whether it is wanted of an answer that refuses, too.
+        var wantsRefusals = false
     }
 
     /// What became of a call, and the body of its answer as far as it was wanted.

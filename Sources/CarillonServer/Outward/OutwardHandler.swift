@@ -55,7 +55,7 @@ final class OutwardHandler: ChannelInboundHandler {
             let status = Int(head.status.code)
             self.status = status
             // Of an answer that is refused for its status, nothing more is wanted.
-            if !(200..<300).contains(status) { end(.answered(status: status), context) }
+            if !(200..<300).contains(status), !request.wantsRefusals { end(.answered(status: status), context) }
         case .body(let part):
             guard request.answerBytes > 0 else { break }
             guard body.count + part.readableBytes <= request.answerBytes else {

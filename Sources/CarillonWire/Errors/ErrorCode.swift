@@ -64,6 +64,10 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case userRulesInvalid = "user_rules_invalid"
     case userRulesUnknown = "user_rules_unknown"
     case usersNotConfigured = "users_not_configured"
+    case vetoInvalid = "veto_invalid"
+    case vetoUnknown = "veto_unknown"
+    /// Said by the app's own server.
+    case vetoed
 
     // Items, and subscriptions on them.
     case itemRulesInvalid = "item_rules_invalid"
@@ -87,6 +91,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
 
     // What the server cannot do now.
     case userKeysUnavailable = "user_keys_unavailable"
+    case vetoUnavailable = "veto_unavailable"
     case storageFull = "storage_full"
     case storageUnavailable = "storage_unavailable"
     case stopping = "stopping"
@@ -98,15 +103,16 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .ttlMissing, .ttlInvalid, .topicInvalid, .urgencyInvalid, .encodingMissing, .encodingUnsupported,
             .encryptionHeadersInvalid, .idempotencyKeyInvalid, .bodyIncomplete, .jsonInvalid, .fieldMissing,
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
-            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .itemRulesInvalid, .triggerInvalid, .formatInvalid,
+            .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .vetoInvalid, .itemRulesInvalid, .triggerInvalid,
+            .formatInvalid,
             .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
-            .modeForbidden, .triggerForbidden:
+            .modeForbidden, .triggerForbidden, .vetoed:
             403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
-            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .itemUnknown, .subscriptionUnknown:
+            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown:
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
@@ -121,7 +127,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .inboxFull, .rateLimited, .itemBusy: 429
         case .headersTooLarge: 431
         case .internalError: 500
-        case .storageFull, .storageUnavailable, .stopping, .overloaded, .userKeysUnavailable: 503
+        case .storageFull, .storageUnavailable, .stopping, .overloaded, .userKeysUnavailable, .vetoUnavailable: 503
         }
     }
 
@@ -183,6 +189,10 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .userRulesInvalid: "The rules for users cannot be used"
         case .userRulesUnknown: "The app has no rules for users"
         case .usersNotConfigured: "The app has no users"
+        case .vetoInvalid: "The app's server cannot be asked there"
+        case .vetoUnknown: "The app names no server that is asked"
+        case .vetoed: "The app's own server does not allow it"
+        case .vetoUnavailable: "The app's own server could not be asked"
         case .userKeysUnavailable: "The keys of the app's users cannot be had now"
         case .itemRulesInvalid: "The rules for items cannot be used"
         case .itemUnknown: "No such item"
@@ -214,7 +224,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
-            .overloaded, .pushTokenContested, .userKeysUnavailable, .itemBusy, .deviceSuspended:
+            .overloaded, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy, .deviceSuspended:
             true
         default: false
         }

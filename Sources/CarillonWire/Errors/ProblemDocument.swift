@@ -8,6 +8,8 @@ package struct ProblemDocument: Codable, Equatable, Sendable {
     package var detail: String
     /// The stable name of the fault in the catalogue.
     package var code: String
+    /// The code of the app's own server, which refused it.
+    package var appCode: String?
 
     package init(_ refusal: Refusal) {
         type = "urn:carillon:error:\(refusal.code.rawValue)"
@@ -15,5 +17,6 @@ package struct ProblemDocument: Codable, Equatable, Sendable {
         status = refusal.code.status
         detail = refusal.detail
         code = refusal.code.rawValue
+        appCode = refusal.appCode
     }
 }

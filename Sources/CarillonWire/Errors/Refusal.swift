@@ -5,6 +5,8 @@ package struct Refusal: Error, Equatable, Sendable {
     package var detail: String
     /// When the same request may succeed, in seconds.
     package var retryAfterSeconds: Int?
+    /// What the app's own server calls it, which refused it.
+    package var appCode: String?
 
     package init(_ code: ErrorCode, _ detail: String, retryAfterSeconds: Int? = nil) {
         self.code = code

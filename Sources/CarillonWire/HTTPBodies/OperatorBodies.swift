@@ -75,6 +75,19 @@ package struct RevokeChannel: Codable, StrictBody, Sendable {
 }
 
 /// How an app's users are told, without the secrets.
+package struct VetoBody: Codable, Equatable, Sendable {
+    package var url: String
+    /// With which questions are signed; said once, when it is set.
+    package var secret: String?
+    package var setAt: String
+
+    package init(url: String, secret: String?, setAt: String) {
+        self.url = url
+        self.secret = secret
+        self.setAt = setAt
+    }
+}
+
 package struct UserRulesBody: Codable, Equatable, Sendable {
     /// Where the key set is fetched from.
     package var jwksURL: String?

@@ -12,6 +12,9 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
     package var policy: String
     /// Of the policy `every`, in seconds.
     package var coolDown: Int64?
+    /// Firings of an item a second.
+    package var maxFrequency: Double?
+    package var bufferSize: Int?
     package var key: String?
     package var tags: [String]
     package var expiresAt: String?
@@ -26,7 +29,9 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
 
     package init(
         id: String, items: [String], fields: [String], mode: String?, trigger: String?, format: JSONValue, policy: String,
-        coolDown: Int64?, key: String?, tags: [String], expiresAt: String?, status: String, statusAt: String,
+        coolDown: Int64?, maxFrequency: Double? = nil, bufferSize: Int? = nil, key: String?, tags: [String],
+        expiresAt: String?,
+        status: String, statusAt: String,
         createdAt: String, firedAt: String?, hash: String
     ) {
         self.id = id
@@ -37,6 +42,8 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
         self.format = format
         self.policy = policy
         self.coolDown = coolDown
+        self.maxFrequency = maxFrequency
+        self.bufferSize = bufferSize
         self.key = key
         self.tags = tags
         self.expiresAt = expiresAt
@@ -52,15 +59,19 @@ package struct SubscriptionBody: Codable, Equatable, Sendable {
 package enum SubscriptionDocument {
     package static func json(
         items: [String], fields: [String], mode: String?, trigger: String?, format: JSONValue, policy: String,
-        coolDown: Int64?, key: String?, tags: [String], expiresAt: Int64?
+        coolDown: Int64?, maxFrequency: Double?, bufferSize: Int?, key: String?, tags: [String], expiresAt: Int64?
     ) -> JSONValue {
         func texts(_ values: [String]) -> JSONValue { .array(values.map { .string($0) }) }
+        // 2 and 2.0 are one number.
+        func number(_ value: Double) -> JSONValue { Int(exactly: value).map { .integer($0) } ?? .number(value) }
         func text(_ value: String?) -> JSONValue { value.map { .string($0) } ?? .null }
         return .object([
             .init(name: "items", value: texts(items)), .init(name: "fields", value: texts(fields)),
             .init(name: "mode", value: text(mode)), .init(name: "trigger", value: text(trigger)),
             .init(name: "format", value: format), .init(name: "policy", value: .string(policy)),
             .init(name: "coolDown", value: coolDown.map { .integer(Int($0)) } ?? .null),
+            .init(name: "maxFrequency", value: maxFrequency.map(number) ?? .null),
+            .init(name: "bufferSize", value: bufferSize.map { .integer($0) } ?? .null),
             .init(name: "key", value: text(key)), .init(name: "tags", value: tags.isEmpty ? .null : texts(tags)),
             .init(name: "expiresAt", value: text(expiresAt.map(Timestamp3339.text))),
         ])

@@ -7,7 +7,7 @@ package struct FiredNotification: Equatable, Sendable {
     package var item: String
     /// When the item was updated, in milliseconds since 1970.
     package var at: Int64
-    /// As ``NotificationFormat`` has it, with every placeholder filled in, and without a TTL.
+    /// As ``NotificationFormat`` has it, with every placeholder filled in, and without the members that are the server's.
     package var notification: JSONValue
 
     package init(subscription: SubscriptionID, key: String?, item: String, at: Int64, notification: JSONValue) {
@@ -39,6 +39,17 @@ package struct FiredNotification: Equatable, Sendable {
 
     /// Whether the user is shown something, or hears it.
     package var isShown: Bool { NotificationFormat.isShown(notification) }
+
+    /// For whom it is encrypted on its way through the vendor's service.
+    package var privateKeys: PrivateKeys? { PrivateKeys(notification["private"]) }
+
+    /// Without those keys.
+    package var content: FiredNotification {
+        guard case .object(let members) = notification else { return self }
+        var content = self
+        content.notification = .object(members.filter { $0.name != "private" })
+        return content
+    }
 
     /// Whether the number on the app's icon is counted by the server.
     package var countsBadge: Bool { notification["badge"] == .string("auto") }

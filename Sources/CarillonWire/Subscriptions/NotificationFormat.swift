@@ -13,7 +13,7 @@ package struct NotificationFormat: Equatable, Sendable {
     private static let customDepth = 8
 
     package static let memberNames: Set = texts.union(keys).union(arguments).union(flags).union([
-        "sound", "badge", "interruptionLevel", "relevance", "custom", "ttl", "priority",
+        "sound", "badge", "interruptionLevel", "relevance", "custom", "ttl", "priority", "route", "private",
     ])
 
     /// With placeholders.
@@ -70,6 +70,12 @@ package struct NotificationFormat: Equatable, Sendable {
         case ("relevance", .integer(0...1)): break
         case ("relevance", .number(let number)) where (0...1).contains(number): break
         case ("ttl", .integer(let seconds)) where seconds > 0 && Int64(seconds) <= Limits.ttlSeconds: break
+        case ("private", let keys):
+            guard PrivateKeys(keys) != nil else {
+                throw refusal(
+                    "\"private\" has \"p256dh\", a point on P-256 (65 bytes), and \"auth\" (16 bytes), in base64url")
+            }
+        case ("route", .string(let route)) where ["unlessSeen", "always"].contains(route): break
         case ("priority", .string(let priority)) where ["immediate", "considerPower"].contains(priority): break
         case ("custom", .object(let members)):
             if let taken = members.first(where: { ["aps", "carillon"].contains($0.name) }) {
@@ -99,6 +105,12 @@ package struct NotificationFormat: Equatable, Sendable {
     package var ttl: Int64 {
         if case .integer(let seconds)? = json["ttl"] { Int64(seconds) } else { Self.standardTTL }
     }
+
+    /// Whether it is pushed whatever the device acknowledged before.
+    package var isAlwaysPushed: Bool { json["route"] == .string("always") }
+
+    /// Members that are the server's, and not part of what the device is told.
+    package static let ownMembers: Set = ["ttl", "route"]
 
     /// Whether the user is shown something of it, or hears it.
     package static func isShown(_ json: JSONValue) -> Bool {

@@ -183,7 +183,9 @@ struct DeviceProfileTests {
         try await eventually {
             try await routes.request(.get, "/v1/inbox?carillon=2", key: credential).json?["envelopes"] == .array([])
         }
-        #expect(try await routes.request(.get, "/v1/inbox?carillon=\(CarillonVersion.ofExtension + 1)", key: credential).status == 400)
+        #expect(
+            try await routes.request(.get, "/v1/inbox?carillon=\(CarillonVersion.ofExtension + 1)", key: credential).status
+                == 400)
     }
 
     private struct NoInbox: Error {}

@@ -30,6 +30,7 @@ struct RouteFixture {
         }
     }
 
+    let store: SQLiteStore
     let domain: Domain
     let readiness = Readiness()
     let admin: String
@@ -37,14 +38,15 @@ struct RouteFixture {
 
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
+        vetoSource: VetoSource = .none,
         time: TimeSource = .system
     ) async throws {
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-        let store = try SQLiteStore(inMemory: .init())
+        store = try SQLiteStore(inMemory: .init())
         let addresses = Addresses(base: "https://push.example.com")
         domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
-            allowances: allowances, userKeys: userKeys, wrappedBy: key, time: time)
+            allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, wrappedBy: key, time: time)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         responder = Routes.all(
             domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),

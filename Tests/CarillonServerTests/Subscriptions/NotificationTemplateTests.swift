@@ -156,7 +156,7 @@ struct NotificationTemplateTests {
             origin: Origin(.subscription, serial: 1, id: Bytes16(high: 0, low: 1)),
             kind: .fired(body: fired.json.bytes, countsBadge: fired.countsBadge), acceptedAt: Timestamp(milliseconds: 0),
             expiresAt: .never, urgency: .high)
-        return PushRendering(key: Self.key).fired(envelope, 3)
+        return PushRendering(key: Self.key).fired(envelope, nil, 3)
     }
 
     @Test(arguments: [

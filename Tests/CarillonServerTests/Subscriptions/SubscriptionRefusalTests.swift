@@ -166,12 +166,56 @@ struct SubscriptionRefusalTests {
         Wrong(#"{"items":[{"pattern":"a","other":1}]}"#, "item_rules_invalid", "other"),
         Wrong(#"{"conditionCost":0}"#, "item_rules_invalid"),
         Wrong(#"{"conditionCost":10001}"#, "item_rules_invalid", "10000"),
+        Wrong(#"{"conditionFunctions":["fetch"]}"#, "item_rules_invalid", "fetch"),
+        Wrong(#"{"conditionFunctions":"size"}"#, "item_rules_invalid", "list"),
+        Wrong(#"{"conditionNames":[7]}"#, "item_rules_invalid", "list"),
         Wrong(#"{"subscriptionsPerDevice":0}"#, "item_rules_invalid"), Wrong(#"{"other":1}"#, "field_unknown"),
         Wrong(
             #"{"items":[\#(Array(repeating: #"{"pattern":"a"}"#, count: 101).joined(separator: ","))]}"#,
             "item_rules_invalid",
             "100"),
     ]
+
+    @Test(arguments: [
+        ("price > 1", true), ("fields.price > 1", true), ("fields['price'] > 1", true), ("has(fields.price)", true),
+        ("has(previous.price) && price > previous.price", true), ("size(string(price)) > 1", true),
+        ("[1, 2].all(x, price > x)", false), ("name == 'a'", false), ("fields.name == 'a'", false),
+        ("fields['name'] == 'a'", false), ("has(fields.name)", false), ("previous.name == 'a'", false),
+        ("fields.size() > 1", false), ("fields[item] == 1", false), ("item == 'a'", false),
+        ("string(price).matches('1')", false),
+        ("update.time > timestamp(0)", false), ("size(string(price)) > size(previous)", false),
+    ])
+    func `an app says what conditions may call and speak of`(trigger: String, isAllowed: Bool) async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"""
+                {"items":[{"pattern":"stock.*","open":true}],"conditionFunctions":["size","string","timestamp"],
+                 "conditionNames":["price","previous"]}
+                """#)
+        let body = SubscriptionWorld.body(trigger, format: #"{"title":"x"}"#)
+        let answer = try await world.subscribe(body, expecting: isAllowed ? 201 : 403)
+        #expect(isAllowed || answer.code == "trigger_forbidden")
+        let shown = trigger.replacing("'", with: "\"").replacing("\"", with: "\\\"")
+        let format = SubscriptionWorld.body(nil, format: #"{"title":"${{ \#(shown) }}"}"#)
+        #expect(
+            try await world.subscribe(format, expecting: isAllowed ? 201 : 400).code
+                == (isAllowed ? nil : "placeholder_invalid"))
+    }
+
+    @Test func `an app that allows nothing allows constants, and texts without fields`() async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"{"items":[{"pattern":"stock.*","open":true}],"conditionFunctions":[],"conditionNames":[]}"#)
+        try await world.subscribe(SubscriptionWorld.body("true", format: #"{"title":"x ${subscription.id}"}"#))
+        for format in [
+            #"{"title":"${price}"}"#, #"{"title":"$[1]"}"#, #"{"title":"${item}"}"#, #"{"title":"${update.time}"}"#,
+        ] {
+            let answer = try await world.subscribe(SubscriptionWorld.body(nil, format: format), expecting: 400)
+            #expect(answer.code == "placeholder_invalid")
+        }
+        let forbidden = try await world.subscribe(SubscriptionWorld.body("price > 1"), expecting: 400)
+        #expect(forbidden.code == "placeholder_invalid")
+        let rules = try await world.routes.request(.get, "/v1/apps/com.example.app/items", key: world.routes.admin)
+        #expect(rules.json?["conditionFunctions"] == .array([]) && rules.json?["conditionNames"] == .array([]))
+    }
 
     @Test(arguments: rules) func `rules that cannot be are refused, and those before stay`(wrong: Wrong) async throws {
         let world = try await SubscriptionWorld()

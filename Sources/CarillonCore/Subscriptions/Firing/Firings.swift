@@ -1,4 +1,5 @@
 import CarillonBasics
+import CarillonExpression
 package import CarillonWire
 import Metrics
 import Synchronization
@@ -9,17 +10,19 @@ package final class Firings: Sendable {
     /// How many bytes a rendered notification has as the vendor's service takes it.
     package typealias PayloadSize = @Sendable (_ notification: FiredNotification) -> Int
 
-    private let store: any SubscriptionStore
+    let store: any SubscriptionStore
     private let homes: Homes
     private let conditions: ItemConditions
     private let styles: ValueStyles
     private let payloadSize: PayloadSize
-    private let time: TimeSource
+    let time: TimeSource
     private let templates = Mutex(RecentValues<TemplateKey, NotificationTemplate>(capacity: 500))
 
-    private let told = ServerMetric.firings.counter("told")
-    private let late = ServerMetric.firings.counter("late")
-    private let full = ServerMetric.firings.counter("inbox_full")
+    let told = ServerMetric.firings.counter("told")
+    let late = ServerMetric.firings.counter("late")
+    let full = ServerMetric.firings.counter("inbox_full")
+    let held = ServerMetric.firings.counter("held")
+    let conflated = ServerMetric.firings.counter("conflated")
     private let tooLarge = ServerMetric.notificationsTooLarge.counter()
     private let errors = ServerMetric.placeholderErrors.counter()
 
@@ -77,27 +80,32 @@ package final class Firings: Sendable {
         guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return }
         for target in targets { result.unsettled[target.subscription] = true }
         let revisions = Dictionary(targets.map { ($0.subscription, $0.revision) }, uniquingKeysWith: max)
-        let deliveries = Answers<Inbox.Delivered>(subjects.count)
-        for (place, subject) in subjects.enumerated() {
-            guard let revision = revisions[subject.serial], let template = template(of: subject) else {
+        var rendered: [(subject: FiringSubject, firing: RenderedFiring)] = []
+        for subject in subjects {
+            guard let revision = revisions[subject.serial], let template = template(of: subject) else { continue }
+            let target = Firing.Target(subscription: subject.serial, revision: revision)
+            rendered.append((subject, render(target, template, subject, stored, bindings)))
+        }
+        let waiting = try await holdPaced(rendered, of: stored)
+        let deliveries = Answers<Inbox.Delivered>(rendered.count)
+        for (place, (subject, firing)) in rendered.enumerated() {
+            guard waiting[subject.serial] == nil else {
                 deliveries.note(place, .dropped)
                 continue
             }
-            let rendered = template.render(
-                .init(
-                    subscription: subject.id, key: subject.key, item: firing.item, state: firing.state, bindings: bindings,
-                    reader: subject.reader), styles)
-            errors.increment(by: rendered.errors)
-            let notification = FiredNotification(
-                subscription: subject.id, key: subject.key, item: firing.item.text,
-                at: firing.state.updatedAt?.milliseconds ?? 0, notification: rendered.json)
+            let now = time.now()
+            let effect = Effect.fired(firing.target, on: stored.firing.item, by: stored.number, at: now)
             deliver(
-                notification, ttl: template.ttl, to: subject,
-                Firing.Target(subscription: subject.serial, revision: revision), stored
+                firing.notification, ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed, to: subject.device, subject.app,
+                subject.origin, effect, at: now
             ) { deliveries.note(place, $0) }
         }
         let results = await deliveries.all()
-        for (subject, delivered) in zip(subjects, results) {
+        for ((subject, _), delivered) in zip(rendered, results) {
+            if case .held? = waiting[subject.serial] {
+                result.unsettled[subject.serial] = nil
+                continue
+            }
             switch delivered {
             case .stored, .settled, .given:
                 told.increment()
@@ -113,6 +121,23 @@ package final class Firings: Sendable {
         }
     }
 
+    private func render(
+        _ target: Firing.Target, _ template: NotificationTemplate, _ subject: FiringSubject, _ stored: StoredFiring,
+        _ bindings: ExpressionBindings
+    ) -> RenderedFiring {
+        let firing = stored.firing
+        let rendered = template.render(
+            .init(
+                subscription: subject.id, key: subject.key, item: firing.item, state: firing.state, bindings: bindings,
+                reader: subject.reader), styles)
+        errors.increment(by: rendered.errors)
+        let notification = FiredNotification(
+            subscription: subject.id, key: subject.key, item: firing.item.text,
+            at: firing.state.updatedAt?.milliseconds ?? 0, notification: rendered.json)
+        return RenderedFiring(
+            target: target, notification: notification, ttl: template.ttl, isAlwaysPushed: template.isAlwaysPushed)
+    }
+
     private func template(of subject: FiringSubject) -> NotificationTemplate? {
         let key = TemplateKey(format: subject.format, fields: subject.fields)
         if let known = templates.withLock({ $0[key] }) { return known }
@@ -123,12 +148,10 @@ package final class Firings: Sendable {
         return template
     }
 
-    private func deliver(
-        _ notification: FiredNotification, ttl: Int64, to subject: FiringSubject, _ target: Firing.Target,
-        _ stored: StoredFiring,
-        then: @escaping @Sendable (Inbox.Delivered) -> Void
+    func deliver(
+        _ notification: FiredNotification, ttl: Int64, isAlwaysPushed: Bool, to device: DeviceSerial, _ app: AppSerial,
+        _ origin: Origin, _ effect: Effect, at now: Timestamp, then: @escaping @Sendable (Inbox.Delivered) -> Void
     ) {
-        let now = time.now()
         var wake = notification.isShown ? WakeMode.alert : .background
         if wake == .alert, payloadSize(notification) > SubscriptionLimits.payloadBytes {
             tooLarge.increment()
@@ -136,14 +159,15 @@ package final class Firings: Sendable {
             wake = .background
         }
         let rules = AppendRules(
-            topic: Self.topic, effects: [.fired(target, on: stored.firing.item, by: stored.number, at: now)],
-            wake: WakeWish(wake, dueAt: now))
+            topic: Self.topic, effects: [effect],
+            wake: WakeWish(
+                wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
+                needsAlertText: notification.privateKeys != nil))
         let (body, urgency, countsBadge) = (notification.json.bytes, notification.urgency, notification.countsBadge)
-        homes.home(of: subject.device).inbox.deliver(to: subject.device, .kept, rules: rules) { id in
+        homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
             Envelope(
-                id: id, device: subject.device, app: subject.app, origin: subject.origin,
-                kind: .fired(body: body, countsBadge: countsBadge), acceptedAt: now, expiresAt: now.adding(seconds: ttl),
-                urgency: urgency)
+                id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
+                acceptedAt: now, expiresAt: now.adding(seconds: ttl), urgency: urgency)
         } then: { _, delivered in
             then(delivered)
         }
@@ -151,6 +175,14 @@ package final class Firings: Sendable {
 
     /// A newer firing of a subscription takes the place of one that waits.
     private static let topic = "fired"
+}
+
+/// What a device is to be told, and how.
+struct RenderedFiring {
+    var target: Firing.Target
+    var notification: FiredNotification
+    var ttl: Int64
+    var isAlwaysPushed: Bool
 }
 
 extension FiredNotification {

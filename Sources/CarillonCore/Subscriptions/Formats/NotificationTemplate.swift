@@ -57,10 +57,13 @@ package struct NotificationTemplate: Sendable {
 
     private let root: [(name: String, node: Node)]
     package let ttl: Int64
+    package let isAlwaysPushed: Bool
     /// What all texts of a notification may have together, in bytes, once their values stand in them; what is longer is cut.
     package static let renderedBytes = 16_384
     /// What its expressions may cost together at most, in units of the language.
     package let cost: Int
+    /// What its placeholders speak of.
+    package let vocabulary: ItemVocabulary
 
     /// - Parameter fields: That the subscription names, in its order.
     /// - Throws: ``Refusal`` with the first placeholder that is none.
@@ -71,7 +74,7 @@ package struct NotificationTemplate: Sendable {
         let parser = PlaceholderParser(fields: fields, types: types, conditions: conditions)
         var root: [(name: String, node: Node)] = []
         if case .object(let members) = format.json {
-            for member in members where member.name != "ttl" {
+            for member in members where !NotificationFormat.ownMembers.contains(member.name) {
                 let node: Node =
                     NotificationFormat.hasPlaceholders(member.name)
                     ? try Self.node(member.value, parser) : .fixed(member.value)
@@ -80,18 +83,28 @@ package struct NotificationTemplate: Sendable {
         }
         self.root = root
         ttl = format.ttl
-        cost = Self.cost(of: .object(root))
+        isAlwaysPushed = format.isAlwaysPushed
+        let segments = Self.segments(of: .object(root))
+        cost = segments.reduce(0) { sum, segment in
+            if case .expression(_, _, let cost) = segment { sum + min(cost, 1 << 30) } else { sum }
+        }
+        vocabulary = segments.reduce(into: ItemVocabulary()) { sum, segment in
+            switch segment {
+            case .field(let name): sum.names.insert(name)
+            case .item: sum.names.insert("item")
+            case .updateTime: sum.names.insert("update.time")
+            case .expression(let program, _, _): sum.formUnion(ItemVocabulary(of: program, over: fields))
+            case .text, .subscriptionID, .subscriptionKey: break
+            }
+        }
     }
 
-    private static func cost(of node: Node) -> Int {
+    private static func segments(of node: Node) -> [Segment] {
         switch node {
-        case .fixed: 0
-        case .text(let segments):
-            segments.reduce(0) { sum, segment in
-                if case .expression(_, _, let cost) = segment { sum + min(cost, 1 << 30) } else { sum }
-            }
-        case .array(let nodes): nodes.reduce(0) { $0 + cost(of: $1) }
-        case .object(let members): members.reduce(0) { $0 + cost(of: $1.node) }
+        case .fixed: []
+        case .text(let segments): segments
+        case .array(let nodes): nodes.flatMap { segments(of: $0) }
+        case .object(let members): members.flatMap { segments(of: $0.node) }
         }
     }
 

@@ -38,12 +38,19 @@ package struct ItemRules: Equatable, Sendable {
     package private(set) var rules: [Rule] = []
     /// What a condition of a device may cost at most, in units of the language.
     package private(set) var conditionCost = standardCost
+    /// What conditions of devices, and expressions of their formats, may call; nil for all that the language has.
+    package private(set) var functions: Set<String>?
+    /// What they may speak of, as ``ItemVocabulary`` has it; nil for everything.
+    package private(set) var names: Set<String>?
     /// Subscriptions of one device.
     package private(set) var subscriptionsPerDevice = 1000
 
     package static let standardCost = 1000
     package static let mostRules = 100
-    package static let memberNames: Set = ["items", "conditionCost", "subscriptionsPerDevice"]
+    private static let mostNames = 1000
+    package static let memberNames: Set = [
+        "items", "conditionCost", "conditionFunctions", "conditionNames", "subscriptionsPerDevice",
+    ]
     private static let ruleNames: Set = ["pattern", "mode", "open", "fields"]
 
     /// Of an app that said nothing: its items are closed.
@@ -58,8 +65,48 @@ package struct ItemRules: Equatable, Sendable {
         default: throw Self.refusal("\"items\" must be a list of at most \(Self.mostRules) rules")
         }
         conditionCost = try Self.number("conditionCost", in: body, 1...Self.mostCost) ?? conditionCost
+        functions = try Self.texts("conditionFunctions", in: body)
+        if let unknown = functions?.subtracting(ItemVocabulary.allFunctions).min() {
+            throw Self.refusal(
+                "there is no function \"\(unknown.prefix(60))\"; known are: \(ItemVocabulary.allFunctions.joined(separator: ", "))"
+            )
+        }
+        names = try Self.texts("conditionNames", in: body)
         subscriptionsPerDevice =
             try Self.number("subscriptionsPerDevice", in: body, 1...Self.mostSubscriptions) ?? subscriptionsPerDevice
+    }
+
+    private static func texts(_ name: String, in body: JSONValue) throws(Refusal) -> Set<String>? {
+        switch body[name] {
+        case nil, .null: return nil
+        case .array(let values) where values.count <= mostNames:
+            let texts = values.compactMap { value in
+                if case .string(let text) = value, (1...ItemLimits.fieldNameBytes).contains(text.utf8.count) {
+                    text
+                } else {
+                    nil
+                }
+            }
+            if texts.count == values.count { return Set(texts) }
+            fallthrough
+        default: throw refusal("\"\(name)\" must be a list of at most \(mostNames) names")
+        }
+    }
+
+    /// Why an expression is not allowed, as a part of a sentence; nil where it is.
+    package func objection(to vocabulary: ItemVocabulary) -> String? {
+        if let functions, let other = vocabulary.functions.subtracting(functions).min() {
+            return "calls \"\(other)\", and may call \(Self.list(functions))"
+        }
+        if let names, let other = vocabulary.names.subtracting(names).min() {
+            let what = other == "fields" ? "any field" : "\"\(other)\""
+            return "speaks of \(what), and may speak of \(Self.list(names))"
+        }
+        return nil
+    }
+
+    private static func list(_ names: Set<String>) -> String {
+        names.isEmpty ? "nothing" : "these: " + names.sorted().prefix(50).joined(separator: ", ")
     }
 
     /// More than this the engine grants nobody.
@@ -129,10 +176,15 @@ package struct ItemRules: Equatable, Sendable {
                 ),
             ])
         }
-        return .object([
-            .init(name: "items", value: .array(rules)), .init(name: "conditionCost", value: .integer(conditionCost)),
-            .init(name: "subscriptionsPerDevice", value: .integer(subscriptionsPerDevice)),
-        ])
+        return .object(
+            [
+                .init(name: "items", value: .array(rules)), .init(name: "conditionCost", value: .integer(conditionCost)),
+                .init(name: "subscriptionsPerDevice", value: .integer(subscriptionsPerDevice)),
+            ] + Self.member("conditionFunctions", functions) + Self.member("conditionNames", names))
+    }
+
+    private static func member(_ name: String, _ texts: Set<String>?) -> [JSONValue.Member] {
+        texts.map { [.init(name: name, value: .array($0.sorted().map { .string($0) }))] } ?? []
     }
 
     /// The one that counts for an item: where none fits, it is closed and merges.

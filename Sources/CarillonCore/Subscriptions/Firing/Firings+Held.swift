@@ -1,0 +1,73 @@
+import CarillonBasics
+import CarillonWire
+import Metrics
+
+/// What fires faster than its subscription's pace waits on disk, and is told when its time has come.
+extension Firings {
+    /// What becomes of those that have a pace, but for those that are told now.
+    func holdPaced(
+        _ rendered: [(subject: FiringSubject, firing: RenderedFiring)], of stored: StoredFiring
+    ) async throws -> [SubscriptionSerial: HoldResult] {
+        let firings = rendered.compactMap { subject, firing -> HeldFiring? in
+            // It fires once, whenever that is.
+            guard let pace = subject.pace, subject.policy != .once else { return nil }
+            return HeldFiring(
+                target: firing.target, device: subject.device, item: stored.firing.item, number: stored.number,
+                body: firing.notification.json.bytes, ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed,
+                milliseconds: pace.milliseconds, buffer: pace.buffer(of: stored.firing.state.mode))
+        }
+        guard !firings.isEmpty else { return [:] }
+        var results: [SubscriptionSerial: HoldResult] = [:]
+        for (firing, result) in zip(firings, try await store.hold(firings, at: time.now())) {
+            switch result {
+            case .due: continue
+            case .held(let insteadOf):
+                held.increment()
+                conflated.increment(by: insteadOf)
+            case .full: conflated.increment()
+            case .late: break
+            }
+            results[firing.target.subscription] = result
+        }
+        return results
+    }
+
+    /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
+    package func tellHeld() async throws -> Timestamp? {
+        while !Task.isCancelled {
+            let due = try await store.dueFirings(at: time.now(), limit: Self.heldAtOnce)
+            guard !due.isEmpty else { break }
+            let now = time.now()
+            let deliveries = Answers<Inbox.Delivered>(due.count)
+            for (place, firing) in due.enumerated() {
+                guard let notification = JSONValue(parsing: firing.body).flatMap(FiredNotification.init) else {
+                    deliveries.note(place, .dropped)
+                    continue
+                }
+                deliver(
+                    notification, ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed, to: firing.device, firing.app,
+                    firing.origin, .heldTold(firing.number, at: now), at: now
+                ) { deliveries.note(place, $0) }
+            }
+            var vain: [Int64] = []
+            var fault: StoreFault?
+            for (firing, delivered) in zip(due, await deliveries.all()) {
+                switch delivered {
+                case .stored, .settled, .given: told.increment()
+                case .refused(.full):
+                    full.increment()
+                    vain.append(firing.number)
+                case .refused, .dropped:
+                    late.increment()
+                    vain.append(firing.number)
+                case .failed(let why): fault = why
+                }
+            }
+            if !vain.isEmpty { try await store.dropHeld(vain, at: time.now()) }
+            if let fault { throw fault }
+        }
+        return try await store.nextHeldFiring()
+    }
+
+    private static let heldAtOnce = 256
+}

@@ -1,0 +1,26 @@
+package import CarillonWire
+
+/// Asks apps' own servers whether something may be. Apps that name no server allow everything.
+package protocol Vetoes: Sendable {
+    /// Whether an app names a server that is asked.
+    func isAsked(_ app: AppID) -> Bool
+    /// - Throws: ``Refusal``: it may not, or the app's server did not say so in time.
+    func ask(_ question: VetoQuestion, of app: AppID) async throws
+}
+
+/// What an app may refuse.
+package enum VetoQuestion: Sendable {
+    /// A device registers.
+    case registration(DeviceProfile?, UserWord?, isAnonymous: Bool)
+    /// A device has another push token, or its first.
+    case token(DeviceID, DeviceProfile, UserWord?)
+    /// A subscription is made, or changed.
+    case subscription(DeviceID, UserID?, SubscriptionID?, Subscription.Definition)
+}
+
+/// Of those who ask nobody.
+package struct NoVetoes: Vetoes {
+    package init() {}
+    package func isAsked(_ app: AppID) -> Bool { false }
+    package func ask(_ question: VetoQuestion, of app: AppID) {}
+}

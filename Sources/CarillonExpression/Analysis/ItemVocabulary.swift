@@ -1,0 +1,89 @@
+/// What conditions on items speak of, for those who allow some of it only.
+package struct ItemVocabulary: Equatable, Sendable {
+    /// Functions and macros that are called. Operators, `has()` and `[]` are none.
+    package var functions: Set<String> = []
+    /// Fields, and `previous`, `item` and `update.time`. `fields` stands for all of them: where a field's name is found only when the
+    /// condition is evaluated.
+    package var names: Set<String> = []
+
+    package init() {}
+
+    /// - Parameter fields: Names that may have dots in them.
+    package init(of program: ExpressionProgram, over fields: some Sequence<String>) {
+        var walk = Walk(tree: program.tree, fields: Set(fields))
+        walk.visit(program.tree.root, bound: [])
+        self = walk.found
+    }
+
+    package mutating func formUnion(_ other: Self) {
+        functions.formUnion(other.functions)
+        names.formUnion(other.names)
+    }
+
+    /// Of the language: what can be called.
+    package static let allFunctions: [String] =
+        (Function.allCases.map(\.rawValue) + SyntaxTree.Fold.Kind.allCases.map(\.rawValue)).sorted()
+    /// Names that are no fields.
+    package static let ownNames = ["fields", "item", "previous", "update.time"]
+
+    private struct Walk {
+        let tree: SyntaxTree
+        let fields: Set<String>
+        var found = ItemVocabulary()
+
+        mutating func visit(_ id: SyntaxTree.ID, bound: Set<String>) {
+            if let (parts, isRoot) = tree.dottedName(id) {
+                if isRoot || !bound.contains(parts[0]) { note(parts) }
+                return
+            }
+            let form = tree[id].form
+            switch form {
+            case .presence(let operand, let field):
+                if let (parts, isRoot) = tree.dottedName(operand), isRoot || !bound.contains(parts[0]) {
+                    return note(parts + [field])
+                }
+            case .index(let operand, let key):
+                if case .literal(.string(let field)) = tree[key].form, let (parts, isRoot) = tree.dottedName(operand),
+                    isRoot || !bound.contains(parts[0])
+                {
+                    return note(parts + [field])
+                }
+            case .call(let name, _, _): found.functions.insert(name)
+            case .fold(let fold):
+                found.functions.insert(fold.kind.rawValue)
+                visit(fold.range, bound: bound)
+                for part in [fold.predicate, fold.transform].compactMap(\.self) {
+                    visit(part, bound: bound.union([fold.variable]))
+                }
+                return
+            default: break
+            }
+            for child in form.children { visit(child, bound: bound) }
+        }
+
+        private mutating func note(_ parts: [String]) {
+            switch parts[0] {
+            case "previous":
+                found.names.insert("previous")
+                noteField(parts.dropFirst())
+            case "fields": noteField(parts.dropFirst())
+            case "item": found.names.insert("item")
+            case "update" where parts.count > 1 && parts[1] == "time": found.names.insert("update.time")
+            default:
+                let isType = ExpressionType.named[parts.joined(separator: ".")] != nil && !fields.contains(parts[0])
+                if !isType { noteField(parts[...]) }
+            }
+        }
+
+        /// A dotted name is that of a field as far as there is such a field.
+        private mutating func noteField(_ parts: ArraySlice<String>) {
+            guard let first = parts.first else {
+                found.names.insert("fields")
+                return
+            }
+            let known = (1...parts.count).reversed().lazy.map { parts.prefix($0).joined(separator: ".") }
+                .first { fields.contains($0) }
+            found.names.insert(known ?? first)
+        }
+    }
+}

@@ -1,0 +1,39 @@
+/// What version 14 adds: firings that wait until their subscription may be told again, and pushes that go out whatever was acknowledged.
+enum HeldFiringSchema {
+    static let changes = """
+        -- Firings a second, and how many of an item wait.
+        ALTER TABLE subscription ADD COLUMN max_frequency REAL;
+        ALTER TABLE subscription ADD COLUMN buffer_size INTEGER;
+        -- When its device was last told of the item.
+        ALTER TABLE subscription_item ADD COLUMN told_at INTEGER;
+
+        -- Rendered. due_at is that of the first of a subscription and an item; null of those behind it.
+        CREATE TABLE held_firing (
+            serial INTEGER PRIMARY KEY AUTOINCREMENT,
+            subscription INTEGER NOT NULL REFERENCES subscription ON DELETE CASCADE,
+            device INTEGER NOT NULL,
+            item TEXT NOT NULL,
+            revision INTEGER NOT NULL,
+            notification BLOB NOT NULL,
+            ttl INTEGER NOT NULL,
+            is_always_pushed INTEGER NOT NULL,
+            due_at INTEGER
+        ) STRICT;
+        CREATE INDEX held_firing_of ON held_firing (subscription, item, serial);
+        CREATE INDEX held_firing_of_device ON held_firing (device);
+        CREATE INDEX held_firing_due ON held_firing (due_at) WHERE due_at NOT NULL;
+
+        -- What a push shows whose message may be acknowledged before it goes out.
+        CREATE TABLE kept_push (
+            push INTEGER PRIMARY KEY REFERENCES push ON DELETE CASCADE,
+            message BLOB NOT NULL CHECK (length(message) = 16),
+            app INTEGER NOT NULL,
+            subscription INTEGER NOT NULL,
+            subscription_id BLOB NOT NULL CHECK (length(subscription_id) = 16),
+            urgency INTEGER NOT NULL,
+            accepted_at INTEGER NOT NULL,
+            counts_badge INTEGER NOT NULL,
+            body BLOB NOT NULL
+        ) STRICT;
+        """
+}

@@ -1,0 +1,49 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+
+/// How an app's own server is asked.
+extension VetoQuestion {
+    private var type: String {
+        switch self {
+        case .registration: "device.register"
+        case .token: "device.token"
+        case .subscription: "subscription.activate"
+        }
+    }
+
+    func json(app: AppID, at now: Timestamp) -> JSONValue {
+        .object([
+            .init(name: "type", value: .string(type)),
+            .init(name: "timestamp", value: .string(Timestamp3339.text(now.milliseconds))),
+            .init(name: "data", value: .object([.init(name: "app", value: .string(app.text))] + data)),
+        ])
+    }
+
+    private var data: [JSONValue.Member] {
+        switch self {
+        case .registration(let profile, let user, let isAnonymous):
+            Self.members(profile) + Self.members(user) + [.init(name: "isAnonymous", value: .bool(isAnonymous))]
+        case .token(let device, let profile, let user):
+            [.init(name: "device", value: .string(device.description))] + Self.members(profile) + Self.members(user)
+        case .subscription(let device, let user, let subscription, let definition):
+            Self.texts([
+                ("device", device.description), ("user", user?.text), ("subscription", subscription?.description),
+            ]) + [.init(name: "definition", value: definition.json)]
+        }
+    }
+
+    private static func members(_ profile: DeviceProfile?) -> [JSONValue.Member] {
+        texts([
+            ("platform", profile?.address?.platform.rawValue), ("pushToken", profile?.address?.token.hexadecimal),
+            ("environment", profile?.address?.environment.rawValue), ("appVersion", profile?.appVersion),
+            ("locale", profile?.locale), ("timeZone", profile?.timeZone),
+        ])
+    }
+
+    private static func members(_ word: UserWord?) -> [JSONValue.Member] { texts([("user", word?.user?.text)]) }
+
+    private static func texts(_ all: [(name: String, text: String?)]) -> [JSONValue.Member] {
+        all.compactMap { name, text in text.map { .init(name: name, value: .string($0)) } }
+    }
+}

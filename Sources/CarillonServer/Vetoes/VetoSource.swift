@@ -1,0 +1,41 @@
+package import CarillonCore
+import CarillonWire
+
+/// Where apps' own servers are asked.
+package struct VetoSource: Sendable {
+    package struct Question: Sendable {
+        package var address: CallAddress
+        package var headers: [(name: String, value: String)]
+        package var body: [UInt8]
+    }
+
+    package enum Answer: Sendable, Equatable {
+        case answered(status: Int, body: [UInt8])
+        /// Why not, for the operator's log.
+        case failed(String)
+    }
+
+    package var ask: @Sendable (Question) async -> Answer
+
+    package init(_ ask: @escaping @Sendable (Question) async -> Answer) { self.ask = ask }
+
+    /// For those who work on the data directory without a server.
+    package static let none = VetoSource { _ in .failed("there is no server") }
+
+    static let patience = Duration.seconds(2)
+    private static let answerBytes = 4096
+
+    /// With the guard of all calls outward.
+    static func over(_ caller: OutwardCaller) -> VetoSource {
+        VetoSource { question in
+            let request = OutwardCaller.Request(
+                address: question.address, headers: question.headers, body: question.body, answerBytes: answerBytes,
+                wantsRefusals: true)
+            guard let answer = await caller.ask(request, within: patience) else {
+                return .failed("no whole answer came within \(patience)")
+            }
+            guard case .answered(let status) = answer.result else { return .failed(answer.result.reason) }
+            return .answered(status: status, body: answer.body)
+        }
+    }
+}

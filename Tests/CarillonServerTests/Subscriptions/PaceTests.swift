@@ -1,0 +1,305 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+/// How often a device is told at the most, and whether it is pushed to whatever it acknowledged.
+@Suite(.timeLimit(.minutes(2)))
+struct PaceTests {
+    private static func body(
+        _ rest: String, item: String = "stock.ACME", trigger: String? = nil, policy: String = "every",
+        format: String? = nil
+    ) -> String {
+        SubscriptionWorld.body(
+            trigger, item: item, key: "paced", format: format ?? #"{"title":"${price}"}"#,
+            rest: #","policy":"\#(policy)"\#(rest)"#)
+    }
+
+    private func publish(_ prices: [Int], _ item: String = "stock.ACME", to world: SubscriptionWorld) async throws {
+        for price in prices { try await world.publish(item, #"{"price":\#(price)}"#) }
+    }
+
+    /// What the device is told now, and takes.
+    private func told(_ world: SubscriptionWorld) async throws -> [String] {
+        try await world.settle()
+        _ = try await world.routes.domain.firings.tellHeld()
+        let titles = try await world.titles()
+        try await world.acknowledgeAll()
+        return titles
+    }
+
+    private func held(_ world: SubscriptionWorld) async throws -> Int {
+        try await world.settle()
+        return try await world.routes.store.rowCount(of: "held_firing")
+    }
+
+    @Test func `of an item that merges the newest is told once the time has come`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
+        try await publish([1], to: world)
+        #expect(try await told(world) == ["1"], "the first is not held up")
+        try await publish([2, 3, 4], to: world)
+        #expect(try await held(world) == 1)
+        for _ in 0..<2 {
+            #expect(try await told(world) == [])
+            world.advance(seconds: 1)
+        }
+        #expect(try await told(world) == ["4"])
+        #expect(try await held(world) == 0)
+        try await publish([5], to: world)
+        #expect(try await told(world) == [], "two seconds count from the last that was told")
+        world.advance(seconds: 2)
+        #expect(try await told(world) == ["5"])
+        world.advance(seconds: 2)
+        try await publish([6], to: world)
+        #expect(try await told(world) == ["6"], "nobody waits for what comes slowly")
+    }
+
+    @Test func `of updates that are distinct all are told in their order, or as many as the buffer has room for`()
+        async throws
+    {
+        for (rest, expected) in [
+            (#","maxFrequency":0.5"#, ["1", "2", "3", "4", "5"]), (#","maxFrequency":0.5,"bufferSize":2"#, ["1", "4", "5"]),
+            (#","maxFrequency":0.5,"bufferSize":1"#, ["1", "5"]),
+        ] {
+            let world = try await SubscriptionWorld()
+            try await world.subscribe(Self.body(rest, item: "events"))
+            try await publish([1, 2, 3, 4, 5], "events", to: world)
+            var all: [String] = []
+            for _ in 0..<6 {
+                let titles = try await told(world)
+                #expect(titles.count <= 1)
+                all += titles
+                world.advance(seconds: 2)
+            }
+            #expect(all == expected)
+        }
+    }
+
+    @Test func `what waits is told at its pace also when all of it is overdue`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
+        try await publish([1, 2, 3], "events", to: world)
+        #expect(try await told(world) == ["1"])
+        world.advance(seconds: 3600)
+        #expect(try await told(world) == ["2"])
+        #expect(try await told(world) == [])
+        world.advance(seconds: 2)
+        #expect(try await told(world) == ["3"])
+    }
+
+    @Test func `each item has its own time, and so has each subscription`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(
+            #"{"items":["stock.A","stock.B"],"fields":["price"],"format":{"title":"${item}"},"policy":"every","maxFrequency":0.1}"#
+        )
+        try await world.subscribe(SubscriptionWorld.body(nil, item: "stock.A", rest: #","policy":"every""#))
+        try await publish([1], "stock.A", to: world)
+        #expect(try await told(world).count == 2)
+        try await publish([1], "stock.B", to: world)
+        #expect(try await told(world) == ["stock.B"])
+        try await publish([2], "stock.A", to: world)
+        #expect(try await told(world) == ["stock.A: 2"], "the other subscription has no pace")
+    }
+
+    @Test(arguments: ["PATCH", "DELETE", "suspend", "once"])
+    func `a change, a removal and a suspension end what waits`(what: String) async throws {
+        let world = try await SubscriptionWorld()
+        let id = try await world.subscribe(Self.body(#","maxFrequency":0.5"#))["id"]
+        try await publish([1], to: world)
+        #expect(try await told(world) == ["1"])
+        try await publish([2], to: world)
+        #expect(try await held(world) == 1)
+        let path = "/v1/device/subscriptions/\(id)"
+        switch what {
+        case "PATCH": _ = try await world.routes.request(.patch, path, key: world.device, "{}")
+        case "once":
+            _ = try await world.routes.request(
+                .patch, path, key: world.device, #"{"policy":"once","trigger":"price > 9.0"}"#)
+        case "DELETE": _ = try await world.routes.request(.delete, path, key: world.device)
+        default: _ = try await world.routes.request(.post, "/v1/devices/\(world.id)/suspend", key: world.routes.admin)
+        }
+        world.advance(seconds: 2)
+        #expect(try await told(world).isEmpty)
+        #expect(try await held(world) == 0)
+    }
+
+    @Test func `what fires once is not held, and what falls into a cool-down is not kept`() async throws {
+        let world = try await SubscriptionWorld()
+        let once = try await world.subscribe(
+            Self.body(#","maxFrequency":0.01"#, trigger: "price > 1.0", policy: "once"))["id"]
+        for price in [2, 3] {
+            try await publish([price], to: world)
+            #expect(try await told(world) == ["\(price)"])
+            try await publish([1], to: world)
+            _ = try await world.routes.request(.patch, "/v1/device/subscriptions/\(once)", key: world.device, "{}")
+        }
+        let other = try await SubscriptionWorld()
+        try await other.subscribe(Self.body(#","maxFrequency":1,"coolDown":10"#))
+        try await publish([1, 2], to: other)
+        #expect(try await told(other) == ["1"])
+        #expect(try await held(other) == 0)
+    }
+
+    @Test func `a crossing that comes too soon waits`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#, trigger: "price > 1.0", policy: "everyCrossing"))
+        try await publish([2], to: world)
+        #expect(try await told(world) == ["2"])
+        try await publish([1, 3, 4, 1], to: world)
+        world.advance(seconds: 2)
+        #expect(try await told(world) == ["3"])
+    }
+
+    @Test func `a clock that is put back holds up nobody`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
+        try await publish([1], to: world)
+        #expect(try await told(world) == ["1"])
+        world.advance(seconds: -3600)
+        try await publish([2], to: world)
+        #expect(try await told(world) == ["2"])
+    }
+
+    @Test func `a firing that is told again after a kill is held once`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
+        try await publish([1], "events", to: world)
+        #expect(try await told(world) == ["1"])
+        try await publish([2], "events", to: world)
+        #expect(try await held(world) == 1)
+        let store = world.routes.store
+        let row =
+            try await store.numbers("SELECT subscription FROM held_firing")
+            + store.numbers("SELECT device FROM held_firing") + store.numbers("SELECT revision FROM held_firing")
+        let held = HeldFiring(
+            target: .init(subscription: SubscriptionSerial(row[0]), revision: row[2]), device: DeviceSerial(row[1]),
+            item: try #require(ItemName("events")), number: 2, body: [], ttl: 60, isAlwaysPushed: false, milliseconds: 2000,
+            buffer: 100)
+        #expect(try await store.hold([held], at: world.routes.domain.time.now()) == [.late])
+    }
+
+    @Test func `what waits of a device has a mebibyte at the most, and another device has its own`() async throws {
+        let world = try await SubscriptionWorld()
+        let format = #"{"title":"${price}","body":"${name}${name}${name}"}"#
+        try await world.subscribe(Self.body(#","maxFrequency":0.001"#, item: "events", format: format))
+        let other = try await world.routes.request(.post, "/v1/devices", key: world.clientKey)["credential"]
+        try await world.subscribe(Self.body(#","maxFrequency":0.001"#, item: "events", format: format), by: other)
+        let long = String(repeating: "x", count: 4096)
+        for price in 0..<100 { try await world.publish("events", #"{"price":\#(price),"name":"\#(long)"}"#) }
+        try await world.settle()
+        let sizes = try await world.routes.store.numbers(
+            "SELECT sum(length(notification)) FROM held_firing GROUP BY device")
+        #expect(sizes.count == 2)
+        for size in sizes { #expect(size <= SubscriptionLimits.heldBytes && size > SubscriptionLimits.heldBytes - 20_000) }
+        #expect(try await told(world) == ["0"])
+        world.advance(seconds: 1000)
+        #expect(try await told(world).first.flatMap(Int.init) ?? 0 > 10, "the oldest went")
+        // Where nothing of it waits, the new one has no room.
+        let second =
+            #"{"items":["stock.A"],"fields":["name"],"format":{"body":"${name}"},"policy":"every","maxFrequency":0.001}"#
+        try await world.subscribe(second)
+        let before = try await held(world)
+        for _ in 0..<30 { try await world.publish("stock.A", #"{"name":"\#(long)"}"#) }
+        #expect(try await held(world) <= before + 5)
+    }
+
+    static let wrong = [
+        #""maxFrequency":0"#, #""maxFrequency":-1"#, #""maxFrequency":1000.5"#, #""maxFrequency":0.000001"#,
+        #""maxFrequency":"2""#, #""maxFrequency":1,"bufferSize":0"#, #""maxFrequency":1,"bufferSize":101"#,
+        #""maxFrequency":1,"bufferSize":1.5"#, #""bufferSize":5"#, #""maxFrequency":null,"bufferSize":5"#,
+    ]
+
+    @Test(arguments: wrong) func `a pace that cannot be is refused`(pace: String) async throws {
+        let world = try await SubscriptionWorld()
+        #expect(try await world.subscribe(Self.body(",\(pace)"), expecting: 400).code == "field_invalid")
+    }
+
+    @Test func `a pace is shown, changed and taken away, and is part of what is compared`() async throws {
+        let world = try await SubscriptionWorld()
+        let body = Self.body(#","maxFrequency":2,"bufferSize":3"#)
+        let made = try await world.subscribe(body)
+        #expect(made.json?["maxFrequency"] == .integer(2) && made.json?["bufferSize"] == .integer(3))
+        let same = try await world.subscribe(Self.body(#","maxFrequency":2.0,"bufferSize":3"#), expecting: 200)
+        #expect(same["hash"] == made["hash"])
+        let path = "/v1/device/subscriptions/\(made["id"])"
+        let changed = try await world.routes.request(.patch, path, key: world.device, #"{"maxFrequency":0.25}"#)
+        #expect(changed.json?["maxFrequency"] == .number(0.25) && changed.json?["bufferSize"] == .integer(3))
+        #expect(changed["hash"] != made["hash"])
+        let without = try await world.routes.request(.patch, path, key: world.device, #"{"maxFrequency":null}"#)
+        #expect(without.json?["maxFrequency"] == nil && without.json?["bufferSize"] == nil)
+        try await publish([1], to: world)
+        try await publish([2], to: world)
+        #expect(try await told(world) == ["2"])
+    }
+
+    // MARK: Always
+
+    private func kept(_ world: SubscriptionWorld) async throws -> Int {
+        try await world.routes.store.rowCount(of: "kept_push")
+    }
+
+    @Test(arguments: [("unlessSeen", 0), ("always", 1)])
+    func `what is always pushed goes out whatever was acknowledged`(route: String, count: Int) async throws {
+        let world = try await SubscriptionWorld()
+        let format = #"{"title":"${price}","badge":"auto","custom":{"a":1},"collapse":"c","route":"\#(route)"}"#
+        try await world.subscribe(SubscriptionWorld.body(format: format))
+        try await publish([11], to: world)
+        let fired = try await world.fired()
+        #expect(fired.count == 1 && fired[0]["notification"]?["route"] == nil)
+        try await world.acknowledgeAll()
+        #expect(try await kept(world) == count)
+        let pushes = try await world.pushes()
+        #expect(pushes.count == count)
+        if let push = pushes.first {
+            #expect(push["aps"]?["alert"]?["title"] == .string("11") && push["aps"]?["badge"] == .integer(1))
+            #expect(push["carillon"]?["message"] != nil && push["a"] == .integer(1))
+        }
+        #expect(try await kept(world) == 0, "what was shown is not kept")
+    }
+
+    @Test func `a push that is always sent is the same before and after its message was acknowledged`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(
+            SubscriptionWorld.body(format: #"{"title":"x","route":"always"}"#, rest: #","policy":"every""#))
+        try await publish([11], to: world)
+        let first = try await world.pushes()
+        try await publish([12], to: world)
+        try await world.acknowledgeAll()
+        let second = try await world.pushes()
+        #expect(first.count == 1 && second.count == 2)
+        #expect(first[0]["carillon"]?["subscription"] == second[1]["carillon"]?["subscription"])
+    }
+
+    @Test(arguments: ["remove", "delete", "suspend"])
+    func `what is always pushed ends with its subscription and its device`(what: String) async throws {
+        let world = try await SubscriptionWorld()
+        let id = try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","route":"always"}"#))["id"]
+        try await publish([11], to: world)
+        try await world.acknowledgeAll()
+        #expect(try await kept(world) == 1)
+        switch what {
+        case "remove": _ = try await world.routes.request(.delete, "/v1/device/subscriptions/\(id)", key: world.device)
+        case "delete": _ = try await world.routes.request(.delete, "/v1/device", key: world.device)
+        default: _ = try await world.routes.request(.post, "/v1/devices/\(world.id)/suspend", key: world.routes.admin)
+        }
+        #expect(try await world.pushes().isEmpty)
+        #expect(try await kept(world) == (what == "suspend" ? 1 : 0))
+    }
+
+    @Test func `a device that polls is pushed to at once what is always pushed`() async throws {
+        for (route, count) in [("unlessSeen", 0), ("always", 1)] {
+            let world = try await SubscriptionWorld()
+            try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","route":"\#(route)"}"#))
+            async let poll = world.routes.request(.get, "/v1/inbox?carillon=4&wait=20", key: world.device)
+            try await Task.sleep(for: .milliseconds(200))
+            try await publish([11], to: world)
+            #expect(try await world.pushes().count == count)
+            #expect(try await poll.status == 200)
+        }
+    }
+}

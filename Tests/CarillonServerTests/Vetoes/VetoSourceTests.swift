@@ -1,0 +1,63 @@
+import CarillonCore
+import NIOHTTP1
+import NIOPosix
+import Testing
+
+@testable import CarillonServer
+
+/// Questions over true sockets.
+@Suite(.timeLimit(.minutes(2)))
+struct VetoSourceTests {
+    private func ask(
+        _ answer: ScriptedBackEnd.Answer, isPrivateAllowed: Bool = true
+    ) async throws -> (answer: VetoSource.Answer, backEnd: ScriptedBackEnd) {
+        let authority = try TestAuthority()
+        let backEnd = try await ScriptedBackEnd.start(
+            answer, tls: authority.serverContext(names: [], addresses: [[127, 0, 0, 1]]))
+        var settings = OutwardSettings()
+        settings.rules.allowsPrivate = isPrivateAllowed
+        settings.authorityFile = try authority.file()
+        settings.answerSeconds = 60
+        let group = MultiThreadedEventLoopGroup.singleton
+        let resolver = NameResolver(group: group, lookUp: settings.lookUp)
+        defer { resolver.shutdown() }
+        let source = VetoSource.over(try OutwardCaller(group: group, resolver: resolver, settings: settings))
+        let question = VetoSource.Question(
+            address: try CallAddress("https://127.0.0.1:\(backEnd.port)/veto"), headers: [("webhook-id", "1")],
+            body: Array("{}".utf8))
+        return (await source.ask(question), backEnd)
+    }
+
+    private func isFailed(_ answer: VetoSource.Answer) -> Bool { if case .failed = answer { true } else { false } }
+
+    @Test func `a question is posted, and its answer read with its body`() async throws {
+        let (answer, backEnd) = try await ask(.bytes("HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nabcd"))
+        #expect(answer == .answered(status: 403, body: Array("abcd".utf8)))
+        let request = try #require(backEnd.received.first)
+        #expect(request.head.method == .POST && request.head.uri == "/veto")
+        #expect(request.head.headers["webhook-id"] == ["1"] && request.body == Array("{}".utf8))
+    }
+
+    @Test func `an answer has 4,096 bytes at most`() async throws {
+        func text(_ count: Int) -> ScriptedBackEnd.Answer {
+            .bytes("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n\(String(repeating: "x", count: count))")
+        }
+        #expect(
+            try await ask(text(4096)).answer
+                == .answered(status: 200, body: Array(repeating: UInt8(ascii: "x"), count: 4096)))
+        #expect(isFailed(try await ask(text(4097)).answer))
+        #expect(isFailed(try await ask(.flood("HTTP/1.1 200 OK\r\n\r\n", piece: 65_536)).answer))
+    }
+
+    @Test func `two seconds are waited, and no longer`() async throws {
+        let clock = ContinuousClock()
+        let start = clock.now
+        #expect(isFailed(try await ask(.stall("")).answer))
+        #expect(clock.now - start > .milliseconds(1900) && clock.now - start < .seconds(45))
+    }
+
+    @Test func `a private address is asked only where the operator allows it`() async throws {
+        let (answer, backEnd) = try await ask(.status(200), isPrivateAllowed: false)
+        #expect(isFailed(answer) && backEnd.received.isEmpty)
+    }
+}

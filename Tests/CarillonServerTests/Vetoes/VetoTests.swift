@@ -1,0 +1,245 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// An app's own server is asked, and what it says counts.
+@Suite(.timeLimit(.minutes(2)))
+struct VetoTests {
+    /// Answers as it is told to, and remembers what it was asked.
+    final class BackEnd: Sendable {
+        let answer = Mutex(VetoSource.Answer.answered(status: 200, body: []))
+        private let asked = Mutex<[VetoSource.Question]>([])
+        private let hold = Mutex<[CheckedContinuation<Void, Never>]?>(nil)
+
+        var source: VetoSource {
+            VetoSource { [self] question in
+                asked.withLock { $0.append(question) }
+                if hold.withLock({ $0 != nil }) {
+                    await withCheckedContinuation { continuation in hold.withLock { $0?.append(continuation) } }
+                }
+                return answer.withLock { $0 }
+            }
+        }
+
+        var questions: [VetoSource.Question] { asked.withLock { $0 } }
+        var types: [String] {
+            questions.map { question in
+                if case .string(let type)? = JSONValue(parsing: question.body)?["type"] { type } else { "" }
+            }
+        }
+
+        func says(_ status: Int, _ body: String = "") {
+            answer.withLock { $0 = .answered(status: status, body: Array(body.utf8)) }
+        }
+        func holds() { hold.withLock { $0 = [] } }
+        func letGo() {
+            let all = hold.withLock { hold in
+                defer { hold = nil }
+                return hold ?? []
+            }
+            for continuation in all { continuation.resume() }
+        }
+    }
+
+    private let backEnd = BackEnd()
+    private let path = "/v1/apps/com.example.app/veto"
+    private let profile = #"{"platform":"apple","pushToken":"aa01","environment":"test"}"#
+    private let subscription = SubscriptionWorld.body(key: "k")
+
+    /// The device is there, and the items are open, before anybody is asked.
+    private func routes() async throws -> (routes: RouteFixture, device: String, clientKey: String, secret: String) {
+        let routes = try await RouteFixture(vetoSource: backEnd.source)
+        let (_, device, clientKey) = try await routes.device()
+        _ = try await routes.request(
+            .put, "/v1/apps/com.example.app/items", key: routes.admin, SubscriptionWorld.openRules)
+        let set = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
+        #expect(set.status == 200)
+        return (routes, device, clientKey, set["secret"])
+    }
+
+    @Test func `a question is signed, and says who wants what`() async throws {
+        let (routes, device, clientKey, secret) = try await routes()
+        #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
+        #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription).status == 201)
+        #expect(try await routes.request(.post, "/v1/devices", key: clientKey, #"{"locale":"de"}"#).status == 201)
+        #expect(backEnd.types == ["device.token", "subscription.activate", "device.register"])
+        for question in backEnd.questions {
+            #expect(question.address.text == "https://back.example.com/veto")
+            let headers = Dictionary(uniqueKeysWithValues: question.headers.map { ($0.name, $0.value) })
+            let encoded = try #require(secret.split(separator: "_").last)
+            let key = SigningSecret(
+                bytes: try #require(
+                    Base64URL.decode(encoded.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""))))
+            let signature = key.signature(
+                id: try #require(headers["webhook-id"]), seconds: try #require(Int64(headers["webhook-timestamp"] ?? "")),
+                body: question.body)
+            #expect(headers["webhook-signature"] == signature)
+        }
+        let data = backEnd.questions.map { JSONValue(parsing: $0.body)?["data"] }
+        #expect(data[0]?["pushToken"] == .string("aa01") && data[0]?["environment"] == .string("test"))
+        #expect(data[1]?["definition"]?["trigger"] == .string("price > 10.0"))
+        #expect(data[2]?["locale"] == .string("de") && data[2]?["isAnonymous"] == .bool(false))
+        #expect(data.allSatisfy { $0?["app"] == .string("com.example.app") })
+    }
+
+    @Test(
+        arguments: [
+            (#"{"code":"plan/basic","detail":"Bitte \"Premium\" wählen."}"#, "plan/basic", #"Bitte "Premium" wählen."#),
+            (#"{"code":-7}"#, "-7", "own server"), ("", nil, "own server"), ("no JSON", nil, "own server"),
+            (#"{"code":"","detail":""}"#, nil, "own server"),
+            (#"{"code":"\#(String(repeating: "c", count: 129))"}"#, nil, "own server"),
+        ] as [(String, String?, String)])
+    func `a veto reaches the device word for word, and nothing is kept`(
+        body: String, code: String?, word: String
+    ) async throws {
+        let (routes, device, clientKey, _) = try await routes()
+        backEnd.says(403, body)
+        let devices = try await routes.request(.get, "/v1/apps/com.example.app/devices", key: routes.admin).body
+        let answers = [
+            try await routes.request(.patch, "/v1/device", key: device, profile),
+            try await routes.request(.put, "/v1/device", key: device, profile),
+            try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription),
+            try await routes.request(.post, "/v1/devices", key: clientKey, profile),
+        ]
+        for answer in answers {
+            #expect(answer.status == 403 && answer.code == "vetoed")
+            #expect(answer.json?["appCode"] == code.map { .string($0) })
+            #expect(answer["detail"].contains(word))
+        }
+        let shown = try await routes.request(.get, "/v1/device", key: device)
+        #expect(shown.json?["pushToken"] == nil || shown.json?["pushToken"] == .null)
+        let list = try await routes.request(.get, "/v1/device/subscriptions", key: device)
+        #expect(list.json?["subscriptions"] == .array([]))
+        #expect(try await routes.request(.get, "/v1/apps/com.example.app/devices", key: routes.admin).body == devices)
+    }
+
+    @Test(arguments: [
+        VetoSource.Answer.failed("nobody there"), .answered(status: 500, body: []), .answered(status: 302, body: []),
+        .answered(status: 404, body: []), .answered(status: 199, body: []), .answered(status: 300, body: []),
+        .answered(status: 401, body: []),
+    ])
+    func `whoever cannot be asked allows nothing for now`(answer: VetoSource.Answer) async throws {
+        let (routes, device, clientKey, _) = try await routes()
+        backEnd.answer.withLock { $0 = answer }
+        for answer in [
+            try await routes.request(.patch, "/v1/device", key: device, profile),
+            try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription),
+            try await routes.request(.post, "/v1/devices", key: clientKey),
+        ] {
+            #expect(answer.status == 503 && answer.code == "veto_unavailable")
+            #expect(answer.headers[.retryAfter] != nil)
+        }
+        backEnd.says(299)
+        #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
+    }
+
+    @Test func `nobody is asked about what stays as it is`() async throws {
+        let (routes, device, _, _) = try await routes()
+        #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
+        let made = try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription)
+        #expect(backEnd.types.count == 2)
+        backEnd.says(403)
+        #expect(try await routes.request(.put, "/v1/device", key: device, profile).status == 200)
+        #expect(try await routes.request(.patch, "/v1/device", key: device, #"{"locale":"fr"}"#).status == 200)
+        let other = #"{"platform":"apple","pushToken":"aa01","environment":"production"}"#
+        #expect(try await routes.request(.patch, "/v1/device", key: device, other).status == 200)
+        #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription).status == 200)
+        #expect(backEnd.types.count == 2)
+        // A change is another matter, be it as small as none, as it arms.
+        let one = "/v1/device/subscriptions/\(made["id"])"
+        #expect(try await routes.request(.patch, one, key: device, "{}").code == "vetoed")
+        let changed = SubscriptionWorld.body("price > 11.0", key: "k")
+        #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, changed).code == "vetoed")
+        #expect(try await routes.request(.delete, one, key: device).status == 204)
+        #expect(try await routes.request(.patch, "/v1/device", key: device, #"{"pushToken":null}"#).status == 200)
+    }
+
+    @Test func `a registration that carries no key, and a user of another, are asked about`() async throws {
+        let (routes, _, _, _) = try await routes()
+        backEnd.says(403)
+        await #expect(throws: Refusal.self) {
+            _ = try await routes.domain.devices.registerAnonymous(
+                routes.domain.devices.newUserAgentID(), app: try AppID.checked("com.example.app"), from: nil)
+        }
+        #expect(backEnd.types == ["device.register"])
+        let data = JSONValue(parsing: try #require(backEnd.questions.first).body)?["data"]
+        #expect(data?["isAnonymous"] == .bool(true))
+    }
+
+    @Test func `sixty-four questions of an app wait, and no more; those of another app are not touched`() async throws {
+        let (routes, device, clientKey, _) = try await routes()
+        backEnd.holds()
+        try await withThrowingTaskGroup(of: UInt.self) { group in
+            for _ in 0..<AppVetoes.mostUnderWay {
+                group.addTask { UInt(try await routes.request(.post, "/v1/devices", key: clientKey).status) }
+            }
+            try await eventually { self.backEnd.questions.count == AppVetoes.mostUnderWay }
+            let beyond = try await routes.request(.patch, "/v1/device", key: device, self.profile)
+            #expect(beyond.code == "veto_unavailable")
+            #expect(self.backEnd.questions.count == AppVetoes.mostUnderWay)
+            _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.other"}"#)
+            let key = try await routes.request(
+                .post, "/v1/keys", key: routes.admin, #"{"role":"client","app":"com.example.other"}"#)["secret"]
+            #expect(try await routes.request(.post, "/v1/devices", key: key).status == 201)
+            self.backEnd.letGo()
+            for try await status in group { #expect(status == 201) }
+        }
+        #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
+    }
+
+    @Test func `where to ask is kept without its secret, and goes with the app`() async throws {
+        let (routes, _, clientKey, secret) = try await routes()
+        let shown = try await routes.request(.get, path, key: routes.admin)
+        #expect(shown["url"] == "https://back.example.com/veto" && shown.json?["secret"] == nil)
+        #expect(secret.hasPrefix("whsec_"))
+        let again = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
+        #expect(again["secret"] != secret)
+        for (body, code) in [
+            (#"{"url":"http://back.example.com/"}"#, "veto_invalid"), (#"{"url":"https://127.0.0.1/"}"#, "veto_invalid"),
+            (#"{"url":"https://localhost/"}"#, "veto_invalid"), (#"{"url":"back"}"#, "veto_invalid"),
+            ("{}", "field_missing"), (#"{"url":7}"#, "field_invalid"), (#"{"uri":"x"}"#, "field_unknown"),
+        ] { #expect(try await routes.request(.put, path, key: routes.admin, body).code == code, "\(body)") }
+        for method in ["get", "put", "delete"] {
+            let answer = try await routes.request(.init(method.uppercased()) ?? .get, path, key: clientKey, "{}")
+            #expect(answer.status == 403)
+        }
+        backEnd.says(403)
+        #expect(try await routes.request(.delete, path, key: routes.admin).status == 204)
+        #expect(try await routes.request(.delete, path, key: routes.admin).code == "veto_unknown")
+        #expect(try await routes.request(.get, path, key: routes.admin).code == "veto_unknown")
+        #expect(try await routes.request(.post, "/v1/devices", key: clientKey).status == 201)
+        _ = try await routes.request(.put, path, key: routes.admin, #"{"url":"https://back.example.com/veto"}"#)
+        _ = try await routes.request(.delete, "/v1/apps/com.example.app", key: routes.admin)
+        #expect(!routes.domain.vetoes.isAsked(try AppID.checked("com.example.app")))
+    }
+
+    @Test func `a server that starts anew asks as before, and nothing is allowed once the secret cannot be read`()
+        async throws
+    {
+        let store = try SQLiteStore(inMemory: .init())
+        let random = RandomSource.system
+        let app = try AppID.checked("com.example.app")
+        _ = try await store.createApp(app, at: Timestamp(milliseconds: 0))
+        func vetoes(_ key: UInt8) async throws -> AppVetoes {
+            try await AppVetoes(
+                store: store, keys: [TokenKey(id: key, bytes: Array(repeating: key, count: 32))], source: backEnd.source,
+                rules: .init(), time: .system, random: random,
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+        }
+        _ = try await vetoes(1).set("https://back.example.com/", of: app)
+        try await vetoes(1).ask(.registration(nil, nil, isAnonymous: true), of: app)
+        #expect(backEnd.types == ["device.register"])
+        await #expect(throws: Refusal.self) {
+            try await vetoes(2).ask(.registration(nil, nil, isAnonymous: true), of: app)
+        }
+        #expect(backEnd.types == ["device.register"])
+    }
+}
