@@ -1,5 +1,6 @@
 package import CarillonCore
 import GRDB
+import Synchronization
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -160,6 +161,9 @@ package final class SQLiteStore: Sendable {
     package func rowCount(of table: String) async throws -> Int {
         try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM \"\(table)\"") ?? 0 }
     }
+
+    /// For tests that take what a process leaves that is killed behind a commit: no other is under way meanwhile.
+    package func onCommit(_ work: (@Sendable () -> Void)?) { group.onCommit.withLock { $0 = work } }
 
     /// For tests that look at what was written.
     package func numbers(_ sql: String) async throws -> [Int64] {

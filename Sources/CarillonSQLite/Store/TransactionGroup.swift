@@ -23,6 +23,8 @@ final class TransactionGroup: Sendable {
     private let health: StoreHealth
     private let queue = Mutex(Queue())
     private let onRollback: @Sendable (Database) -> Void
+    /// Called behind each commit, before anybody hears of it.
+    let onCommit = Mutex<(@Sendable () -> Void)?>(nil)
     private static let groupLimit = 512
     private static let failuresInARow = 4
 
@@ -146,6 +148,7 @@ final class TransactionGroup: Sendable {
                 isAtWork = false
                 return .commit
             }
+            onCommit.withLock { $0 }?()
             return .committed
         } catch {
             onRollback(db)

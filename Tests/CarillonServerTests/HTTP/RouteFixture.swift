@@ -38,11 +38,12 @@ struct RouteFixture {
 
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
-        vetoSource: VetoSource = .none,
+        vetoSource: VetoSource = .none, store: SQLiteStore? = nil,
         time: TimeSource = .system
     ) async throws {
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
-        store = try SQLiteStore(inMemory: .init())
+        let store = try store ?? SQLiteStore(inMemory: .init())
+        self.store = store
         let addresses = Addresses(base: "https://push.example.com")
         domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,

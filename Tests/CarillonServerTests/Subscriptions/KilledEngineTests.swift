@@ -1,0 +1,263 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import Foundation
+import HTTPTypes
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// A story of items and subscriptions is told once to its end. Then it is told again from what each of its commits left on disk, as by
+/// a process that was killed behind it: whoever was not answered asks again, and all must be as if nothing had happened.
+@Suite(.timeLimit(.minutes(4)))
+struct KilledEngineTests {
+    @Test func `a server that is killed at any commit goes on as if it had not been`() async throws {
+        let directory = try TemporaryDirectory.make() + "/story"
+        let snapshots = Snapshots(of: directory)
+        let story = try await Story(SQLiteStore(directory: directory), Cast?.none)
+        story.store.onCommit { snapshots.take() }
+        for step in story.steps.indices {
+            snapshots.step.withLock { $0 = step }
+            try await story.tell(step)
+        }
+        story.store.onCommit(nil)
+        let expected = try await story.end()
+        try story.store.close()
+        let taken = snapshots.taken.withLock { $0 }
+        #expect(taken.count > 80, "\(taken.count)")
+        #expect(expected.pushes > 15 && expected.statuses["once"] == "triggered")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (number, snapshot) in taken.enumerated() {
+                if number >= 4 { try await group.next() }
+                group.addTask {
+                    let again = try await Story(SQLiteStore(directory: snapshot.directory), story.cast)
+                    try await again.recover(in: snapshot.step)
+                    for step in again.steps.indices where step >= snapshot.step { try await again.tell(step) }
+                    let (told, before) = (again.told.withLock { $0 }, story.told.withLock { $0 })
+                    let words: Comment = "commit \(number), step \(snapshot.step)"
+                    // What the device acknowledged just before the kill, it is not told again.
+                    #expect(Set(told[snapshot.step] ?? []).isSubset(of: before[snapshot.step] ?? []), words)
+                    for step in again.steps.indices where step > snapshot.step {
+                        #expect(told[step]?.sorted() == before[step]?.sorted(), "\(words), told in step \(step)")
+                    }
+                    let end = try await again.end()
+                    #expect(end == expected, words)
+                    try again.store.close()
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// The file as it is behind a commit.
+    private final class Snapshots: Sendable {
+        let step = Mutex(0)
+        let taken = Mutex<[(step: Int, directory: String)]>([])
+        private let directory: String
+
+        init(of directory: String) { self.directory = directory }
+
+        func take() {
+            let target = directory + "-\(taken.withLock { $0.count })"
+            try? FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: true)
+            let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+            for file in files where file.contains(".db") || file.contains(".sqlite") {
+                try? FileManager.default.copyItem(atPath: "\(directory)/\(file)", toPath: "\(target)/\(file)")
+            }
+            taken.withLock { $0.append((step.withLock { $0 }, target)) }
+        }
+    }
+
+    /// Who takes part, whatever process serves them.
+    private struct Cast: Sendable {
+        var id: String
+        var device: String
+        var sender: String
+    }
+
+    private struct End: Equatable {
+        var statuses: [String: String]
+        var prices: [String]
+        /// One for each firing.
+        var pushes: Int
+        var isAnythingLeft: Bool
+    }
+
+    private final class Story: Sendable {
+        let store: SQLiteStore
+        let cast: Cast
+        let told = Mutex<[Int: [String]]>([:])
+        let steps: [@Sendable (Story) async throws -> Void]
+        private let routes: RouteFixture
+
+        private final class Clock: Sendable {
+            let now = Mutex(Timestamp(milliseconds: 1_700_000_000_000))
+        }
+
+        private let time: Clock
+
+        init(_ store: SQLiteStore, _ cast: Cast?) async throws {
+            self.store = store
+            let time = Clock()
+            self.time = time
+            routes = try await RouteFixture(store: store, time: TimeSource { time.now.withLock { $0 } })
+            if let cast {
+                self.cast = cast
+            } else {
+                let (id, device, _) = try await routes.device()
+                let sender = try await routes.request(
+                    .post, "/v1/keys", key: routes.admin, #"{"role":"sender","app":"com.example.app"}"#)["secret"]
+                _ = try await routes.request(
+                    .put, "/v1/apps/com.example.app/items", key: routes.admin, SubscriptionWorld.openRules)
+                let profile = #"{"platform":"apple","pushToken":"aa01","environment":"test"}"#
+                _ = try await routes.request(.patch, "/v1/device", key: device, profile)
+                self.cast = Cast(id: id, device: device, sender: sender)
+            }
+            try await routes.domain.gateways.open()
+            steps = Self.story
+        }
+
+        // MARK: The story
+
+        private static let story: [@Sendable (Story) async throws -> Void] = [
+            { try await $0.subscribe("once", #""trigger":"price > 10.0""#) },
+            { try await $0.subscribe("crossing", #""trigger":"price > 10.0","policy":"everyCrossing""#) },
+            { try await $0.subscribe("every", #""policy":"every""#) },
+            { try await $0.subscribe("paced", #""policy":"every","maxFrequency":0.06"#) },
+            { try await $0.subscribe("always", #""trigger":"price > 10.0","policy":"everyCrossing""#, route: "always") },
+            { try await $0.subscribe("both", #""trigger":"price > 10.0""#, items: #""stock.A","stock.B""#) },
+            { try await $0.publish("A", 5, 1) }, { try await $0.publish("A", 11, 2) }, { try await $0.publish("A", 12, 3) },
+            { try await $0.publish("B", 11, 1) }, { try await $0.publish("A", 5, 4) }, { try await $0.publish("B", 5, 2) },
+            { try await $0.change("once", "{}") }, { try await $0.change("both", "{}") },
+            { try await $0.publish("A", 13, 5) },
+            { try await $0.change("crossing", #"{"trigger":"price > 13.5"}"#) }, { try await $0.remove("every") },
+            {
+                try await $0.publish(
+                    (6...9).map { #"{"item":"stock.A","fields":{"price":\#($0 * 2)},"source":"s","sequence":\#($0)}"# })
+            },
+            { try await $0.operate("suspend") }, { try await $0.publish("A", 5, 10) }, { try await $0.operate("resume") },
+            { try await $0.publish("A", 4, 11) }, { try await $0.publish("A", 20, 12) },
+            { try await $0.change("once", #"{"trigger":"price > 30.0"}"#) }, { try await $0.publish("A", 31, 13) },
+        ]
+
+        func tell(_ step: Int) async throws {
+            setTime(of: step)
+            try await settle()
+            try await steps[step](self)
+            try await settle()
+            _ = try await routes.domain.firings.tellHeld()
+            try await settle()
+            let inbox = try await routes.request(.get, "/v1/inbox?carillon=4&max=500", key: cast.device)
+            guard case .array(let envelopes)? = inbox.json?["envelopes"] else { return }
+            let fired = envelopes.compactMap { envelope -> String? in
+                guard case .string(let key)? = envelope["fired"]?["key"],
+                    case .string(let title)? = envelope["fired"]?["notification"]?["title"]
+                else { return nil }
+                return "\(key): \(title)"
+            }
+            told.withLock { $0[step] = fired }
+            let results = envelopes.compactMap { envelope -> String? in
+                guard case .string(let version)? = envelope["version"] else { return nil }
+                return #"{"version":"\#(version)","result":"acknowledged"}"#
+            }
+            guard !results.isEmpty else { return }
+            let body = #"{"results":[\#(results.joined(separator: ","))]}"#
+            _ = try await routes.request(.post, "/v1/inbox/results", key: cast.device, body)
+            try await push()
+        }
+
+        private func push() async throws {
+            let domain = routes.domain
+            for push in try await domain.outbox.due({ domain.gateways.isConfigured($0) }).pushes {
+                let answer = await domain.gateways.gateway(push.lane)?.send(push) ?? .notSent
+                _ = await domain.outbox.ended(push, answer, hasOther: false)
+            }
+        }
+
+        private func setTime(of step: Int) {
+            time.now.withLock { $0 = Timestamp(milliseconds: 1_700_000_000_000 + Int64(step) * 10_000) }
+        }
+
+        /// As a process begins.
+        func recover(in step: Int) async throws {
+            setTime(of: step)
+            try await routes.domain.itemEngine.tellRest()
+            try await routes.domain.subscriptions.removeEnded()
+            try await settle()
+        }
+
+        private func settle() async throws {
+            try await routes.domain.subscriptions.removeEnded()
+            while await !routes.domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(1)) }
+        }
+
+        /// When what a killed process had begun to send was sent by another.
+        func end() async throws -> End {
+            setTime(of: steps.count + 360)
+            try await push()
+            try await settle()
+            let list = try await routes.request(.get, "/v1/device/subscriptions", key: cast.device)
+            guard case .array(let all)? = list.json?["subscriptions"] else { throw CocoaError(.coderReadCorrupt) }
+            var statuses: [String: String] = [:]
+            for one in all {
+                guard case .string(let key)? = one["key"], case .string(let status)? = one["status"] else { continue }
+                statuses[key] = status
+            }
+            var prices: [String] = []
+            for item in ["A", "B"] {
+                let item = try await routes.request(.get, "/v1/items/stock.\(item)", key: cast.sender)
+                prices.append(String(decoding: item.json?["fields"]?.bytes ?? [], as: UTF8.self))
+            }
+            var left = 0
+            for table in ["firing", "unwatched", "kept_push"] { left += try await store.rowCount(of: table) }
+            return End(
+                statuses: statuses, prices: prices,
+                pushes: Int(try await store.numbers("SELECT count(*) FROM push WHERE kind IN (2, 3)").first ?? -1),
+                isAnythingLeft: left > 0)
+        }
+
+        // MARK: What is asked
+
+        private func ask(_ method: HTTPRequest.Method, _ path: String, key: String, _ body: String? = nil) async throws {
+            let answer = try await routes.request(method, path, key: key, body)
+            #expect((200..<300).contains(answer.status), "\(path): \(String(decoding: answer.body, as: UTF8.self))")
+        }
+
+        private func subscribe(
+            _ key: String, _ rest: String, items: String = #""stock.A""#, route: String = "unlessSeen"
+        ) async throws {
+            try await ask(
+                .post, "/v1/device/subscriptions", key: cast.device,
+                #"{"items":[\#(items)],"fields":["price"],"key":"\#(key)","format":{"title":"${item} ${price}","badge":"auto","route":"\#(route)"},\#(rest)}"#
+            )
+        }
+
+        private func publish(_ item: String, _ price: Int, _ sequence: Int) async throws {
+            try await ask(
+                .post, "/v1/items/stock.\(item)/updates", key: cast.sender,
+                #"{"fields":{"price":\#(price)},"source":"s","sequence":\#(sequence)}"#)
+        }
+
+        private func publish(_ lines: [String]) async throws {
+            try await ask(.post, "/v1/items/updates", key: cast.sender, lines.joined(separator: "\n"))
+        }
+
+        private func change(_ key: String, _ patch: String) async throws {
+            let list = try await routes.request(.get, "/v1/device/subscriptions?key=\(key)", key: cast.device)
+            guard case .array(let some)? = list.json?["subscriptions"], case .string(let id)? = some.first?["id"] else {
+                throw CocoaError(.coderReadCorrupt)
+            }
+            try await ask(.patch, "/v1/device/subscriptions/\(id)", key: cast.device, patch)
+        }
+
+        private func remove(_ key: String) async throws {
+            try await ask(.delete, "/v1/device/subscriptions?key=\(key)", key: cast.device)
+        }
+
+        private func operate(_ what: String) async throws {
+            try await ask(.post, "/v1/devices/\(cast.id)/\(what)", key: routes.admin)
+        }
+    }
+}
