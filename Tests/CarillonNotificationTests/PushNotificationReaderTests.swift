@@ -165,6 +165,15 @@ struct PushNotificationReaderTests {
         #expect(reader.privateNotification(in: userInfo(try fields("x", keys: own))) == nil)
     }
 
+    @Test func `two that begin at once have one pair of keys`() async throws {
+        let folder = folder
+        let all = try await withThrowingTaskGroup(of: SubscriptionKeys.self) { group in
+            for _ in 0..<16 { group.addTask { try folder.ownKeysMadeIfMissing() } }
+            return try await group.reduce(into: Set<SubscriptionKeys>()) { $0.insert($1) }
+        }
+        #expect(all.count == 1)
+    }
+
     @Test func `the device's keys are made once, outlive those of channels, and are not replaced while they cannot be read`()
         throws
     {

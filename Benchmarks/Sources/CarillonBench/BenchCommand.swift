@@ -22,6 +22,9 @@ struct BenchCommand: AsyncParsableCommand {
     @Option(help: "How often each is measured; the median counts.")
     var runs: Int?
 
+    @Option(help: "Subscriptions that one update fires, in hundreds; of the items.")
+    var firings: Int?
+
     @Option(help: "Write the table to this file as well.")
     var markdown: String?
 
@@ -30,6 +33,7 @@ struct BenchCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let runs, runs < 1 { throw ValidationError("--runs must be 1 or more") }
+        if let firings, firings < 100 || firings % 100 != 0 { throw ValidationError("--firings must be hundreds") }
     }
 
     func run() async throws {
@@ -46,6 +50,7 @@ struct BenchCommand: AsyncParsableCommand {
         }
         var scale = quick ? Scale.quick : Scale.full
         if let runs { scale.runs = runs }
+        if let firings { scale.firings = firings }
         let bench = Bench(
             scale: scale, carillon: CarillonSetup(executable: executable, scratch: scratch),
             nchan: Result { () throws(NotMeasured) in try NchanSetup(scratch: scratch) },

@@ -111,28 +111,22 @@ package struct DeviceRegistrar: Sendable {
     ) async throws -> DeviceRegistration {
         try allowances.takeRegistration(of: device.serial, from: address)
         let user = try await user()
-        let approved = try await approvedToken(of: device, user, change)
+        try await approveToken(of: device, user, change)
         return try await changeRegistration(of: device) { current throws(Refusal) in
-            let profile = try change(current.profile)
-            // Another request was faster, and nobody was asked about what this one makes of that.
-            guard approved.map({ profile.isApproved(by: $0, after: current.profile) }) ?? true else {
-                throw Refusal(.overloaded, "The device is changed by others at the same time.", retryAfterSeconds: 1)
-            }
-            return .says(profile, confirms: confirms, user: user)
+            .says(try change(current.profile), confirms: confirms, user: user)
         }
     }
 
-    /// What the device would say, where its app allows the token in it; nil where the app is not asked.
-    private func approvedToken(
+    /// Asks the app about a token that the device did not have. Another request at the same time is asked about for itself.
+    private func approveToken(
         of device: Device, _ user: UserWord?, _ change: (DeviceProfile) throws(Refusal) -> DeviceProfile
-    ) async throws -> DeviceProfile? {
-        guard vetoes.isAsked(device.appID) else { return nil }
-        let current = try await registration(of: device).profile
-        let profile = try change(current)
-        if profile.address != nil, !profile.hasToken(of: current) {
-            try await vetoes.ask(.token(device.id, profile, user), of: device.appID)
-        }
-        return profile
+    ) async throws {
+        guard vetoes.isAsked(device.appID) else { return }
+        let current = try await registration(of: device)
+        let profile = try change(current.profile)
+        guard profile.address != nil, !profile.hasToken(of: current.profile) else { return }
+        let whose = if let user { user.user } else { current.user }
+        try await vetoes.ask(.token(device.id, profile, whose), of: device.appID)
     }
 
     /// Ends pushing to a device through its vendor, until an operator resumes it.
@@ -334,11 +328,5 @@ package struct DeviceRegistrar: Sendable {
 
     private func unknownApp(_ app: AppID) -> Refusal {
         Refusal(.appUnknown, "There is no app \"\(app)\"; create it first.")
-    }
-}
-
-extension DeviceProfile {
-    fileprivate func isApproved(by approved: DeviceProfile, after current: DeviceProfile) -> Bool {
-        address == nil || hasToken(of: current) || hasToken(of: approved)
     }
 }

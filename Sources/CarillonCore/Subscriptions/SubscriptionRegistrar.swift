@@ -99,13 +99,15 @@ package struct SubscriptionRegistrar: Sendable {
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws {
         guard vetoes.isAsked(device.appID) else { return }
+        var known = present
         if present == nil, let key = definition.key {
-            let same = try await store.subscriptions(
-                of: device.serial, .init(key: key), after: SubscriptionSerial(0), limit: 1)
-            guard same.first?.definition != definition else { return }
+            known = try await store.subscriptions(
+                of: device.serial, .init(key: key), after: SubscriptionSerial(0), limit: 1
+            ).first
+            guard known?.definition != definition else { return }
         }
         let user = try await store.user(of: device.serial)
-        try await vetoes.ask(.subscription(device.id, user, present?.id, definition), of: device.appID)
+        try await vetoes.ask(.subscription(device.id, user, known?.id, definition), of: device.appID)
     }
 
     /// As it is once it is watched: it may have fired already.

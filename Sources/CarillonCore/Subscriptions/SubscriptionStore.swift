@@ -64,6 +64,8 @@ package protocol SubscriptionStore: Sendable {
     func dueFirings(at now: Timestamp, limit: Int) async throws -> [DueFiring]
     /// When the first of those that wait is due; nil when none waits.
     func nextHeldFiring() async throws -> Timestamp?
+    /// Those that would wait longer than their pace, as the clock was put back, are due now.
+    func bringBackHeld(at now: Timestamp) async throws
     /// Gives up some that count no more; those behind them are due at once.
     func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
 }

@@ -13,9 +13,17 @@ package enum VetoQuestion: Sendable {
     /// A device registers.
     case registration(DeviceProfile?, UserWord?, isAnonymous: Bool)
     /// A device has another push token, or its first.
-    case token(DeviceID, DeviceProfile, UserWord?)
+    case token(DeviceID, DeviceProfile, UserID?)
     /// A subscription is made, or changed.
     case subscription(DeviceID, UserID?, SubscriptionID?, Subscription.Definition)
+
+    /// Nil of one that is not registered yet.
+    package var device: DeviceID? {
+        switch self {
+        case .registration: nil
+        case .token(let device, _, _), .subscription(let device, _, _, _): device
+        }
+    }
 }
 
 /// Of those who ask nobody.

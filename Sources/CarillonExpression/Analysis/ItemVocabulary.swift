@@ -26,6 +26,9 @@ package struct ItemVocabulary: Equatable, Sendable {
     /// Names that are no fields.
     package static let ownNames = ["fields", "item", "previous", "update.time"]
 
+    /// A field that is called as one of those is `fields.item` here.
+    package static func name(ofField field: String) -> String { ownNames.contains(field) ? "fields." + field : field }
+
     private struct Walk {
         let tree: SyntaxTree
         let fields: Set<String>
@@ -71,19 +74,23 @@ package struct ItemVocabulary: Equatable, Sendable {
             case "update" where parts.count > 1 && parts[1] == "time": found.names.insert("update.time")
             default:
                 let isType = ExpressionType.named[parts.joined(separator: ".")] != nil && !fields.contains(parts[0])
-                if !isType { noteField(parts[...]) }
+                if !isType { noteDotted(parts) }
             }
         }
 
-        /// A dotted name is that of a field as far as there is such a field.
+        /// A dotted name is that of the longest field that the item turns out to have.
+        private mutating func noteDotted(_ parts: [String]) {
+            let names = (1...parts.count).map { parts.prefix($0).joined(separator: ".") }
+            let known = names.lastIndex { fields.contains($0) } ?? 0
+            found.names.formUnion(names[known...])
+        }
+
         private mutating func noteField(_ parts: ArraySlice<String>) {
             guard let first = parts.first else {
                 found.names.insert("fields")
                 return
             }
-            let known = (1...parts.count).reversed().lazy.map { parts.prefix($0).joined(separator: ".") }
-                .first { fields.contains($0) }
-            found.names.insert(known ?? first)
+            found.names.insert(ItemVocabulary.name(ofField: first))
         }
     }
 }

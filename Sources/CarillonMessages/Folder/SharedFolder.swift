@@ -1,5 +1,6 @@
 import CarillonBasics
 package import CarillonWire
+import Synchronization
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -67,6 +68,13 @@ package struct SharedFolder: Sendable {
     /// The same, and new ones where there are none.
     /// - Throws: Where they are there and cannot be read now, or cannot be written.
     package func ownKeysMadeIfMissing() throws -> SubscriptionKeys {
+        // Two that begin at once have one pair.
+        try Self.making.withLock { _ in try madeIfMissing() }
+    }
+
+    private static let making = Mutex(())
+
+    private func madeIfMissing() throws -> SubscriptionKeys {
         if let keys = ownKeys() { return keys }
         guard !FileManager.default.fileExists(atPath: ownFile.path) else { throw CocoaError(.fileReadCorruptFile) }
         try make(own)

@@ -145,7 +145,9 @@ extension PushTable {
             }
             var badge = row.badge
             if badge == nil, envelope.countsBadge { badge = try countBadge(row.serial, row.device) }
-            content = .alert(envelope, topic: try topic(at: row.position), badge: badge ?? 0)
+            // What is always pushed takes no other's place.
+            let topic = row.kind == .unconditional ? nil : try topic(at: row.position)
+            content = .alert(envelope, topic: topic, badge: badge ?? 0)
             if row.kind == .alert {
                 var reach = try WakeTable(db, memory: memory).reach(of: row.device)
                 reach.alertLeasedAt = now

@@ -20,8 +20,22 @@ enum HeldFiringSchema {
             due_at INTEGER
         ) STRICT;
         CREATE INDEX held_firing_of ON held_firing (subscription, item, serial);
-        CREATE INDEX held_firing_of_device ON held_firing (device);
         CREATE INDEX held_firing_due ON held_firing (due_at) WHERE due_at NOT NULL;
+
+        -- How much waits of a device.
+        CREATE TABLE held_usage (
+            device INTEGER PRIMARY KEY,
+            firings INTEGER NOT NULL,
+            bytes INTEGER NOT NULL
+        ) STRICT;
+        CREATE TRIGGER held_firing_enters AFTER INSERT ON held_firing BEGIN
+            INSERT INTO held_usage (device, firings, bytes) VALUES (new.device, 1, length(new.notification))
+                ON CONFLICT (device) DO UPDATE SET firings = firings + 1, bytes = bytes + excluded.bytes;
+        END;
+        CREATE TRIGGER held_firing_leaves AFTER DELETE ON held_firing BEGIN
+            UPDATE held_usage SET firings = firings - 1, bytes = bytes - length(old.notification) WHERE device = old.device;
+            DELETE FROM held_usage WHERE device = old.device AND firings = 0;
+        END;
 
         -- What a push shows whose message may be acknowledged before it goes out.
         CREATE TABLE kept_push (

@@ -14,11 +14,10 @@ struct HeldFiringTable {
     func hold(_ held: HeldFiring, at now: Timestamp) throws -> HoldResult {
         guard let (machine, app) = try FiringTable(db).fired(held.target, held.item, held.number, now) else { return .late }
         var waiting = try count(held)
-        let freeAt = try toldAt(held, app).map { Timestamp(milliseconds: $0 + held.milliseconds) }
-        // Nor when the clock was put back.
-        if waiting == 0, freeAt.map({ $0 <= now || $0.milliseconds > now.milliseconds + held.milliseconds }) ?? true {
-            return .due
-        }
+        var freeAt = try toldAt(held, app).map { Timestamp(milliseconds: $0 + held.milliseconds) } ?? now
+        // A clock that was put back holds up nobody.
+        if freeAt.milliseconds > now.milliseconds + held.milliseconds { freeAt = now }
+        if waiting == 0, freeAt <= now { return .due }
         var replaced = 0
         while waiting > 0, try waiting >= held.buffer || !hasRoom(for: held) {
             try removeFirst(of: held)
@@ -27,7 +26,7 @@ struct HeldFiringTable {
         }
         guard try hasRoom(for: held) else { return .full }
         try insert(held)
-        try setDue(held.target.subscription.rawValue, held.item.text, freeAt ?? now)
+        try setDue(held.target.subscription.rawValue, held.item.text, freeAt)
         var update = try BoundStatement(db, "UPDATE subscription SET fired_at = ? WHERE serial = ?")
         update.bind(machine.lastFiredAt?.milliseconds)
         update.bind(held.target.subscription.rawValue)
@@ -51,9 +50,12 @@ struct HeldFiringTable {
     }
 
     private func hasRoom(for held: HeldFiring) throws -> Bool {
-        let bytes = try Int.first(
-            db, "SELECT coalesce(sum(length(notification)), 0) FROM held_firing WHERE device = ?", [held.device.rawValue])
-        return (bytes ?? 0) + held.body.count <= SubscriptionLimits.heldBytes
+        var select = try BoundStatement(db, "SELECT firings, bytes FROM held_usage WHERE device = ?")
+        select.bind(held.device.rawValue)
+        let usage = try select.first { (firings: Int($0.integer(0)), bytes: Int($0.integer(1))) }
+        guard let usage else { return true }
+        return usage.firings < SubscriptionLimits.heldFirings
+            && usage.bytes + held.body.count <= SubscriptionLimits.heldBytes
     }
 
     private func removeFirst(of held: HeldFiring) throws {
@@ -91,6 +93,15 @@ struct HeldFiringTable {
 
     // MARK: Leaving
 
+    /// The clock was put back: what would wait longer than its pace is due now.
+    func bringBack(at now: Timestamp) throws {
+        try db.run(
+            """
+            UPDATE held_firing SET due_at = :now WHERE due_at > :now + 1 + 1000
+                / (SELECT max_frequency FROM subscription WHERE serial = held_firing.subscription)
+            """, ["now": now.milliseconds])
+    }
+
     func due(at now: Timestamp, limit: Int) throws -> [DueFiring] {
         var select = try BoundStatement(
             db,
@@ -120,8 +131,6 @@ struct HeldFiringTable {
     func told(_ number: Int64, _ now: Timestamp) throws -> Bool {
         guard let current = try current(number, now) else { return false }
         try db.run("DELETE FROM held_firing WHERE serial = ?", [number])
-        try db.run(
-            "UPDATE subscription SET fired_at = ? WHERE serial = ?", [now.milliseconds, current.subscription])
         try db.run(
             "UPDATE subscription_item SET told_at = ? WHERE app = ? AND item = ? AND subscription = ?",
             [now.milliseconds, current.app, current.item, current.subscription])

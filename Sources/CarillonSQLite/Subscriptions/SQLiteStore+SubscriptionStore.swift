@@ -165,6 +165,10 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
+    package func bringBackHeld(at now: Timestamp) async throws {
+        try await group.run { db in try HeldFiringTable(db).bringBack(at: now) }
+    }
+
     package func dropHeld(_ firings: [Int64], at now: Timestamp) async throws {
         try await group.run { db in for firing in firings { try HeldFiringTable(db).drop(firing, at: now) } }
     }

@@ -57,7 +57,8 @@ package struct AlertText: Equatable, Sendable {
     /// The number on the app's icon is counted by the server.
     private static let countedBadge = "auto"
 
-    func notification(badge: Int) -> APNsNotification {
+    /// - Parameter badge: Where the text counts it; nil leaves the number on the icon.
+    func notification(badge: Int?) -> APNsNotification {
         var alert = APNsNotification.alert().mutableContent()
         if let text = values["title"] { alert = alert.title(text) }
         if let key = values["titleKey"] { alert = alert.localizedTitle(key) }
@@ -65,7 +66,7 @@ package struct AlertText: Equatable, Sendable {
         if let key = values["bodyKey"] { alert = alert.localizedBody(key) }
         if let name = values["sound"] { alert = alert.sound(name) }
         if let name = values["category"] { alert = alert.category(name) }
-        if values["badge"] != nil { alert = alert.badge(badge) }
+        if values["badge"] != nil, let badge { alert = alert.badge(badge) }
         return alert
     }
 }

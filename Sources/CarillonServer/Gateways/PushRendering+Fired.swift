@@ -6,9 +6,9 @@ import CarillonWire
 
 /// What a subscription shows that fired, as Apple's service is sent it.
 extension PushRendering {
-    func fired(_ envelope: Envelope, _ text: AlertText?, _ badge: Int) -> APNsNotification {
+    func fired(_ envelope: Envelope, _ topic: String?, _ text: AlertText?, _ badge: Int) -> APNsNotification {
         guard let fired = envelope.fired else { return APNsNotification.alert() }
-        if let keys = fired.privateKeys { return privately(fired, keys, envelope, text, badge) }
+        if let keys = fired.privateKeys { return privately(fired, keys, envelope, topic, text, badge) }
         var notification = Self.notification(
             of: fired, message: MessageHash.text(of: envelope.id.description), badge: badge)
         if case .string(let collapse)? = fired.notification["collapse"], Self.isCollapseID(collapse) {
@@ -16,24 +16,25 @@ extension PushRendering {
         } else if case .string(let collapse)? = fired.notification["collapse"], !collapse.isEmpty {
             notification = notification.collapseID(collapseID(of: envelope, "fired \(collapse)"))
         } else {
-            notification = notification.collapseID(collapseID(of: envelope, "fired"))
+            notification = notification.collapseID(collapseID(of: envelope, topic))
         }
         return notification.priority(envelope.urgency == .high ? .immediate : .considerPower)
     }
 
     /// The app's own text, which its extension replaces by what is encrypted beside it.
     private func privately(
-        _ fired: FiredNotification, _ keys: PrivateKeys, _ envelope: Envelope, _ text: AlertText?, _ badge: Int
+        _ fired: FiredNotification, _ keys: PrivateKeys, _ envelope: Envelope, _ topic: String?, _ text: AlertText?,
+        _ badge: Int
     ) -> APNsNotification {
         let bare = Self.badged(
-            text?.notification(badge: badge) ?? APNsNotification.alert().mutableContent(), fired.notification, badge)
+            text?.notification(badge: nil) ?? APNsNotification.alert().mutableContent(), fired.notification, badge)
         let fields = PushFields(kind: "fired", message: MessageHash.text(of: envelope.id.description))
         var notification = bare.custom("carillon", fields)
         if let sealed = try? keys.encrypt(fired.content.json.bytes, with: .aes128gcm) {
             notification = Self.carrying(sealed.body, sealed.coding, bare, fields)
         }
-        var topic = "fired"
-        if case .string(let collapse)? = fired.notification["collapse"], !collapse.isEmpty { topic += " \(collapse)" }
+        var topic = topic
+        if case .string(let collapse)? = fired.notification["collapse"], !collapse.isEmpty { topic = "fired \(collapse)" }
         return notification.collapseID(collapseID(of: envelope, topic))
             .priority(envelope.urgency == .high ? .immediate : .considerPower)
     }

@@ -27,8 +27,8 @@ struct PushRendering: Sendable {
         var notification: APNsNotification
         switch push.content {
         case .wake: notification = wake
-        case .alert(let envelope, _, let badge) where envelope.kind.number == .fired:
-            notification = fired(envelope, text, badge)
+        case .alert(let envelope, let topic, let badge) where envelope.kind.number == .fired:
+            notification = fired(envelope, topic, text, badge)
         case .alert(let envelope, let topic, let badge):
             notification = alert(for: envelope, text, badge)
                 .collapseID(collapseID(of: envelope, topic))

@@ -61,12 +61,13 @@ struct Sweeper: Service {
         }
     }
 
-    /// What was held waits a quarter of a second longer at the most.
+    /// What begins to wait meanwhile waits a quarter of a second longer at the most.
     private func tellHeldFirings() async {
         while !Task.isCancelled {
             var next: Timestamp?
             await report("held firings") { next = try await domain.firings.tellHeld() }
-            try? await Task.sleep(for: .milliseconds(next == nil ? 1000 : 250))
+            let wait = next.map { $0.milliseconds - domain.time.now().milliseconds } ?? 250
+            try? await Task.sleep(for: .milliseconds(min(max(wait, 5), 250)))
         }
     }
 

@@ -10,11 +10,13 @@ import Synchronization
 package final class AppVetoes: Vetoes {
     private struct Entry {
         var serial: AppSerial
-        var address: CallAddress
+        /// Nil where it cannot be read any more.
+        var address: CallAddress?
         /// Nil where it was sealed with a key that is gone.
         var secret: SigningSecret?
         var setAt: Timestamp
         var underWay = 0
+        var underWayOfDevices: [DeviceID: Int] = [:]
     }
 
     private let store: any VetoStore
@@ -29,6 +31,8 @@ package final class AppVetoes: Vetoes {
 
     /// Questions of one app that wait for their answers.
     static let mostUnderWay = 64
+    /// The same of one device.
+    static let mostUnderWayOfDevice = 4
     private static let codeBytes = 128
     private static let detailBytes = 1024
     private let allowed = ServerMetric.vetoes.counter("allowed")
@@ -47,14 +51,25 @@ package final class AppVetoes: Vetoes {
         self.time = time
         self.random = random
         self.logger = logger
-        var entries: [AppID: Entry] = [:]
-        for (app, veto) in try await store.vetoes() {
-            guard let address = try? CallAddress(veto.address) else { continue }
-            entries[app] = Entry(
-                serial: veto.app, address: address,
-                secret: sealer.open(veto.sealed, for: veto.app.rawValue).map(SigningSecret.init), setAt: veto.setAt)
+        entries = Mutex([:])
+        try await read()
+    }
+
+    /// What is on disk counts, whoever wrote last.
+    private func read() async throws {
+        let stored = try await store.vetoes()
+        entries.withLock { entries in
+            let before = entries
+            entries = [:]
+            for (app, veto) in stored {
+                var entry = Entry(
+                    serial: veto.app, address: try? CallAddress(veto.address),
+                    secret: sealer.open(veto.sealed, for: veto.app.rawValue).map(SigningSecret.init), setAt: veto.setAt)
+                entry.underWay = before[app]?.underWay ?? 0
+                entry.underWayOfDevices = before[app]?.underWayOfDevices ?? [:]
+                entries[app] = entry
+            }
         }
-        self.entries = Mutex(entries)
     }
 
     // MARK: Keeping
@@ -77,23 +92,19 @@ package final class AppVetoes: Vetoes {
             app: serial, address: address.text, sealed: try sealer.seal(secret.bytes, for: serial.rawValue),
             setAt: time.now())
         guard try await store.putVeto(stored) else { throw Self.unknown(app) }
-        entries.withLock { entries in
-            entries[app] = Entry(
-                serial: serial, address: address, secret: secret, setAt: stored.setAt,
-                underWay: entries[app]?.underWay ?? 0)
-        }
+        try await read()
         return (address.text, secret.text, stored.setAt)
     }
 
     package func address(of app: AppID) async throws -> (address: String, setAt: Timestamp) {
         let serial = try await serial(of: app)
         guard let entry = entries.withLock({ $0[app] }), entry.serial == serial else { throw Self.none }
-        return (entry.address.text, entry.setAt)
+        return (entry.address?.text ?? "", entry.setAt)
     }
 
     package func remove(of app: AppID) async throws {
         guard try await store.removeVeto(of: try await serial(of: app)) else { throw Self.none }
-        forget(app)
+        try await read()
     }
 
     /// The app was deleted.
@@ -112,16 +123,17 @@ package final class AppVetoes: Vetoes {
     package func isAsked(_ app: AppID) -> Bool { entries.withLock { $0[app] != nil } }
 
     package func ask(_ question: VetoQuestion, of app: AppID) async throws {
-        guard let entry = try begin(app) else { return }
-        defer { end(app) }
-        guard let secret = entry.secret else {
-            throw cannotAsk("its signing secret was sealed with a key that is gone; it must be set again", app)
+        guard let entry = try begin(app, question.device) else { return }
+        defer { end(app, question.device) }
+        guard let secret = entry.secret, let address = entry.address else {
+            throw cannotAsk(
+                "its secret was sealed with a key that is gone, or its address is none; it must be set again", app)
         }
         let (id, now) = ("msg_" + Base64URL.encode(random.bytes(16)), time.now())
         let body = question.json(app: app, at: now).bytes
         let answer = await source.ask(
             .init(
-                address: entry.address,
+                address: address,
                 headers: [
                     ("Content-Type", "application/json"), (WebhookHeaders.id, id),
                     (WebhookHeaders.timestamp, String(now.seconds)),
@@ -138,21 +150,25 @@ package final class AppVetoes: Vetoes {
     }
 
     /// Nil where nobody is to be asked.
-    private func begin(_ app: AppID) throws(Refusal) -> Entry? {
+    private func begin(_ app: AppID, _ device: DeviceID?) throws(Refusal) -> Entry? {
         let (entry, isBusy): (Entry?, Bool) = entries.withLock { entries in
             guard let entry = entries[app] else { return (nil, false) }
-            guard entry.underWay < Self.mostUnderWay else { return (nil, true) }
+            let ofDevice = device.map { entry.underWayOfDevices[$0, default: 0] } ?? 0
+            guard entry.underWay < Self.mostUnderWay, ofDevice < Self.mostUnderWayOfDevice else { return (nil, true) }
             entries[app]?.underWay += 1
+            if let device { entries[app]?.underWayOfDevices[device] = ofDevice + 1 }
             return (entry, false)
         }
-        if isBusy { throw cannotAsk("\(Self.mostUnderWay) questions wait for their answers", app) }
+        if isBusy { throw cannotAsk("too many questions wait for their answers", app) }
         return entry
     }
 
-    private func end(_ app: AppID) {
+    private func end(_ app: AppID, _ device: DeviceID?) {
         entries.withLock { entries in
             guard let count = entries[app]?.underWay, count > 0 else { return }
             entries[app]?.underWay = count - 1
+            guard let device, let ofDevice = entries[app]?.underWayOfDevices[device] else { return }
+            entries[app]?.underWayOfDevices[device] = ofDevice > 1 ? ofDevice - 1 : nil
         }
     }
 

@@ -23,9 +23,11 @@ extension VetoQuestion {
     private var data: [JSONValue.Member] {
         switch self {
         case .registration(let profile, let user, let isAnonymous):
-            Self.members(profile) + Self.members(user) + [.init(name: "isAnonymous", value: .bool(isAnonymous))]
+            Self.members(profile) + Self.texts([("user", user?.user?.text)]) + [
+                .init(name: "isAnonymous", value: .bool(isAnonymous))
+            ]
         case .token(let device, let profile, let user):
-            [.init(name: "device", value: .string(device.description))] + Self.members(profile) + Self.members(user)
+            Self.texts([("device", device.description), ("user", user?.text)]) + Self.members(profile)
         case .subscription(let device, let user, let subscription, let definition):
             Self.texts([
                 ("device", device.description), ("user", user?.text), ("subscription", subscription?.description),
@@ -40,8 +42,6 @@ extension VetoQuestion {
             ("locale", profile?.locale), ("timeZone", profile?.timeZone),
         ])
     }
-
-    private static func members(_ word: UserWord?) -> [JSONValue.Member] { texts([("user", word?.user?.text)]) }
 
     private static func texts(_ all: [(name: String, text: String?)]) -> [JSONValue.Member] {
         all.compactMap { name, text in text.map { .init(name: name, value: .string($0)) } }

@@ -147,16 +147,16 @@ struct NotificationTemplateTests {
             subscription: SubscriptionID(Bytes16(high: 0, low: 1)), key: "k", item: "i", at: 5, notification: json)
     }
 
-    private func push(_ notification: String) throws -> APNsNotification {
+    private func push(_ notification: String, topic: String? = "fired", position: Int64 = 1) throws -> APNsNotification {
         let json = try #require(JSONValue(parsing: Array(notification.utf8)))
         let fired = fired(json)
         let device = DeviceSerial(1)
         let envelope = Envelope(
-            id: MessageID(position: 1, secret: Bytes16(high: 1, low: 1)), device: device, app: AppSerial(1),
+            id: MessageID(position: position, secret: Bytes16(high: 1, low: 1)), device: device, app: AppSerial(1),
             origin: Origin(.subscription, serial: 1, id: Bytes16(high: 0, low: 1)),
             kind: .fired(body: fired.json.bytes, countsBadge: fired.countsBadge), acceptedAt: Timestamp(milliseconds: 0),
             expiresAt: .never, urgency: .high)
-        return PushRendering(key: Self.key).fired(envelope, nil, 3)
+        return PushRendering(key: Self.key).fired(envelope, topic, nil, 3)
     }
 
     @Test(arguments: [
@@ -173,6 +173,15 @@ struct NotificationTemplateTests {
             try self.push(#"{"title":"y","collapse":\#(String(decoding: JSONValue.string(collapse).bytes, as: UTF8.self))}"#)
                 .fields.collapseID == push.fields.collapseID)
         #expect(other.fields.collapseID != push.fields.collapseID)
+    }
+
+    @Test func `firings of a subscription take each other's place, but for those that are always pushed`() throws {
+        func collapseID(_ topic: String?, _ position: Int64) throws -> String? {
+            try push(#"{"title":"x"}"#, topic: topic, position: position).fields.collapseID
+        }
+        #expect(try collapseID("fired", 1) == collapseID("fired", 2))
+        #expect(try collapseID(nil, 1) != collapseID(nil, 2))
+        #expect(try collapseID(nil, 1) == collapseID(nil, 1), "tried again, it is the same")
     }
 
     @Test func `what is rendered is Apple's payload`() throws {

@@ -165,6 +165,89 @@ struct PaceTests {
         #expect(try await told(world) == ["2"])
     }
 
+    @Test func `what waits is told before what comes later, also when it is overdue`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
+        try await publish([1, 2], "events", to: world)
+        #expect(try await held(world) == 1)
+        world.advance(seconds: 10)
+        try await publish([3], "events", to: world)
+        #expect(try await held(world) == 2, "it does not overtake")
+        try await world.acknowledgeAll()
+        #expect(try await told(world) == ["2"])
+        world.advance(seconds: 2)
+        #expect(try await told(world) == ["3"])
+    }
+
+    @Test func `what a change made void does not hold up what fires after it`() async throws {
+        let world = try await SubscriptionWorld()
+        let id = try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))["id"]
+        try await publish([1], "events", to: world)
+        #expect(try await told(world) == ["1"])
+        try await publish([2], "events", to: world)
+        #expect(try await held(world) == 1)
+        _ = try await world.routes.request(.patch, "/v1/device/subscriptions/\(id)", key: world.device, "{}")
+        try await publish([3], "events", to: world)
+        #expect(try await held(world) == 2)
+        world.advance(seconds: 2)
+        #expect(try await told(world) == ["3"])
+    }
+
+    @Test func `a clock that is put back holds up nobody who waits already`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
+        try await publish([1], to: world)
+        #expect(try await told(world) == ["1"])
+        try await publish([2], to: world)
+        #expect(try await told(world) == [])
+        world.advance(seconds: -86_400)
+        #expect(try await told(world) == ["2"])
+        try await publish([3], to: world)
+        #expect(try await told(world) == [])
+        world.advance(seconds: 2)
+        #expect(try await told(world) == ["3"])
+    }
+
+    @Test func `a thousand of a device wait at the most`() async throws {
+        let world = try await SubscriptionWorld()
+        for number in 0..<11 {
+            let body = SubscriptionWorld.body(
+                nil, item: "events", key: "\(number)", format: #"{"title":"${price}"}"#,
+                rest: #","policy":"every","maxFrequency":0.001"#)
+            try await world.subscribe(body)
+        }
+        for price in 0..<103 { try await world.publish("events", #"{"price":\#(price)}"#) }
+        #expect(try await held(world) == SubscriptionLimits.heldFirings)
+        let counted = try await world.routes.store.numbers("SELECT firings FROM held_usage")
+        #expect(counted == [Int64(SubscriptionLimits.heldFirings)])
+        _ = try await world.routes.request(.delete, "/v1/device/subscriptions", key: world.device)
+        try await world.routes.domain.subscriptions.removeEnded()
+        #expect(try await held(world) == 0)
+        #expect(try await world.routes.store.rowCount(of: "held_usage") == 0)
+    }
+
+    @Test func `what waits begins the cool-down`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(Self.body(#","maxFrequency":0.01,"coolDown":10"#))
+        try await publish([1], to: world)
+        #expect(try await told(world) == ["1"])
+        world.advance(seconds: 20)
+        try await publish([2], to: world)
+        #expect(try await held(world) == 1)
+        let store = world.routes.store
+        let row =
+            try await store.numbers("SELECT subscription FROM held_firing")
+            + store.numbers("SELECT device FROM held_firing") + store.numbers("SELECT revision FROM held_firing")
+        let next = HeldFiring(
+            target: .init(subscription: SubscriptionSerial(row[0]), revision: row[2]), device: DeviceSerial(row[1]),
+            item: try #require(ItemName("stock.ACME")), number: 99, body: [], ttl: 60, isAlwaysPushed: false,
+            milliseconds: 100_000, buffer: 1)
+        world.advance(seconds: 9)
+        #expect(try await store.hold([next], at: world.routes.domain.time.now()) == [.late])
+        world.advance(seconds: 1)
+        #expect(try await store.hold([next], at: world.routes.domain.time.now()) == [.held(insteadOf: 1)])
+    }
+
     @Test func `a firing that is told again after a kill is held once`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(Self.body(#","maxFrequency":0.5"#, item: "events"))
@@ -230,6 +313,8 @@ struct PaceTests {
         let changed = try await world.routes.request(.patch, path, key: world.device, #"{"maxFrequency":0.25}"#)
         #expect(changed.json?["maxFrequency"] == .number(0.25) && changed.json?["bufferSize"] == .integer(3))
         #expect(changed["hash"] != made["hash"])
+        let standard = try await world.routes.request(.patch, path, key: world.device, #"{"bufferSize":null}"#)
+        #expect(standard.json?["maxFrequency"] == .number(0.25) && standard.json?["bufferSize"] == nil)
         let without = try await world.routes.request(.patch, path, key: world.device, #"{"maxFrequency":null}"#)
         #expect(without.json?["maxFrequency"] == nil && without.json?["bufferSize"] == nil)
         try await publish([1], to: world)

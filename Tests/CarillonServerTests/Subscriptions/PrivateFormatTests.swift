@@ -68,6 +68,16 @@ struct PrivateFormatTests {
         #expect(push["carillon"]?["message"] != nil)
     }
 
+    @Test(arguments: [("", nil), (#","badge":7"#, 7), (#","badge":"auto""#, 1)] as [(String, Int?)])
+    func `the number on the icon is the format's`(badge: String, expected: Int?) async throws {
+        let world = try await world(alert: #"{"title":"Neu","badge":"auto"}"#)
+        try await world.subscribe(
+            SubscriptionWorld.body(format: #"{"title":"x","private":\#(privateKeys)\#(badge)}"#))
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        let push = try #require(try await world.pushes().first)
+        #expect(push["aps"]?["badge"] == expected.map { .integer($0) })
+    }
+
     @Test func `an app without a text is woken in the background`() async throws {
         let world = try await world(alert: nil)
         try await subscribe(world)

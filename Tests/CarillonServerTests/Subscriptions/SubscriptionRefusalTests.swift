@@ -201,6 +201,23 @@ struct SubscriptionRefusalTests {
                 == (isAllowed ? nil : "placeholder_invalid"))
     }
 
+    @Test(arguments: [
+        (#"["fields"]"#, "price > 1", true), (#"["fields"]"#, "fields[item] == 1", false),
+        (#"["fields","item"]"#, "fields[item] == 1", true), (#"["fields"]"#, "previous.price == 1", false),
+        (#"["order"]"#, "order > 1", true), (#"["order"]"#, "order.total > 1", false),
+        (#"["order.total"]"#, "order.total > 1", false), (#"["order","order.total"]"#, "order.total > 1", true),
+        (#"["item"]"#, "fields.item == 'x'", false), (#"["fields.item"]"#, "fields.item == 'x'", true),
+    ])
+    func `names are those of fields as an item may come to have them`(
+        names: String, trigger: String, isAllowed: Bool
+    ) async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"{"items":[{"pattern":"*","open":true}],"conditionNames":\#(names)}"#)
+        let body = #"{"items":["i"],"fields":["price","order","item"],"trigger":"\#(trigger)","format":{"title":"x"}}"#
+        let answer = try await world.subscribe(body, expecting: isAllowed ? 201 : 403)
+        #expect(answer.code == (isAllowed ? nil : "trigger_forbidden"))
+    }
+
     @Test func `an app that allows nothing allows constants, and texts without fields`() async throws {
         let world = try await SubscriptionWorld(
             rules: #"{"items":[{"pattern":"stock.*","open":true}],"conditionFunctions":[],"conditionNames":[]}"#)

@@ -162,6 +162,42 @@ struct VetoTests {
         #expect(try await routes.request(.patch, "/v1/device", key: device, #"{"pushToken":null}"#).status == 200)
     }
 
+    @Test func `a question names the user whose device it is, and the subscription that is changed`() async throws {
+        let (routes, device, _, _) = try await routes()
+        let found = try await routes.domain.devices.authenticate(bearer: device)
+        let user = try #require(UserID("anna"))
+        _ = try await routes.domain.devices.update(found, from: nil, confirms: false, of: { .signedIn(user) }) { $0 }
+        _ = try await routes.request(.patch, "/v1/device", key: device, profile)
+        let made = try await routes.request(.post, "/v1/device/subscriptions", key: device, subscription)
+        let changed = SubscriptionWorld.body("price > 11.0", key: "k")
+        #expect(try await routes.request(.post, "/v1/device/subscriptions", key: device, changed).status == 200)
+        let data = backEnd.questions.map { JSONValue(parsing: $0.body)?["data"] }
+        try #require(data.count == 3)
+        for one in data { #expect(one?["user"] == .string("anna")) }
+        #expect(data[1]?["subscription"] == nil && data[2]?["subscription"] == .string(made["id"]))
+    }
+
+    @Test func `four questions of a device wait, and no more`() async throws {
+        let (routes, device, clientKey, _) = try await routes()
+        backEnd.holds()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<AppVetoes.mostUnderWayOfDevice {
+                group.addTask {
+                    let body = SubscriptionWorld.body(key: "\(number)")
+                    return try await routes.request(.post, "/v1/device/subscriptions", key: device, body).status
+                }
+            }
+            try await eventually { self.backEnd.questions.count == AppVetoes.mostUnderWayOfDevice }
+            let beyond = try await routes.request(.patch, "/v1/device", key: device, self.profile)
+            #expect(beyond.code == "veto_unavailable")
+            group.addTask { try await routes.request(.post, "/v1/devices", key: clientKey).status }
+            try await eventually { self.backEnd.questions.count == AppVetoes.mostUnderWayOfDevice + 1 }
+            self.backEnd.letGo()
+            for try await status in group { #expect(status == 201) }
+        }
+        #expect(try await routes.request(.patch, "/v1/device", key: device, profile).status == 200)
+    }
+
     @Test func `a registration that carries no key, and a user of another, are asked about`() async throws {
         let (routes, _, _, _) = try await routes()
         backEnd.says(403)

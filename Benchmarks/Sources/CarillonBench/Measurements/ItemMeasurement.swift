@@ -1,5 +1,6 @@
 import Foundation
 import NIOCore
+import Synchronization
 
 /// Items and what waits on them: in the engine alone, which `ItemBench` measures in its own process, and through the door.
 struct ItemMeasurement: Sendable {
@@ -50,6 +51,10 @@ struct ItemMeasurement: Sendable {
             await world.server.process.stop()
             throw error
         }
+    }
+
+    private final class Firing: Sendable {
+        let isOver = Mutex(false)
     }
 
     private struct World: Sendable {
@@ -150,27 +155,36 @@ struct ItemMeasurement: Sendable {
 
     private func fire(_ world: World) async throws -> [Result] {
         let count = world.server.devices.count * Self.each
+        let calm = try await live(world)
+        let memoryBefore = try world.server.usage().memoryKiB
         let load = nanoseconds()
         let quiet = try await HTTPConnection.exchange(
             world.post("/v1/items/stock.1/updates", #"{"fields":{"price":900}}"#), world.server.address)
         let loaded = Double(nanoseconds() - load) / 1e9
         guard quiet.status == 200 else { throw NotMeasured("an update was answered with \(quiet.description)") }
+        let memoryLoaded = try world.server.usage().memoryKiB
+        var memoryAtMost = memoryLoaded
         let start = nanoseconds()
         let answer = try await HTTPConnection.exchange(
             world.post("/v1/items/stock.1/updates", #"{"fields":{"price":2000.5}}"#), world.server.address)
         let answered = Double(nanoseconds() - start) / 1e9
         guard answer.status == 200 else { throw NotMeasured("an update was answered with \(answer.description)") }
-        // While it fires, another item is updated.
+        // While it fires, another item is updated, and messages are sent to a device that is connected.
+        let firing = Firing()
+        async let busy = live(world, during: firing)
         var others: [Double] = []
         while try await world.told() < count {
             let began = nanoseconds()
-            guard Double(began - start) / 1e9 < 120 else { throw NotMeasured("\(try await world.told()) of \(count) fired") }
+            memoryAtMost = max(memoryAtMost, try world.server.usage().memoryKiB)
+            guard Double(began - start) / 1e9 < 600 else { throw NotMeasured("\(try await world.told()) of \(count) fired") }
             let other = try await HTTPConnection.exchange(
                 world.post("/v1/items/stock.2/updates", #"{"fields":{"price":2}}"#), world.server.address)
             guard other.status == 200 else { throw NotMeasured("an update was answered with \(other.description)") }
             others.append(Double(nanoseconds() - began) / 1e6)
         }
         let seconds = Double(nanoseconds() - start) / 1e9
+        firing.isOver.withLock { $0 = true }
+        let lively = try await busy
         let all = Figure.text(Double(count))
         return [
             Result(name: "the first update of an item with \(all) subscriptions, after a start, s", value: loaded),
@@ -179,6 +193,23 @@ struct ItemMeasurement: Sendable {
             Result(
                 name: "meanwhile an update of another item, 99th percentile, ms",
                 value: others.sorted()[Int(Double(others.count - 1) * 0.99)]),
+            Result(name: "memory for them once they are loaded, MiB", value: (memoryLoaded - memoryBefore) / 1024),
+            Result(name: "memory more while they fire, MiB", value: (memoryAtMost - memoryLoaded) / 1024),
+            Result(name: "a live message before, 99th percentile, ms", value: calm),
+            Result(name: "the same while they fire", value: lively),
         ]
+    }
+
+    /// Of a message to a device that is connected, the 99th percentile in milliseconds, the median of rounds.
+    private func live(_ world: World, during firing: Firing? = nil) async throws -> Double {
+        var scale = scale
+        scale.latencyMessages = 200
+        var rounds: [Double] = []
+        repeat {
+            rounds.append(try await LatencyMeasurement(scale: scale).measure(world.server).frame99)
+            // What is fired needs the cores more than the load does.
+            try await Task.sleep(for: .milliseconds(250))
+        } while !(firing?.isOver.withLock { $0 } ?? true)
+        return rounds.sorted()[rounds.count / 2]
     }
 }

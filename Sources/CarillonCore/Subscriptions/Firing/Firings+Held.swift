@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonWire
 import Metrics
+import Synchronization
 
 /// What fires faster than its subscription's pace waits on disk, and is told when its time has come.
 extension Firings {
@@ -25,7 +26,7 @@ extension Firings {
                 held.increment()
                 conflated.increment(by: insteadOf)
             case .full: conflated.increment()
-            case .late: break
+            case .late: late.increment()
             }
             results[firing.target.subscription] = result
         }
@@ -34,6 +35,7 @@ extension Firings {
 
     /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
     package func tellHeld() async throws -> Timestamp? {
+        try await followClock()
         while !Task.isCancelled {
             let due = try await store.dueFirings(at: time.now(), limit: Self.heldAtOnce)
             guard !due.isEmpty else { break }
@@ -67,6 +69,17 @@ extension Firings {
             if let fault { throw fault }
         }
         return try await store.nextHeldFiring()
+    }
+
+    /// At the beginning, and when the clock was put back.
+    private func followClock() async throws {
+        let now = time.now()
+        let last = lastHeldAt.withLock { last in
+            defer { last = now }
+            return last
+        }
+        guard last.map({ now < $0 }) ?? true else { return }
+        try await store.bringBackHeld(at: now)
     }
 
     private static let heldAtOnce = 256

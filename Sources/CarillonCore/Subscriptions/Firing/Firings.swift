@@ -16,6 +16,8 @@ package final class Firings: Sendable {
     private let styles: ValueStyles
     private let payloadSize: PayloadSize
     let time: TimeSource
+    /// When held firings were last looked for.
+    let lastHeldAt = Mutex<Timestamp?>(nil)
     private let templates = Mutex(RecentValues<TemplateKey, NotificationTemplate>(capacity: 500))
 
     let told = ServerMetric.firings.counter("told")
@@ -102,10 +104,12 @@ package final class Firings: Sendable {
         }
         let results = await deliveries.all()
         for ((subject, _), delivered) in zip(rendered, results) {
-            if case .held? = waiting[subject.serial] {
-                result.unsettled[subject.serial] = nil
-                continue
+            switch waiting[subject.serial] {
+            case .held?: result.unsettled[subject.serial] = nil
+            case .full?, .late?: if case .every = subject.policy { result.unsettled[subject.serial] = false }
+            case .due?, nil: break
             }
+            guard waiting[subject.serial] == nil else { continue }
             switch delivered {
             case .stored, .settled, .given:
                 told.increment()

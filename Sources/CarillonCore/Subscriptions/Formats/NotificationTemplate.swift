@@ -90,7 +90,7 @@ package struct NotificationTemplate: Sendable {
         }
         vocabulary = segments.reduce(into: ItemVocabulary()) { sum, segment in
             switch segment {
-            case .field(let name): sum.names.insert(name)
+            case .field(let name): sum.names.insert(ItemVocabulary.name(ofField: name))
             case .item: sum.names.insert("item")
             case .updateTime: sum.names.insert("update.time")
             case .expression(let program, _, _): sum.formUnion(ItemVocabulary(of: program, over: fields))

@@ -98,7 +98,10 @@ package struct ItemRules: Equatable, Sendable {
         if let functions, let other = vocabulary.functions.subtracting(functions).min() {
             return "calls \"\(other)\", and may call \(Self.list(functions))"
         }
-        if let names, let other = vocabulary.names.subtracting(names).min() {
+        let spoken =
+            names?.contains("fields") == true
+            ? vocabulary.names.intersection(ItemVocabulary.ownNames) : vocabulary.names
+        if let names, let other = spoken.subtracting(names).min() {
             let what = other == "fields" ? "any field" : "\"\(other)\""
             return "speaks of \(what), and may speak of \(Self.list(names))"
         }
