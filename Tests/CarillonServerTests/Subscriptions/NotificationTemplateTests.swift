@@ -175,6 +175,20 @@ struct NotificationTemplateTests {
         #expect(other.fields.collapseID != push.fields.collapseID)
     }
 
+    @Test func `what is private stands in no header`() throws {
+        let point = P256.KeyAgreement.PrivateKey().publicKey.x963Representation
+        let keys = PrivateKeys(publicKey: Array(point), authSecret: Array(repeating: 7, count: 16))
+        func sealed(_ collapse: String) throws -> APNsNotification {
+            try push(
+                #"{"title":"secret","thread":"secret","category":"secret","collapse":"\#(collapse)","private":\#(String(decoding: keys.json.bytes, as: UTF8.self))}"#
+            )
+        }
+        let shown = try sealed("secret-11")
+        #expect(shown.fields.collapseID?.contains("secret") == false && !shown.jsonString.contains("secret"))
+        #expect(try shown.fields.collapseID == sealed("secret-11").fields.collapseID)
+        #expect(try shown.fields.collapseID != sealed("secret-12").fields.collapseID)
+    }
+
     @Test func `firings of a subscription take each other's place, but for those that are always pushed`() throws {
         func collapseID(_ topic: String?, _ position: Int64) throws -> String? {
             try push(#"{"title":"x"}"#, topic: topic, position: position).fields.collapseID

@@ -45,6 +45,7 @@ struct ItemMeasurement: Sendable {
             await world.server.process.stop()
             world = try await start(devices)
             results += try await fire(world)
+            results += try await burden(world)
             await world.server.process.stop()
             return results
         } catch {
@@ -197,6 +198,45 @@ struct ItemMeasurement: Sendable {
             Result(name: "memory more while they fire, MiB", value: (memoryAtMost - memoryLoaded) / 1024),
             Result(name: "a live message before, 99th percentile, ms", value: calm),
             Result(name: "the same while they fire", value: lively),
+        ]
+    }
+
+    /// An item with many conditions that cannot be looked up, and what its updates cost those of another.
+    private func burden(_ world: World) async throws -> [Result] {
+        let devices = world.server.devices
+        let count = devices.count * Self.each
+        _ = try await send(count, over: 64, to: world, expecting: 201) { index in
+            HTTPRequest.bytes(
+                "POST", "/v1/device/subscriptions",
+                headers: ["Authorization: Bearer \(devices[index % devices.count].credential)"],
+                body: ByteBuffer(
+                    string: #"{"items":["stock.3"],"fields":["name"],"key":"b\#(index / devices.count)","#
+                        + #""trigger":"name.contains('\#(index)x')","format":{"title":"${name}"}}"#))
+        }
+        func updates(_ item: String, _ fields: String, _ wanted: Int) async throws -> [Double] {
+            var times: [Double] = []
+            for _ in 0..<wanted {
+                let began = nanoseconds()
+                let answer = try await HTTPConnection.exchange(
+                    world.post("/v1/items/\(item)/updates", #"{"fields":{\#(fields)}}"#), world.server.address)
+                guard answer.status == 200 else { throw NotMeasured("an update was answered with \(answer.description)") }
+                times.append(Double(nanoseconds() - began) / 1e6)
+            }
+            return times.sorted()
+        }
+        func ninetyNinth(_ times: [Double]) -> Double { times[times.count * 99 / 100] }
+        _ = try await updates("stock.3", #""name":"first""#, 1)
+        let calm = ninetyNinth(try await updates("stock.2", #""price":3"#, 500))
+        async let heavy = updates("stock.3", #""name":"nothing that is looked for""#, scale.isQuick ? 20 : 100)
+        let busy = ninetyNinth(try await updates("stock.2", #""price":4"#, 500))
+        let own = try await heavy
+        let all = Figure.text(Double(count))
+        return [
+            Result(
+                name: "an update of an item with \(all) conditions that cannot be looked up, median, ms",
+                value: own[own.count / 2]),
+            Result(name: "another item's update before, 99th percentile, ms", value: calm),
+            Result(name: "the same meanwhile", value: busy),
         ]
     }
 
