@@ -65,7 +65,8 @@ package actor ItemEngine {
         shapes = ConditionShapes(conditions.environment)
     }
 
-    private static let sliceNanoseconds: Int64 = 1_000_000
+    /// An update of another item waits for some four slices.
+    private static let sliceNanoseconds: Int64 = 150_000
     private static let updatesAtOnce = 256
     /// What one batch may fire before it is written and told.
     private static let targetsAtOnce = 16_384
@@ -151,12 +152,14 @@ package actor ItemEngine {
 
     /// What a batch comes to until it is written.
     private struct Staged {
+        typealias Answered = (answer: WatchedItem.Answer, result: Result<ItemReceipt, any Error>)
+
         var item: StoredItem
         var unseen: ItemIndex.Unseen
         var found = WatchedItem.Found()
         var firings: [Firing] = []
         var targets = 0
-        var answers: [(answer: WatchedItem.Answer, result: Result<ItemReceipt, any Error>)] = []
+        var answers: [Answered] = []
         var isChanged = false
 
         init(_ item: WatchedItem) {
@@ -176,11 +179,9 @@ package actor ItemEngine {
         }
         for work in batch {
             await evaluate(work, on: item, &staged, pause: pause)
-            guard staged.targets >= Self.targetsAtOnce else { continue }
-            await write(staged, of: item, pause: pause)
-            staged = Staged(item)
+            if staged.targets >= Self.targetsAtOnce { await write(&staged, of: item, pause: pause) }
         }
-        await write(staged, of: item, pause: pause)
+        await write(&staged, of: item, pause: pause)
     }
 
     /// - Parameter pause: Lets others have their turn, when it is time.
@@ -219,18 +220,21 @@ package actor ItemEngine {
         }
         errors.increment(by: found.errors)
         staged.found.add(found)
-        staged.targets += found.targets.count
-        for start in stride(from: 0, to: found.targets.count, by: Firing.targetsPerRow) {
+        for row in found.rows {
+            staged.targets += row.count
             staged.firings.append(
-                Firing(
-                    item: item.key.name, app: item.key.app, state: staged.item.state,
-                    targets: Array(found.targets[start..<min(found.targets.count, start + Firing.targetsPerRow)])))
+                Firing(item: item.key.name, app: item.key.app, state: staged.item.state, targets: row))
         }
     }
 
-    private func write(_ staged: Staged, of item: WatchedItem, pause: () async -> Void) async {
+    /// Leaves nothing staged.
+    private func write(_ staged: inout Staged, of item: WatchedItem, pause: () async -> Void) async {
         do {
-            try await commit(staged, of: item, pause: pause)
+            let numbers = try await commit(staged, of: item)
+            let (firings, answers) = (staged.firings, staged.answers)
+            item.stored = staged.item
+            staged = Staged(item)
+            await finish(zip(numbers, firings).reversed(), answers, of: item, pause: pause)
         } catch {
             await item.takeBack(
                 staged.found, unseen: staged.unseen, to: conditions.bindings(item.key.name.text, item.stored.state),
@@ -238,27 +242,36 @@ package actor ItemEngine {
             for (answer, result) in staged.answers {
                 if case .success = result { answer(.failure(error)) } else { answer(result) }
             }
+            staged = Staged(item)
         }
     }
 
-    private func commit(_ staged: Staged, of item: WatchedItem, pause: () async -> Void) async throws {
-        var numbers: [Int64] = []
-        if staged.isChanged || !staged.firings.isEmpty {
-            let commit = ItemCommit(key: item.key, item: staged.item, firings: staged.firings)
-            guard let written = try await store.commitItem(commit) else {
-                forget(item)
-                throw Refusal(.itemsTooMany, "The app has as many items as it may, or was deleted.")
-            }
-            numbers = written
+    /// Answers the numbers of the firings.
+    private func commit(_ staged: Staged, of item: WatchedItem) async throws -> [Int64] {
+        guard staged.isChanged || !staged.firings.isEmpty else { return [] }
+        let commit = ItemCommit(key: item.key, item: staged.item, firings: staged.firings)
+        guard let written = try await store.commitItem(commit) else {
+            forget(item)
+            throw Refusal(.itemsTooMany, "The app has as many items as it may, or was deleted.")
         }
-        item.stored = staged.item
-        underWay.formUnion(numbers)
-        for firing in staged.firings { await item.fired(firing.targets, pause: pause) }
-        for (answer, result) in staged.answers {
+        return written
+    }
+
+    /// What follows when a batch is on disk.
+    ///
+    /// - Parameter firings: The last first, as each goes from memory when it is told.
+    private func finish(
+        _ firings: consuming [(number: Int64, firing: Firing)], _ answers: [Staged.Answered], of item: WatchedItem,
+        pause: () async -> Void
+    ) async {
+        var waiting = firings
+        underWay.formUnion(waiting.lazy.map(\.number))
+        for (_, firing) in waiting { await item.fired(firing.targets, pause: pause) }
+        for (answer, result) in answers {
             if case .success(let receipt) = result, !receipt.isRepeated { accepted.increment() }
             answer(result)
         }
-        for (number, firing) in zip(numbers, staged.firings) {
+        while let (number, firing) = waiting.popLast() {
             // In their order, as a later one counts for what an earlier one said.
             if item.heldUp.isEmpty {
                 await tell(StoredFiring(number: number, firing: firing))

@@ -86,15 +86,22 @@ final class WatchedItem {
     struct Found {
         var errors = 0
         var fired: [ItemIndex.Fired] = []
-        /// Those of them that do not rest, with the revisions that they were watched with.
-        var targets: [Firing.Target] = []
+        /// Those of them that do not rest, with the revisions that they were watched with, as rows of firings.
+        var rows: [[Firing.Target]] = []
         /// Until when those rested before that rest from now on.
         fileprivate var rested: [(subscription: SubscriptionSerial, until: Timestamp)] = []
         /// What fired as it was looked at for the first time.
         fileprivate var looked: [ItemIndex.Handle] = []
 
+        fileprivate mutating func add(_ target: Firing.Target) {
+            if rows.last?.count ?? Firing.targetsPerRow == Firing.targetsPerRow { rows.append([]) }
+            rows[rows.count - 1].append(target)
+        }
+
+        /// What is without rows: they are on their way already.
         mutating func add(_ other: Found) {
-            fired += other.fired
+            // There may be a million of them.
+            if fired.isEmpty { fired = other.fired } else { fired += other.fired }
             looked += other.looked
             rested += other.rested
         }
@@ -141,7 +148,7 @@ final class WatchedItem {
                     found.rested.append((serial, rest.until))
                     rests[serial]?.until = now.adding(seconds: rest.seconds)
                 }
-                found.targets.append(Firing.Target(subscription: serial, revision: Int64(watch.shortRevision)))
+                found.add(Firing.Target(subscription: serial, revision: Int64(watch.shortRevision)))
             }
             await pause()
         }

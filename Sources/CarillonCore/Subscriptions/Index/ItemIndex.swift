@@ -398,12 +398,15 @@ package struct ItemIndex {
 
     private mutating func evaluate(_ places: Range<Int>, _ outcome: inout Outcome) {
         guard let bindings else { return }
+        // Neighbours mostly have the same shape.
+        var known: (number: Int32, shape: ExpressionShape)?
         for place in places {
             let condition = evaluated[place]
-            let (shape, first) = (Int(conditions[condition].shape), conditions[condition].constants)
-            guard let entry = shapes.entries[shape] else { continue }
+            let (number, first) = (conditions[condition].shape, conditions[condition].constants)
+            if known?.number != number { known = shapes.entries[Int(number)].map { (number, $0.shape) } }
+            guard let shape = known?.shape else { continue }
             do {
-                let holds = try entry.shape.holds(bindings, constants: constants.row(from: first, entry.shape.constantCount))
+                let holds = try shape.holds(bindings, constants: constants.row(from: first, shape.constantCount))
                 set(condition, holds: holds, &outcome)
             } catch {
                 outcome.errors += 1
