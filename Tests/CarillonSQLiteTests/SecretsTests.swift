@@ -32,7 +32,8 @@ struct SecretsTests {
             store: store, firings: firings, conditions: conditions, time: time, ticks: TickSource { 0 },
             logger: Logger(label: "test"))
         let subscriptions = SubscriptionRegistrar(
-            store: store, engine: engine, items: AppItems(store: store, engine: engine, time: time), homes: homes,
+            store: store, engine: engine, items: AppItems(store: store, engine: engine, allowances: allowances, time: time),
+            homes: homes,
             allowances: allowances, vetoes: NoVetoes(), payloadSize: { _ in 0 }, time: time, random: random)
         let registrar = DeviceRegistrar(
             devices: store, sessions: sessions, directory: directoryOfChannels,

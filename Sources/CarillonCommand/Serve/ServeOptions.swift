@@ -94,6 +94,7 @@ struct ServeOptions {
         try rate("channel-rate", &allowances.channelMessages)
         try rate("device-rate", &allowances.deviceMessages)
         try rate("app-rate", &allowances.appMessages)
+        try rate("item-rate", &allowances.appUpdates)
         try rate("registration-rate", &allowances.deviceRegistrations)
         try rate("address-rate", &allowances.addressRegistrations)
     }

@@ -33,6 +33,7 @@ struct ServeSetting {
         ServeSetting("channel-rate", "messages to one channel: PER_SECOND:AT_ONCE, or off (1000:20000)"),
         ServeSetting("device-rate", "messages to one device (2000:40000)"),
         ServeSetting("app-rate", "messages to one app (100000:1000000)"),
+        ServeSetting("item-rate", "updates of the items of one app (100000:1000000)"),
         ServeSetting("registration-rate", "channels that one device opens, and changes of its registration (20:2000)"),
         ServeSetting("address-rate", "devices and channels that come from one address (100:20000)"),
         ServeSetting("client-address-header", "the field in which a proxy writes whom it forwards for (none)"),

@@ -11,6 +11,8 @@ package final class Allowances: Sendable {
         package var deviceMessages: Rate?
         /// Messages to all devices of one app.
         package var appMessages: Rate?
+        /// Updates of all items of one app.
+        package var appUpdates: Rate?
         /// Channels that one device opens.
         package var deviceRegistrations: Rate?
         /// Devices and channels that come from one address.
@@ -20,6 +22,7 @@ package final class Allowances: Sendable {
             channelMessages = Rate(perSecond: 1000, burst: 20_000)
             deviceMessages = Rate(perSecond: 2000, burst: 40_000)
             appMessages = Rate(perSecond: 100_000, burst: 1_000_000)
+            appUpdates = Rate(perSecond: 100_000, burst: 1_000_000)
             deviceRegistrations = Rate(perSecond: 20, burst: 2 * Limits.channelsPerDevice)
             addressRegistrations = Rate(perSecond: 100, burst: 20_000)
         }
@@ -28,6 +31,7 @@ package final class Allowances: Sendable {
     private let channelMessages: Meter<ChannelSerial>
     private let deviceMessages: Meter<DeviceSerial>
     private let appMessages: Meter<AppSerial>
+    private let appUpdates: Meter<AppSerial>
     private let deviceRegistrations: Meter<DeviceSerial>
     private let addressRegistrations: Meter<NetworkAddress>
     private let ticks: TickSource
@@ -36,6 +40,7 @@ package final class Allowances: Sendable {
         channelMessages = Meter(settings.channelMessages, of: "channel", "messages to this channel")
         deviceMessages = Meter(settings.deviceMessages, of: "device", "messages to this device")
         appMessages = Meter(settings.appMessages, of: "app", "messages to this app")
+        appUpdates = Meter(settings.appUpdates, of: "item", "updates of this app's items")
         deviceRegistrations = Meter(settings.deviceRegistrations, of: "device", "channels opened by this device")
         addressRegistrations = Meter(
             settings.addressRegistrations, of: "address", "devices and channels from this address")
@@ -51,6 +56,9 @@ package final class Allowances: Sendable {
         try deviceMessages.take(channel.device, at: now)
         try appMessages.take(channel.app, at: now)
     }
+
+    /// An item of an app is updated.
+    func takeUpdate(of app: AppSerial) throws(Refusal) { try appUpdates.take(app, at: ticks.now()) }
 
     /// A device is registered from an address.
     package func takeDevice(from address: NetworkAddress?) throws(Refusal) {

@@ -79,7 +79,7 @@ package struct Domain: Sendable {
             time: time)
         itemEngine = ItemEngine(
             store: store, firings: firings, conditions: conditions, time: time, ticks: .system, logger: logger)
-        items = AppItems(store: store, engine: itemEngine, time: time)
+        items = AppItems(store: store, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)

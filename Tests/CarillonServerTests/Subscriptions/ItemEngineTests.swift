@@ -14,87 +14,8 @@ import Testing
 /// The engine over a store whose disk can fail, and that is opened again as after a kill.
 @Suite(.timeLimit(.minutes(2)))
 struct ItemEngineTests {
-    /// An app, a device of it, and what a process has over its store.
-    private struct World {
-        let store: SQLiteStore
-        let domain: Domain
-        let device: Device
-        let item: ItemKey
-
-        init(_ store: SQLiteStore) async throws {
-            self.store = store
-            domain = try await Domain(
-                store: store, audience: "https://push.example.com", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
-                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
-            let app = try #require(AppID("com.example.app"))
-            if let known = try await domain.devices.list(app: app, after: nil, limit: 1).first {
-                device = known.device
-            } else {
-                _ = try await domain.apps.create(app)
-                device = try await domain.devices.register(app: app).device
-                let rules = try ItemRules(
-                    .object([
-                        .init(
-                            name: "items",
-                            value: .array([
-                                .object([
-                                    .init(name: "pattern", value: .string("*")), .init(name: "open", value: .bool(true)),
-                                ])
-                            ]))
-                    ]))
-                try await domain.items.setRules(rules, of: device.app)
-            }
-            item = ItemKey(app: device.app, name: try #require(ItemName("i")))
-        }
-
-        func subscribe(_ trigger: String?, _ policy: SubscriptionMachine.Policy = .once, key: String? = nil) async throws
-            -> Subscription
-        {
-            let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
-            return try await domain.subscriptions.put(
-                .init(
-                    items: [item.name], fields: ["price"], trigger: trigger, format: format, policy: policy, key: key),
-                of: device, from: nil
-            ).subscription
-        }
-
-        func publish(_ price: Double) async throws {
-            _ = try await domain.items.publish(
-                [WrittenField("price", .number(String(price)))], to: item.name, of: device.app)
-        }
-
-        /// As a process leaves it that was killed behind an update's commit.
-        func leave(_ price: Double, version: Int64) async throws {
-            var state = ItemState(.merge)
-            state.apply(
-                .init(["price": ItemValue(.double(price), digits: String(price))], at: domain.time.now()))
-            let targets = try await store.serials(of: device.serial).map {
-                Firing.Target(subscription: $0, revision: 1)
-            }
-            _ = try await store.commitItem(
-                ItemCommit(
-                    key: item, item: StoredItem(state: state, version: version),
-                    firings: [Firing(item: item.name, app: item.app, state: state, targets: targets)]))
-        }
-
-        func settle() async throws {
-            while await !domain.itemEngine.isIdle { try await Task.sleep(for: .milliseconds(2)) }
-            await domain.homes.home(of: device.serial).inbox.flush()
-        }
-
-        func titles() async throws -> [String] {
-            try await settle()
-            let waiting = try await store.waiting(
-                device: device.serial, after: 0, limit: 10_000, bytes: 1 << 30, at: domain.time.now())
-            return (waiting ?? []).compactMap { envelope in
-                guard case .string(let title)? = envelope.fired?.notification["title"] else { return nil }
-                return title
-            }
-        }
-    }
-
     @Test func `what a full disk did not take is not true, and fires when it is published again`() async throws {
-        let world = try await World(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
         try await world.publish(1)
         for (policy, key) in [
             (SubscriptionMachine.Policy.once, "a"), (.everyCrossing, "b"), (.every(coolDownSeconds: 0), "c"),
@@ -116,7 +37,7 @@ struct ItemEngineTests {
     }
 
     @Test func `what could not be told holds up what was fired after it, and its publishers`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing)
         try await world.store.run(
@@ -143,7 +64,7 @@ struct ItemEngineTests {
     }
 
     @Test func `what was to be looked at with an update that failed is looked at with the next`() async throws {
-        let world = try await World(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
         _ = try await world.subscribe("price > 10.0")
         _ = try await world.domain.devices.suspend(world.device)
         try await world.publish(11)
@@ -164,7 +85,7 @@ struct ItemEngineTests {
         let directory = try TemporaryDirectory.make()
         var ids: [SubscriptionID] = []
         do {
-            let world = try await World(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(try SQLiteStore(directory: directory))
             try await world.publish(1)
             for number in 0..<5 { ids.append(try await world.subscribe("price > 10.0", key: "\(number)").id) }
             // As a process leaves it that was killed behind the update's commit: the first two were told.
@@ -180,7 +101,7 @@ struct ItemEngineTests {
             try await world.store.advance(try #require(written?.first), to: 2)
             try world.store.close()
         }
-        let world = try await World(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(try SQLiteStore(directory: directory))
         try await world.domain.itemEngine.tellRest()
         #expect(try await world.titles() == ["11.5", "11.5", "11.5"])
         try await world.domain.itemEngine.tellRest()
@@ -195,14 +116,14 @@ struct ItemEngineTests {
     @Test func `a crossing is none for a process that comes when it is past`() async throws {
         let directory = try TemporaryDirectory.make()
         do {
-            let world = try await World(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(try SQLiteStore(directory: directory))
             try await world.publish(1)
             _ = try await world.subscribe("price > 10.0", .everyCrossing)
             try await world.publish(11)
             #expect(try await world.titles() == ["11.0"])
             try world.store.close()
         }
-        let world = try await World(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(try SQLiteStore(directory: directory))
         try await world.publish(12)
         #expect(try await world.titles() == ["11.0"])
         try await world.publish(9)
@@ -219,13 +140,13 @@ struct ItemEngineTests {
     {
         let directory = try TemporaryDirectory.make()
         do {
-            let world = try await World(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(try SQLiteStore(directory: directory))
             try await world.publish(11)
             _ = try await world.subscribe("price > 10.0", policy, key: "a")
             #expect(try await world.titles() == ["11.0"])
             try world.store.close()
         }
-        let world = try await World(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(try SQLiteStore(directory: directory))
         _ = try await world.subscribe("price > 100.0", key: "b")
         #expect(try await world.titles() == ["11.0"], "another is no reason to look at this one")
         if policy == .everyCrossing {
@@ -238,13 +159,13 @@ struct ItemEngineTests {
     @Test func `what an earlier process left is told before what comes, and its publishers wait`() async throws {
         let directory = try TemporaryDirectory.make()
         do {
-            let world = try await World(try SQLiteStore(directory: directory))
+            let world = try await EngineWorld(try SQLiteStore(directory: directory))
             try await world.publish(1)
             for key in ["a", "b"] { _ = try await world.subscribe("price > 10.0", .everyCrossing, key: key) }
             try await world.leave(11, version: 2)
             try world.store.close()
         }
-        let world = try await World(try SQLiteStore(directory: directory))
+        let world = try await EngineWorld(try SQLiteStore(directory: directory))
         let refusal = await #expect(throws: Refusal.self) { try await world.publish(5) }
         #expect(refusal?.code == .itemBusy)
         try await world.domain.itemEngine.tellRest()
@@ -256,7 +177,7 @@ struct ItemEngineTests {
     }
 
     @Test func `a row that is damaged holds up nobody`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
         try await world.leave(11, version: 2)
@@ -270,7 +191,7 @@ struct ItemEngineTests {
     // MARK: Times that meet
 
     @Test func `a crossing that comes between the making and the arming is found`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         try await world.publish(1)
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         var random = SystemRandomNumberGenerator()
@@ -294,7 +215,7 @@ struct ItemEngineTests {
     }
 
     @Test func `a firing of one item makes none of another late`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         let other = try #require(ItemName("j"))
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${item}"))]))
         let subscription = try await world.domain.subscriptions.put(
@@ -328,7 +249,7 @@ struct ItemEngineTests {
     }
 
     @Test func `one that was told rests, however often it was found meanwhile`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 3600))
         for _ in 0..<3 {
@@ -344,7 +265,7 @@ struct ItemEngineTests {
     }
 
     @Test func `a crossing that was told before a batch failed has not crossed again`() async throws {
-        let world = try await World(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
         try await world.publish(1)
         _ = try await world.subscribe("price > 100.0", .everyCrossing)
         try await world.publish(110)
@@ -372,7 +293,7 @@ struct ItemEngineTests {
     func `what fires with its making and cannot be written fires with the next update, and not again after a failed one`()
         async throws
     {
-        let world = try await World(try SQLiteStore(directory: try TemporaryDirectory.make()))
+        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))
         try await world.publish(11)
         _ = try await world.subscribe("price > 10.0", .everyCrossing, key: "told")
         #expect(try await world.titles() == ["11.0"])
@@ -391,7 +312,7 @@ struct ItemEngineTests {
     @Test func `what was found before a suspension is told to nobody after it, and a crossing during it is not lost`()
         async throws
     {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         try await world.publish(1)
         _ = try await world.subscribe("price > 10.0", .everyCrossing)
         try await world.leave(9.5, version: 2)
@@ -413,68 +334,12 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["12.0"])
     }
 
-    // MARK: Bounds
-
-    @Test func `an app whose updates wait leaves room for others`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
-        let other = try await world.domain.apps.create(try #require(AppID("com.example.other"))).serial
-        func updates(_ app: AppSerial, _ items: Int, _ each: Int) throws -> [PublishedUpdate] {
-            let text = ItemValue(.string(String(repeating: "x", count: 4000)))
-            return try (0..<items * each).map { number in
-                PublishedUpdate(
-                    ItemUpdate(["x": text]), to: ItemKey(app: app, name: try #require(ItemName("n\(number % items)"))),
-                    mode: .merge)
-            }
-        }
-        // They are in memory, so that all are handed in before any is taken.
-        _ = await world.domain.itemEngine.publish(try updates(world.device.app, 40, 1) + updates(other, 1, 1))
-        let results = await world.domain.itemEngine.publish(
-            try updates(world.device.app, 40, 200) + updates(other, 1, 1))
-        func isBusy(_ result: Result<ItemReceipt, any Error>) -> Bool {
-            if case .failure(let error) = result { (error as? Refusal)?.code == .itemBusy } else { false }
-        }
-        let taken = results.dropLast().count { !isBusy($0) }
-        #expect((4000...4200).contains(taken), "16 MiB of them")
-        #expect(results.last.map(isBusy) == false)
-    }
-
-    @Test func `an item compares a thousand expressions, and no more`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
-        func condition(_ numbers: Range<Int>) -> String {
-            numbers.map { "fields.f\($0)>1.0" }.joined(separator: "&&")
-        }
-        for number in 0..<10 {
-            _ = try await world.subscribe(condition(100 * number..<100 * number + 100), key: "\(number)")
-        }
-        _ = try await world.subscribe(condition(5..<90), key: "known")
-        let refusal = await #expect(throws: Refusal.self) { _ = try await world.subscribe("fields.new>1.0", key: "new") }
-        #expect(refusal?.code == .triggerForbidden)
-        _ = try await world.domain.subscriptions.remove(.init(key: "3"), of: world.device)
-        _ = try await world.subscribe("fields.new>1.0", key: "new")
-    }
-
-    @Test func `more than a row holds are all told`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
-        let serials = (1...5000).map { Firing.Target(subscription: SubscriptionSerial($0), revision: 1) }
-        var state = ItemState(.merge)
-        state.apply(.init(["price": ItemValue(.double(1))], at: world.domain.time.now()))
-        let firing = Firing(item: world.item.name, app: world.item.app, state: state, targets: serials)
-        let written = try await world.store.commitItem(
-            ItemCommit(key: world.item, item: StoredItem(state: state, version: 1), firings: [firing]))
-        #expect(try await world.store.firingNumbers(of: world.item) == written)
-        guard case .readable(let read)? = try await world.store.nextFiring(of: world.item) else {
-            throw StoreFault(.unavailable, "")
-        }
-        #expect(read.number == written?.first && read.firing.targets == serials)
-        // None of them is there: the row goes all the same.
-        try await world.domain.itemEngine.tellRest()
-        #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
-    }
+    // MARK: Rows
 
     @Test func `one firing counts once for a subscription, however often it is told, and an earlier one not after a later`()
         async throws
     {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         let subscription = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
         func tell(_ number: Int64, _ price: Double) async throws {
             var state = ItemState(.merge)
@@ -501,7 +366,7 @@ struct ItemEngineTests {
     }
 
     @Test func `shapes go with their last condition, and items with their app`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         func rows(_ table: String) async throws -> Int { try await world.store.rowCount(of: table) }
         _ = try await world.subscribe("price > 10.0", key: "a")
         _ = try await world.subscribe("price > 20.0", key: "b")
@@ -524,7 +389,7 @@ struct ItemEngineTests {
     }
 
     @Test func `what was subscribed for a user ends with him, and what is the device's stays`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         _ = try await world.subscribe("price > 10.0", key: "of the device")
         let user = try #require(UserID("ada"))
         func says(_ word: UserWord) async throws {
@@ -539,23 +404,5 @@ struct ItemEngineTests {
         let left = try await world.domain.subscriptions.list(of: world.device, .init(), after: .init(0), limit: 10)
         #expect(left.map(\.definition.key) == ["of the device"])
         #expect(try await world.store.rowCount(of: "subscription") == 1)
-    }
-
-    @Test func `a thousand updates of an item wait, and no more`() async throws {
-        let world = try await World(try SQLiteStore(inMemory: .init()))
-        let updates = (0..<1500).map { number in
-            (item: world.item.name, fields: [WrittenField("price", .number("\(number)"))], place: ItemUpdate.Place?.none)
-        }
-        try await world.publish(0)
-        let results = await world.domain.items.publish(updates, of: world.device.app)
-        let busy = results.count { result in
-            if case .failure(let error) = result { (error as? Refusal)?.code == .itemBusy } else { false }
-        }
-        // Some are taken while others are handed in, and then there is room again.
-        #expect(busy <= 500)
-        let taken = try await world.domain.items.item(world.item.name, of: world.device.app).version
-        #expect(taken == Int64(1501 - busy))
-        let many = await world.domain.items.publish(Array(updates.prefix(1000)), of: world.device.app)
-        #expect(many.allSatisfy { if case .success = $0 { true } else { false } })
     }
 }

@@ -25,7 +25,7 @@ struct KilledEngineTests {
         story.store.onCommit(nil)
         let expected = try await story.end()
         try story.store.close()
-        let taken = snapshots.taken.withLock { $0 }
+        let taken = snapshots.taken
         #expect(taken.count > 80, "\(taken.count)")
         #expect(expected.pushes > 15 && expected.statuses["once"] == "triggered")
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -48,25 +48,6 @@ struct KilledEngineTests {
                 }
             }
             try await group.waitForAll()
-        }
-    }
-
-    /// The file as it is behind a commit.
-    private final class Snapshots: Sendable {
-        let step = Mutex(0)
-        let taken = Mutex<[(step: Int, directory: String)]>([])
-        private let directory: String
-
-        init(of directory: String) { self.directory = directory }
-
-        func take() {
-            let target = directory + "-\(taken.withLock { $0.count })"
-            try? FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: true)
-            let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-            for file in files where file.contains(".db") || file.contains(".sqlite") {
-                try? FileManager.default.copyItem(atPath: "\(directory)/\(file)", toPath: "\(target)/\(file)")
-            }
-            taken.withLock { $0.append((step.withLock { $0 }, target)) }
         }
     }
 

@@ -77,7 +77,9 @@ struct CarillonSetup: Sendable {
     /// Rates are counted as always, and never reached: the load comes from one address, and part of it goes to one channel.
     private func configuration(_ settings: [String: String]) throws -> String {
         let file = scratch.file("carillon.json")
-        let rates = ["channel", "device", "app", "registration", "address"].map { "\"\($0)-rate\": \"1000000:10000000\"" }
+        let rates = ["channel", "device", "app", "item", "registration", "address"].map {
+            "\"\($0)-rate\": \"1000000:10000000\""
+        }
         let others = settings.sorted { $0.key < $1.key }.map { "\"\($0.key)\": \"\($0.value)\"" }
         try Data("{\((rates + others).joined(separator: ", "))}".utf8).write(to: URL(fileURLWithPath: file))
         return file

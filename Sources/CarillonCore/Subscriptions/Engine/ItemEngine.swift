@@ -17,6 +17,8 @@ package actor ItemEngine {
         /// Of updates that wait to be evaluated, in all items, and in those of one app.
         package var waitingBytes = 64 << 20
         package var waitingBytesOfApp = 16 << 20
+        /// What one batch of updates may fire before it is written and told.
+        package var targetsAtOnce = 16_384
         package init() {}
     }
 
@@ -68,8 +70,6 @@ package actor ItemEngine {
     /// An update of another item waits for some four slices.
     private static let sliceNanoseconds: Int64 = 150_000
     private static let updatesAtOnce = 256
-    /// What one batch may fire before it is written and told.
-    private static let targetsAtOnce = 16_384
     static let armedAtOnce = 4096
     static let followedAtOnce = 256
     /// Items whose firings are told at a time that an earlier process, or a full disk, left.
@@ -179,7 +179,7 @@ package actor ItemEngine {
         }
         for work in batch {
             await evaluate(work, on: item, &staged, pause: pause)
-            if staged.targets >= Self.targetsAtOnce { await write(&staged, of: item, pause: pause) }
+            if staged.targets >= limits.targetsAtOnce { await write(&staged, of: item, pause: pause) }
         }
         await write(&staged, of: item, pause: pause)
     }

@@ -13,12 +13,14 @@ package final class AppItems: Sendable {
 
     private let store: any SubscriptionStore
     private let engine: ItemEngine
+    private let allowances: Allowances
     private let time: TimeSource
     private let state = Mutex(State())
 
-    package init(store: any SubscriptionStore, engine: ItemEngine, time: TimeSource) {
+    package init(store: any SubscriptionStore, engine: ItemEngine, allowances: Allowances, time: TimeSource) {
         self.store = store
         self.engine = engine
+        self.allowances = allowances
         self.time = time
     }
 
@@ -61,6 +63,7 @@ package final class AppItems: Sendable {
     package func publish(
         _ fields: [WrittenField], place: ItemUpdate.Place? = nil, to name: ItemName, of app: AppSerial
     ) async throws -> ItemReceipt {
+        try allowances.takeUpdate(of: app)
         let update = try Self.update(fields, place, name, of: app, try await rules(of: app))
         return try await engine.publish(update.update, to: update.key, mode: update.mode)
     }
@@ -79,6 +82,7 @@ package final class AppItems: Sendable {
         var published: [PublishedUpdate] = []
         for update in updates {
             do {
+                try allowances.takeUpdate(of: app)
                 published.append(try Self.update(update.fields, update.place, update.item, of: app, rules))
                 results.append(nil)
             } catch {
