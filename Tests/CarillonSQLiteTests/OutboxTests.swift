@@ -24,15 +24,21 @@ struct OutboxTests {
         let clock = Clock()
         let outbox: Outbox
 
-        init(devices: Int, limits: Outbox.Limits = .init()) async throws {
+        /// - Parameter lease: Whether a lane can be leased; for a store that fails.
+        init(
+            devices: Int, _ environments: [PushEnvironment] = [.production], limits: Outbox.Limits = .init(),
+            lease: @escaping @Sendable (PushLane) throws -> Void = { _ in }
+        ) async throws {
             store = try SQLiteStore(inMemory: .init())
             let clock = clock
-            outbox = Outbox(store: store, limits: limits, time: TimeSource { clock.now })
+            outbox = Outbox(
+                store: FailingStore(store: store, lease: lease), limits: limits, time: TimeSource { clock.now })
             let fixture = try await StoreFixture(store)
             for number in 1...UInt64(devices) {
                 var profile = DeviceProfile()
                 profile.address = .init(
-                    platform: .apple, token: try PushToken(hexadecimal: "aa\(100_000 + number)"), environment: .production)
+                    platform: .apple, token: try PushToken(hexadecimal: "aa\(100_000 + number)"),
+                    environment: environments[Int(number) % environments.count])
                 let new = NewDevice(
                     DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, profile: profile)
                 let device = try #require(try await fixture.insert(new, secret: [9] + Array("\(number)".utf8)))
@@ -44,6 +50,61 @@ struct OutboxTests {
         }
 
         func due() async throws -> [LeasedPush] { try await outbox.due { _ in true }.pushes }
+    }
+
+    /// One whose leases can fail.
+    private struct FailingStore: PushStore {
+        let store: SQLiteStore
+        let lease: @Sendable (PushLane) throws -> Void
+
+        func leasePushes(of lane: PushLane, limit: Int, at now: Timestamp, until end: Timestamp) async throws
+            -> LeasedPushes
+        {
+            try lease(lane)
+            return try await store.leasePushes(of: lane, limit: limit, at: now, until: end)
+        }
+
+        func bringBackPushes(at now: Timestamp) async throws { try await store.bringBackPushes(at: now) }
+        func dueLanes(at now: Timestamp) async throws -> [PushLane] { try await store.dueLanes(at: now) }
+        func endPushes(_ ends: [PushEnd]) async throws -> [PushFact] { try await store.endPushes(ends) }
+        func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord] {
+            try await store.pushes(for: message, of: device, at: now)
+        }
+        func sweepPushes(at now: Timestamp, limit: Int) async throws -> Bool {
+            try await store.sweepPushes(at: now, limit: limit)
+        }
+        func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
+            try await store.parkedPushes(of: app, limit: limit)
+        }
+        func requeueParkedPushes(of app: AppSerial, at now: Timestamp) async throws -> Int {
+            try await store.requeueParkedPushes(of: app, at: now)
+        }
+    }
+
+    @Test func `a lane that cannot be leased takes no other's pushes with it`() async throws {
+        let leases = Mutex(0)
+        let world = try await World(devices: 4, [.production, .sandbox]) { _ in
+            // Each second one fails.
+            let count = leases.withLock { leases in
+                leases += 1
+                return leases
+            }
+            if count % 2 == 0 { throw StoreFault(.unavailable, "full") }
+        }
+        let some = try await world.due()
+        #expect(some.count == 2 && Set(some.map(\.lane)).count == 1)
+        #expect(world.outbox.underWay == 2)
+    }
+
+    @Test func `lanes take turns where there is room for one`() async throws {
+        let world = try await World(devices: 8, [.production, .sandbox], limits: .init(underWay: 1))
+        var lanes: Set<PushLane> = []
+        for _ in 0..<4 {
+            let push = try #require(try await world.due().first)
+            lanes.insert(push.lane)
+            _ = await world.outbox.ended(push, .taken, hasOther: true)
+        }
+        #expect(lanes.count == 2)
     }
 
     @Test func `no more pushes are under way than may be, and a lane leaves half of what is free`() async throws {

@@ -101,6 +101,8 @@ package struct FiringPace: Equatable, Sendable {
 }
 
 package enum SubscriptionLimits {
+    /// Of one app.
+    package static let perApp = 10_000_000
     package static let items = 100
     package static let triggerBytes = 4096
     /// The constants of a trigger, times the items that it is kept for.

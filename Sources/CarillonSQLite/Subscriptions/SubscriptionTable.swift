@@ -13,8 +13,6 @@ import GRDB
 /// Subscriptions, inside a transaction.
 struct SubscriptionTable {
     static let endedStatus = 2
-    /// Of one app.
-    static let mostPerApp = 10_000_000
 
     private let db: Database
 
@@ -44,7 +42,7 @@ struct SubscriptionTable {
         let count = try Int.first(
             db, "SELECT count(*) FROM subscription WHERE device = ? AND status < \(Self.endedStatus)", [wish.device.rawValue]
         )
-        guard count ?? 0 < wish.limit, found.count < Self.mostPerApp else { return .tooMany }
+        guard count ?? 0 < wish.limit, found.count < SubscriptionLimits.perApp else { return .tooMany }
         let subscription = Subscription(
             serial: SubscriptionSerial(0), id: wish.proposed, device: wish.device, app: found.app, user: found.user,
             definition: wish.definition, machine: SubscriptionMachine(wish.definition.policy, at: now), createdAt: now)

@@ -43,8 +43,9 @@ package struct Domain: Sendable {
         store: any Store, audience: String, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
-        userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, wrappedBy wrapping: WrappingKey? = nil,
-        time: TimeSource = .system
+        userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        wrappedBy wrapping: WrappingKey? = nil,
+        time: TimeSource = .system, ticks: TickSource = .system
     ) async throws {
         let random = RandomSource.system
         self.logger = logger
@@ -60,7 +61,7 @@ package struct Domain: Sendable {
         let writer = InboxWriter(store: store, sessions: sessions, scheduler: scheduler, logger: logger)
         let inbox = Inbox(
             store: store, writer: writer, sessions: sessions, positions: positions, time: time, random: random)
-        let allowances = Allowances(settings: allowances, ticks: .system)
+        let allowances = Allowances(settings: allowances, ticks: ticks)
         self.allowances = allowances
         homes = Homes(only: Home(inbox: inbox, sessions: sessions))
         statusNews = StatusNews(devices: store, homes: homes)
@@ -78,7 +79,8 @@ package struct Domain: Sendable {
             store: store, homes: homes, conditions: conditions, styles: FoundationStyles.styles, payloadSize: payloadSize,
             time: time)
         itemEngine = ItemEngine(
-            store: store, firings: firings, conditions: conditions, time: time, ticks: .system, logger: logger)
+            store: store, firings: firings, conditions: conditions, time: time, ticks: ticks, logger: logger,
+            limits: itemLimits)
         items = AppItems(store: store, engine: itemEngine, allowances: allowances, time: time)
         subscriptions = SubscriptionRegistrar(
             store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,

@@ -207,6 +207,28 @@ struct SubscriptionsMachineTests {
         #expect(machine.entries.isEmpty)
     }
 
+    @Test mutating func `one is taken away while it is being made`() throws {
+        _ = machine.connected(version: 3)
+        let (number, actions) = machine.subscribed(Self.definition("k"))
+        let made = try Self.request(actions)
+        #expect(Self.events(machine.unsubscribed(number)).isEmpty)
+        let removed = try Self.request(try answer(made, 201, Self.body("01", Self.definition("k"))))
+        #expect(removed.method == "DELETE" && removed.path.hasSuffix("/01"))
+        #expect(Self.events(try answer(removed, 204)) == [.statusChanged(.unknown), .unsubscribed])
+        #expect(machine.entries.isEmpty)
+    }
+
+    @Test mutating func `what is asked when the device signs out has no answer`() throws {
+        _ = machine.connected(version: 3)
+        let (_, actions) = machine.subscribed(Self.definition("k"))
+        let made = try Self.request(actions)
+        _ = machine.signedOut()
+        #expect(machine.entries.isEmpty)
+        #expect(try answer(made, 201, Self.body("01", Self.definition("k"))).isEmpty)
+        // The next question does not wait for it.
+        #expect(Self.requests(machine.subscribed(Self.definition("l")).actions).count == 1)
+    }
+
     @Test mutating func `what was declared and is taken away is so on the server as well, whenever that is said`() throws {
         let (numbers, _) = machine.declared([Self.definition("ä b"), Self.definition("c")])
         let compare = try Self.request(machine.connected(version: 3))

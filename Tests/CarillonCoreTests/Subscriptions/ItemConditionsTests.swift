@@ -36,6 +36,16 @@ struct ItemConditionsTests {
         }
     }
 
+    @Test func `a condition costs what it may, and no more`() throws {
+        let source = "name == 'abc' && price > 1.0"
+        let cost = try conditions.expression(source, over: fields).cost
+        _ = try conditions.condition(source, over: fields, cost: cost)
+        let refusal = #expect(throws: ExpressionRefusal.self) {
+            try conditions.condition(source, over: fields, cost: cost - 1)
+        }
+        #expect(refusal?.problems.map(\.code) == [.cost])
+    }
+
     @Test func `the item and the time of the update have names of their own`() throws {
         var state = ItemState(.merge)
         state.apply(.init(["item": ItemValue(.string("field")), "price": ItemValue(.double(1))], at: at(0)))

@@ -29,6 +29,13 @@ struct ItemRulesTests {
         #expect(taken < .seconds(5))
     }
 
+    @Test func `a name has 1 to 128 bytes, none of them for controlling`() {
+        #expect(ItemName(String(repeating: "n", count: 128)) != nil && ItemName("a b/ä") != nil)
+        for name in ["", String(repeating: "n", count: 129), String(repeating: "ä", count: 65), "a\u{7F}", "a\n"] {
+            #expect(ItemName(name) == nil)
+        }
+    }
+
     @Test func `the first rule that fits counts, and where none does an item is closed`() throws {
         let text =
             #"{"items":[{"pattern":"a.secret"},{"pattern":"a.*","open":true,"mode":"distinct","fields":{"x":"int"}}]}"#

@@ -62,6 +62,17 @@ struct WakeTests {
         }
     }
 
+    @Test func `credentials that are removed push no more`() async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let device = try await world.device()
+            let lane = PushLane(app: device.app, environment: .production)
+            #expect(world.domain.gateways.isConfigured(lane))
+            try await world.domain.gateways.remove(of: try #require(AppID("com.example.app")), for: .production)
+            #expect(!world.domain.gateways.isConfigured(lane))
+        }
+    }
+
     @Test func `without credentials a push waits, and goes out when they are set`() async throws {
         try await GatewayWorld.run { world in
             let device = try await world.device()

@@ -16,11 +16,15 @@ struct EngineWorld {
     let device: Device
     let item: ItemKey
 
-    init(_ store: SQLiteStore, allowances: Allowances.Settings = .init()) async throws {
+    init(
+        _ store: SQLiteStore, allowances: Allowances.Settings = .init(), limits: ItemEngine.Limits = .init(),
+        ticks: TickSource = .system
+    ) async throws {
         self.store = store
         domain = try await Domain(
             store: store, audience: "https://push.example.com", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: allowances)
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: allowances,
+            itemLimits: limits, ticks: ticks)
         let app = try #require(AppID("com.example.app"))
         if let known = try await domain.devices.list(app: app, after: nil, limit: 1).first {
             device = known.device

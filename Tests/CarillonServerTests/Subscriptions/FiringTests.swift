@@ -90,6 +90,26 @@ struct FiringTests {
         }
     }
 
+    @Test func `a clock that was put back holds nobody back`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(rest: #","policy":"every","coolDown":60"#))
+        for (wait, price) in [(0, 11), (-3600, 12)] {
+            world.advance(seconds: Int64(wait))
+            try await world.publish("stock.ACME", #"{"price":\#(price)}"#)
+            #expect(try await world.titles() == ["stock.ACME: \(price)"])
+        }
+    }
+
+    @Test func `for what is too large to be shown the app is woken, and finds it`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","body":"${name}"}"#))
+        let name = String(repeating: "n", count: 4000)
+        try await world.publish("stock.ACME", #"{"price":11,"name":"\#(name)"}"#)
+        #expect(try await world.fired().first?["notification"]?["body"] == .string(name))
+        let push = try #require(try await world.pushes().first)
+        #expect(push["aps"]?["content-available"] == .integer(1) && push["aps"]?["alert"] == nil)
+    }
+
     @Test func `one of several items fires for all`() async throws {
         let world = try await SubscriptionWorld()
         let body = SubscriptionWorld.body().replacing(#"["stock.ACME"]"#, with: #"["stock.A","stock.B"]"#)

@@ -180,7 +180,8 @@ struct ItemEngineBoundsTests {
     @Test func `an app's updates have a rate, and another's are its own`() async throws {
         var allowances = Allowances.Settings()
         allowances.appUpdates = Rate(perSecond: 1, burst: 3)
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()), allowances: allowances)
+        let world = try await EngineWorld(
+            try SQLiteStore(inMemory: .init()), allowances: allowances, ticks: TickSource { 0 })
         let other = try await world.domain.apps.create(try #require(AppID("com.example.other"))).serial
         let update = (item: world.item.name, fields: [WrittenField("price", .number("1"))], place: ItemUpdate.Place?.none)
         let results = await world.domain.items.publish(Array(repeating: update, count: 5), of: world.device.app)

@@ -106,6 +106,38 @@ struct PaceTests {
         #expect(try await told(world) == ["stock.A: 2"], "the other subscription has no pace")
     }
 
+    @Test func `what expires while it waits is told to nobody`() async throws {
+        let world = try await SubscriptionWorld()
+        let end = Timestamp3339.text(1_700_000_001_000)
+        try await world.subscribe(Self.body(#","maxFrequency":0.5,"expiresAt":"\#(end)""#))
+        try await publish([1, 2], to: world)
+        #expect(try await told(world) == ["1"])
+        world.advance(seconds: 2)
+        #expect(try await told(world) == [])
+        #expect(try await held(world) == 0)
+    }
+
+    @Test func `what waits for a full inbox is given up, and holds up nobody`() async throws {
+        let inbox = InboxLimits(envelopes: 2)
+        let world = try await SubscriptionWorld(store: SQLiteStore(inMemory: .init(inbox: inbox)))
+        try await world.subscribe(Self.body(#","maxFrequency":0.5"#))
+        try await publish([1, 2], to: world)
+        for key in ["a", "b"] {
+            try await world.subscribe(
+                SubscriptionWorld.body("price > 0.0", item: "stock.\(key)", key: key, format: #"{"title":"full"}"#))
+            try await world.publish("stock.\(key)", #"{"price":1}"#)
+        }
+        #expect(try await world.titles().count == 2)
+        #expect(try await held(world) == 1)
+        world.advance(seconds: 2)
+        _ = try await world.routes.domain.firings.tellHeld()
+        #expect(try await held(world) == 0)
+        try await world.acknowledgeAll()
+        world.advance(seconds: 2)
+        try await publish([3], to: world)
+        #expect(try await told(world) == ["3"])
+    }
+
     @Test(arguments: ["PATCH", "DELETE", "suspend", "once"])
     func `a change, a removal and a suspension end what waits`(what: String) async throws {
         let world = try await SubscriptionWorld()
@@ -345,6 +377,22 @@ struct PaceTests {
             #expect(push["carillon"]?["message"] != nil && push["a"] == .integer(1))
         }
         #expect(try await kept(world) == 0, "what was shown is not kept")
+    }
+
+    @Test func `a push that is always sent, and that Apple found fault with, goes out when it is tried again`() async throws
+    {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","route":"always"}"#))
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        try await world.settle()
+        try await world.acknowledgeAll()
+        let domain = world.routes.domain
+        let push = try #require(try await domain.outbox.due { domain.gateways.isConfigured($0) }.pushes.first)
+        _ = await domain.outbox.ended(push, .wrong(reason: "BadTopic"), hasOther: false)
+        #expect(try await kept(world) == 1)
+        #expect(try await world.routes.store.requeueParkedPushes(of: AppSerial(1), at: domain.time.now()) == 1)
+        #expect(try await world.pushes().count == 1)
+        #expect(try await kept(world) == 0)
     }
 
     @Test func `a push that is always sent is the same before and after its message was acknowledged`() async throws {

@@ -25,6 +25,10 @@ struct SubscriptionRefusalTests {
         #"{"items":["stock.A"],"fields":["price"],"format":{"title":"x"},\#(members)}"#
     }
 
+    private static func names(_ count: Int, _ prefix: String) -> String {
+        (0..<count).map { "\"\(prefix)\($0)\"" }.joined(separator: ",")
+    }
+
     private static func format(_ format: String) -> String {
         #"{"items":["stock.A"],"fields":["price"],"format":\#(format)}"#
     }
@@ -55,6 +59,15 @@ struct SubscriptionRefusalTests {
         Wrong(#"{"items":["stock.A"],"fields":[],"format":{"title":"x"}}"#, "field_invalid", "fields"),
         Wrong(#"{"items":["stock.A"],"fields":["a"]}"#, "field_missing", "format"),
         Wrong(#"{"items":["stock.A","other"],"fields":["a"],"format":{"title":"x"}}"#, "item_closed", "other"),
+        Wrong(#"{"items":[\#(names(101, "stock."))],"fields":["a"],"format":{"title":"x"}}"#, "field_invalid", "items"),
+        Wrong(#"{"items":["stock.A"],"fields":[\#(names(101, "f"))],"format":{"title":"x"}}"#, "field_invalid", "fields"),
+        Wrong(body(#""tags":[\#(names(17, "t"))]"#), "field_invalid", "tags"),
+        Wrong(
+            #"{"items":["\#(String(repeating: "i", count: 129))"],"fields":["a"],"format":{"title":"x"}}"#, "field_invalid"),
+        Wrong(
+            format(
+                #"{"title":"x","custom":{"a":\#(String(repeating: "[", count: 8) + String(repeating: "]", count: 8))}}"#),
+            "format_invalid", "deep"),
         Wrong(#"{"items":["a\u0000"],"fields":["a"],"format":{"title":"x"}}"#, "field_invalid"),
         Wrong(
             #"{"items":["stock.A"],"fields":["name"],"format":{"title":"\#(String(repeating: "${{ name + name }}", count: 100))"}}"#,
@@ -109,6 +122,8 @@ struct SubscriptionRefusalTests {
         Wrong(#"{"fields":{"a":"\#(String(repeating: "v", count: 4097))"}}"#, "field_invalid", "4096"),
         Wrong(#"{"fields":{},"source":"s"}"#, "field_missing", "sequence"),
         Wrong(#"{"fields":{},"sequence":1}"#, "field_missing", "source"),
+        Wrong(#"{"fields":{},"source":"","sequence":1}"#, "field_invalid", "64"),
+        Wrong(#"{"fields":{},"source":"\#(String(repeating: "s", count: 65))","sequence":1}"#, "field_invalid", "64"),
         Wrong(#"{"fields":{},"source":"s","sequence":1.5}"#, "field_invalid", "sequence"),
         Wrong(#"{"fields":{},"item":"x"}"#, "field_invalid"), Wrong(#"{"fields":{},"more":1}"#, "field_unknown", "more"),
         Wrong("{\"fields\":{\(Self.fields(101))}}", "item_too_large", "100"),
@@ -268,6 +283,15 @@ struct SubscriptionRefusalTests {
         }
         #expect(try await routes.request(.put, "/v1/apps/com.example.app/items", key: world.sender, "{}").status == 403)
         #expect(try await routes.request(.get, "/v1/apps/com.example.app/items", key: world.sender).status == 403)
+        let id = try await world.subscribe()["id"]
+        let ofDevice = "/v1/devices/\(world.id)/subscriptions"
+        for path in [ofDevice, "\(ofDevice)/\(id)/explanation"] {
+            for key in [world.sender, world.clientKey, world.device, nil] {
+                let answer = try await routes.request(.get, path, key: key)
+                #expect([401, 403].contains(answer.status), "\(path)")
+            }
+            #expect(try await routes.request(.get, path, key: routes.admin).status == 200)
+        }
     }
 
     @Test func `a device sees and changes its own subscriptions, and nobody else's`() async throws {

@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonCore
+import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization
@@ -27,9 +28,12 @@ final class SubscriptionWorld: Sendable {
     static let openRules =
         #"{"items":[{"pattern":"stock.*","open":true},{"pattern":"events","open":true,"mode":"distinct"}]}"#
 
-    init(rules: String = openRules) async throws {
+    init(
+        rules: String = openRules, _ allowances: Allowances.Settings = .init(), itemLimits: ItemEngine.Limits = .init(),
+        store: SQLiteStore? = nil, ticks: TickSource = .system
+    ) async throws {
         clock = Clock()
-        routes = try await RouteFixture(time: clock.time)
+        routes = try await RouteFixture(allowances, itemLimits: itemLimits, store: store, time: clock.time, ticks: ticks)
         (id, device, clientKey) = try await routes.device()
         sender = try await routes.request(
             .post, "/v1/keys", key: routes.admin, #"{"role":"sender","app":"com.example.app"}"#)["secret"]

@@ -10,6 +10,7 @@ extension StoreCase {
         StoreCase("what is tried again comes at its time, and counts as it should", triedAgain),
         StoreCase("a push for what does not wait any more is cancelled", cancelledPush),
         StoreCase("a push whose time is over expires", expiredPush),
+        StoreCase("one that is under way when its time is over is ended by its answer", expiredUnderWay),
         StoreCase("a dead token suspends its device, and the next registration resumes it", deadToken),
         StoreCase("what is said of an earlier token does not suspend, and the push goes to the new one", earlierToken),
         StoreCase("what was known before the device confirmed its token does not suspend", staleNews),
@@ -90,6 +91,17 @@ private func expiredPush(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.store.sweepPushes(at: start.after(161), limit: 100))
     #expect(try await fixture.standings(2) == [.state(.expired)])
     #expect(try await fixture.lease(at: start.after(161)).isEmpty)
+}
+
+private func expiredUnderWay(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1, ttl: 60))
+    let push = try await fixture.lease()[0]
+    #expect(try await fixture.store.sweepPushes(at: start.after(61), limit: 100))
+    #expect(try await fixture.end(push, .handed, at: start.after(62)) == .handed(.wake))
+    #expect(try await fixture.standings(1) == [.state(.handed)])
+    try await fixture.commit(fixture.append(2, at: start.after(20_000)))
+    #expect(try await fixture.lease(at: start.after(20_000)).count == 1, "the device can be woken again")
 }
 
 private func deadToken(_ stores: any StoreMaker) async throws {

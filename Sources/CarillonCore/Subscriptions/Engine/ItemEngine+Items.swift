@@ -31,9 +31,9 @@ extension ItemEngine {
             key, stored, ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state)))
         var last = SubscriptionSerial(0)
         while true {
-            let some = try await store.armed(on: key, after: last, limit: Self.armedAtOnce)
+            let some = try await store.armed(on: key, after: last, limit: limits.armedAtOnce)
             for armed in some { arm(armed, on: item) }
-            guard some.count == Self.armedAtOnce, let end = some.last else { break }
+            guard some.count == limits.armedAtOnce, let end = some.last else { break }
             last = end.target.subscription
             await Task.yield()
         }
@@ -108,7 +108,7 @@ extension ItemEngine {
         guard let shape = try? shapes.number(of: program) else { return nil }
         defer { shapes.forget(shape) }
         let index = try await item(key).index
-        if ItemIndex.isUnguarded(shape, in: shapes), index.evaluatedCount >= SubscriptionLimits.unguardedPerItem {
+        if ItemIndex.isUnguarded(shape, in: shapes), index.evaluatedCount >= limits.unguardedPerItem {
             return "as many conditions as it may that begin with no comparison of a field and a constant"
         }
         if index.comparedCount + index.newlyCompared(shape, in: shapes) > SubscriptionLimits.comparedPerItem {

@@ -19,6 +19,10 @@ package actor ItemEngine {
         package var waitingBytesOfApp = 16 << 20
         /// What one batch of updates may fire before it is written and told.
         package var targetsAtOnce = 16_384
+        /// Subscriptions that are read at a time while an item is loaded.
+        package var armedAtOnce = 4096
+        /// Conditions of one item that begin with no comparison of a field and a constant.
+        package var unguardedPerItem = SubscriptionLimits.unguardedPerItem
         package init() {}
     }
 
@@ -70,7 +74,6 @@ package actor ItemEngine {
     /// An update of another item waits for some four slices.
     private static let sliceNanoseconds: Int64 = 150_000
     private static let updatesAtOnce = 256
-    static let armedAtOnce = 4096
     static let followedAtOnce = 256
     /// Items whose firings are told at a time that an earlier process, or a full disk, left.
     static let restAtOnce = 4
@@ -290,10 +293,14 @@ package actor ItemEngine {
     package struct Population: Equatable, Sendable {
         package var items: Int
         package var watches: Int
+        /// Of conditions.
+        package var shapes: Int
     }
 
     package var population: Population {
-        Population(items: items.count, watches: items.values.reduce(0) { $0 + $1.watches.count })
+        Population(
+            items: items.count, watches: items.values.reduce(0) { $0 + $1.watches.count },
+            shapes: shapes.entries.count { $0 != nil })
     }
 }
 

@@ -1,21 +1,14 @@
 import CarillonBasics
 import CarillonExpression
 import CarillonWire
-import Synchronization
 
 /// The items of apps, as their publishers and their operators see them.
-package final class AppItems: Sendable {
-    private struct State {
-        var known = RecentValues<AppSerial, ItemRules>(capacity: 1000)
-        /// How often rules were set: what was read before may be what was replaced.
-        var changes = 0
-    }
-
+package struct AppItems: Sendable {
     private let store: any SubscriptionStore
     private let engine: ItemEngine
     private let allowances: Allowances
     private let time: TimeSource
-    private let state = Mutex(State())
+    private let rules = KnownValues<AppSerial, ItemRules>(capacity: 1000)
 
     package init(store: any SubscriptionStore, engine: ItemEngine, allowances: Allowances, time: TimeSource) {
         self.store = store
@@ -27,16 +20,11 @@ package final class AppItems: Sendable {
     // MARK: Rules
 
     package func rules(of app: AppSerial) async throws -> ItemRules {
-        let (known, changes) = state.withLock { ($0.known[app], $0.changes) }
-        if let known { return known }
-        var rules = ItemRules()
-        if let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8)) {
-            rules = try ItemRules(body)
+        try await rules.value(of: app) {
+            guard let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8))
+            else { return ItemRules() }
+            return try ItemRules(body)
         }
-        state.withLock { state in
-            if state.changes == changes { state.known[app] = rules }
-        }
-        return rules
     }
 
     /// Subscriptions that are there stay, whatever the rules would say of them.
@@ -48,12 +36,7 @@ package final class AppItems: Sendable {
     }
 
     /// The app was deleted, or says something else of its items.
-    package func forget(_ app: AppSerial) {
-        state.withLock { state in
-            state.known[app] = nil
-            state.changes += 1
-        }
-    }
+    package func forget(_ app: AppSerial) { rules.forget(app) }
 
     // MARK: Updates
 

@@ -1,0 +1,135 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+/// How many subscriptions, items and conditions there may be, and how often they are changed.
+@Suite(.timeLimit(.minutes(2)))
+struct SubscriptionBoundsTests {
+    private func refused(_ world: SubscriptionWorld, _ body: String) async throws -> RouteFixture.Answer {
+        try await world.routes.request(.post, "/v1/device/subscriptions", key: world.device, body)
+    }
+
+    @Test func `rules hold from the moment that they are set`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(key: "a"))
+        let closed = #"{"items":[{"pattern":"stock.*","open":false}]}"#
+        #expect(
+            try await world.routes.request(.put, "/v1/apps/com.example.app/items", key: world.routes.admin, closed).status
+                == 200)
+        #expect(try await refused(world, SubscriptionWorld.body(key: "b")).code == "item_closed")
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        #expect(try await world.titles() == ["stock.ACME: 11"], "those that are there stay")
+    }
+
+    @Test func `an app says what its conditions may cost`() async throws {
+        let condition = SubscriptionWorld.body("fields.all(a, true)", key: "k")
+        let world = try await SubscriptionWorld()
+        #expect(try await refused(world, condition).code == "trigger_forbidden")
+        let rules = SubscriptionWorld.openRules.dropLast() + #","conditionCost":10000}"#
+        try await SubscriptionWorld(rules: String(rules)).subscribe(condition)
+    }
+
+    @Test func `an app has so many items and subscriptions, and no more`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.routes.store.run("UPDATE app SET items = \(ItemLimits.itemsPerApp - 1)")
+        try await world.publish("stock.A", #"{"price":1}"#)
+        #expect(try await world.publish("stock.B", #"{"price":1}"#, expecting: 409).code == "items_too_many")
+        try await world.publish("stock.A", #"{"price":2}"#)
+        try await world.routes.store.run("UPDATE app SET subscriptions = \(SubscriptionLimits.perApp - 1)")
+        try await world.subscribe(SubscriptionWorld.body(key: "a"))
+        #expect(try await refused(world, SubscriptionWorld.body(key: "b")).code == "subscriptions_too_many")
+        try await world.subscribe(SubscriptionWorld.body(key: "a"), expecting: 200)
+    }
+
+    @Test func `an item has so many conditions that cannot be looked up, and any number of others`() async throws {
+        var limits = ItemEngine.Limits()
+        limits.unguardedPerItem = 2
+        let world = try await SubscriptionWorld(itemLimits: limits)
+        func body(_ number: Int) -> String {
+            SubscriptionWorld.body("name.contains('x\(number)')", key: "\(number)")
+        }
+        try await world.subscribe(body(0))
+        try await world.subscribe(body(1))
+        // They are counted in the item, which the second brought to memory at the latest.
+        let shapes = await world.routes.domain.itemEngine.population.shapes
+        for trigger in ["name.contains('x2')", "price + 1.0 > 2.0", "name.startsWith('x') || price < 1.0"] {
+            let refused = try await refused(world, SubscriptionWorld.body(trigger, key: "other"))
+            #expect(refused.code == "trigger_forbidden", "\(trigger)")
+        }
+        #expect(await world.routes.domain.itemEngine.population.shapes == shapes, "what was refused leaves nothing")
+        try await world.subscribe(SubscriptionWorld.body("price > 7.0 && name.contains('x')", key: "guarded"))
+        try await world.subscribe(body(2).replacing("stock.ACME", with: "stock.B"))
+    }
+
+    @Test func `what a device makes and changes has a rate`() async throws {
+        var allowances = Allowances.Settings()
+        allowances.deviceRegistrations = Rate(perSecond: 1, burst: 3)
+        let world = try await SubscriptionWorld(allowances, ticks: TickSource { 0 })
+        // One of them was the device's own, of its push token.
+        let id = try await world.subscribe(SubscriptionWorld.body(key: "a"))["id"]
+        try await world.subscribe(SubscriptionWorld.body(key: "b"))
+        for (method, path, body) in [
+            (HTTPRequest.Method.post, "", SubscriptionWorld.body(key: "c")), (.patch, "/\(id)", "{}"),
+            (.put, "", #"{"keys":{}}"#),
+        ] {
+            let answer = try await world.routes.request(
+                method, "/v1/device/subscriptions" + path, key: world.device, body)
+            #expect(answer.code == "rate_limited", "\(method)")
+        }
+        let list = try await world.routes.request(.get, "/v1/device/subscriptions", key: world.device)
+        #expect(String(decoding: list.body, as: UTF8.self).contains(#""key":"b""#))
+    }
+
+    @Test func `custom values lie eight deep in each other`() async throws {
+        let deep = String(repeating: "[", count: 7) + String(repeating: "]", count: 7)
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"x","custom":{"a":\#(deep)}}"#))
+    }
+
+    @Test func `a list says where it goes on, and when it does not`() async throws {
+        let world = try await SubscriptionWorld()
+        for key in ["a", "b", "c"] { try await world.subscribe(SubscriptionWorld.body(key: key)) }
+        let first = try await world.routes.request(.get, "/v1/device/subscriptions?limit=2", key: world.device)
+        #expect(!first["next"].isEmpty)
+        let second = try await world.routes.request(
+            .get, "/v1/device/subscriptions?limit=2&after=\(first["next"])", key: world.device)
+        #expect(second["next"].isEmpty && String(decoding: second.body, as: UTF8.self).contains(#""key":"c""#))
+    }
+
+    @Test func `a declared set is compared with all that the device has`() async throws {
+        let world = try await SubscriptionWorld(
+            rules: String(SubscriptionWorld.openRules.dropLast()) + #","subscriptionsPerDevice":600}"#)
+        for number in 0..<501 {
+            try await world.subscribe(
+                #"{"items":["stock.A"],"fields":["x"],"format":{"title":"x"},"key":"\#(number)"}"#)
+        }
+        let answer = try await world.routes.request(.put, "/v1/device/subscriptions", key: world.device, #"{"keys":{}}"#)
+        #expect(answer.json?["removed"] == .integer(501))
+    }
+
+    @Test func `an item comes to memory with all that wait on it`() async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        let world = try await EngineWorld(store)
+        for number in 0..<7 { _ = try await world.subscribe("price > 1.0", key: "\(number)") }
+        var limits = ItemEngine.Limits()
+        limits.armedAtOnce = 3
+        let again = try await EngineWorld(store, limits: limits)
+        try await again.publish(0)
+        #expect(await again.domain.itemEngine.population.watches == 7)
+    }
+
+    @Test func `of what is refused of a stream the first hundred are told, and the rest is counted`() {
+        var taken = TakenUpdates()
+        for line in 1...150 { taken.refuse(line, Refusal(.itemBusy, "busy")) }
+        guard case .array(let told)? = taken.json["refusals"] else {
+            Issue.record("none is told")
+            return
+        }
+        #expect(told.count == 100 && taken.json["refused"] == .integer(150))
+    }
+}
