@@ -153,8 +153,8 @@ package struct DeviceRegistrar: Sendable {
         let decision = try result.get()
         if decision.losesUser { try await dropFormerUser(of: device.serial) }
         if decision.isStatusChanged || decision.displaced != nil {
-            try await news.tell()
             try await subscriptions.deviceChanged(device.serial)
+            try await news.tell()
         }
         return decision.registration
     }

@@ -10,4 +10,8 @@ package enum Effect: Equatable, Sendable {
     case fired(Firing.Target, on: ItemName, by: Int64, at: Timestamp)
     /// A firing that waited is told, if its subscription is as it was.
     case heldTold(Int64, at: Timestamp)
+    /// An update is given to a device, if it lives and nothing else was done of it meanwhile.
+    case updateOffered(UpdateOffer)
+    /// An update that a device had received came to an end before the device was done with it.
+    case updateRetracted(CompletionKey, as: CompletionMachine.State, at: Timestamp)
 }

@@ -12,6 +12,24 @@ package struct Envelope: Equatable, Sendable {
         case deviceStatus(DeviceStatus)
         /// A subscription fired; the body is that of a ``FiredNotification``.
         case fired(body: [UInt8], countsBadge: Bool)
+        case update(UpdateCopy)
+        /// An update was taken back that the device had received: this entry of it.
+        case retraction(entry: Int)
+    }
+
+    /// An update as one device is given it.
+    package struct UpdateCopy: Equatable, Sendable {
+        package var body: [UInt8]
+        package var shared: SharedContentID?
+        package var entry: Int
+        package var attempt: Int
+
+        package init(body: [UInt8], shared: SharedContentID?, entry: Int, attempt: Int) {
+            self.body = body
+            self.shared = shared
+            self.entry = entry
+            self.attempt = attempt
+        }
     }
 
     package struct Content: Equatable, Sendable {
@@ -58,6 +76,7 @@ package struct Envelope: Equatable, Sendable {
         switch kind {
         case .message(let content): Self.overhead + content.body.count
         case .fired(let body, _): Self.overhead + body.count
+        case .update(let copy): Self.overhead + copy.body.count
         default: Self.overhead
         }
     }
@@ -92,6 +111,8 @@ extension Envelope.Kind {
         case .recovered: .recovered
         case .deviceStatus: .deviceStatus
         case .fired: .fired
+        case .update: .update
+        case .retraction: .retraction
         }
     }
 }

@@ -7,6 +7,8 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
     case recovered = 4
     case deviceStatus = 5
     case fired = 6
+    case update = 7
+    case retraction = 8
 
     package struct Behaviour: Equatable, Sendable {
         /// It is gone when its origin is.
@@ -24,8 +26,11 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         /// The first version of Carillon's extension whose clients know it; 0: those that speak nothing but Mozilla's protocol
         /// do. For a client that does not it leaves the inbox as unsupported.
         package var knownSince: Int
-        /// It stays in the inbox of a client that does not know it: the vendor's service may show it all the same.
+        /// It stays in the inbox of a client that does not know it: the vendor's service may show it all the same, or the app has
+        /// another client that does.
         package var isForAnyClient = false
+        /// What becomes of it is written down with its origin.
+        package var isToldToOrigin = false
     }
 
     package var behaviour: Behaviour {
@@ -50,6 +55,14 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
                 mayWake: true, knownSince: 4, isForAnyClient: true)
+        case .update:
+            Behaviour(
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
+                mayWake: false, knownSince: 5, isForAnyClient: true, isToldToOrigin: true)
+        case .retraction:
+            Behaviour(
+                endsWithOrigin: false, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
+                mayWake: false, knownSince: 5, isForAnyClient: true)
         }
     }
 }

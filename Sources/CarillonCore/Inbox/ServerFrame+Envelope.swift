@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonWire
 
 extension ServerFrame {
@@ -23,6 +24,12 @@ extension ServerFrame {
                     at: envelope.acceptedAt.milliseconds))
         case .fired(let body, _):
             self = .fired(FiredFrame(version: version, body: body))
+        case .update(let copy):
+            self = .update(
+                UpdateFrame(version: version, attempt: copy.attempt, entry: copy.entry, body: copy.body))
+        case .retraction(let entry):
+            let body = JSONWriter.object { $0.member("id", UpdateID(envelope.origin.id).description) }
+            self = .update(UpdateFrame(version: version, attempt: 0, entry: entry, body: body))
         case .recovered:
             self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .recovered))
         }

@@ -4,6 +4,8 @@ package import CarillonWire
 package protocol ServerStore: Sendable {
     /// Who this server is: made at the first call, and the same for as long as the store lives, wherever it is.
     func serverID(orMake make: @escaping @Sendable () -> ServerID) async throws -> ServerID
+    /// Which past this is: made at the first call, and another in a store that was restored from a backup.
+    func history(orMake make: @escaping @Sendable () -> Int64) async throws -> Int64
     /// An epoch that no home had before, and later than every place that is stored (``PositionSource``).
     func claimEpoch() async throws -> Int64
     /// Answers when what is kept can be read and can be trusted.
@@ -23,4 +25,4 @@ package protocol ContentStore: Sendable {
 /// Everything that Carillon keeps.
 package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & GatewayStore & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore
-    & PushStore & ServerStore & SubscriptionStore & UserStore & VetoStore & WatchStore
+    & PushStore & ServerStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore

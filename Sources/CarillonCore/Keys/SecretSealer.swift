@@ -20,6 +20,8 @@ package struct SecretSealer: Sendable {
         case users = "carillon users"
         /// The signing secret of an app's veto, bound to the app.
         case veto = "carillon veto"
+        /// How far a device received its inbox, bound to the device.
+        case position = "carillon position"
     }
 
     private let current: UInt8

@@ -23,6 +23,17 @@ package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Send
         return value
     }
 
+    /// The store's value was changed in this way; what is not known is not made known by it.
+    package func change(_ key: Key, _ change: (inout Value) -> Void) {
+        state.withLock { state in
+            state.changes += 1
+            guard var value = state.known[key] else { return }
+            state.known[key] = nil
+            change(&value)
+            state.known[key] = value
+        }
+    }
+
     package func forget(_ key: Key) {
         state.withLock { state in
             state.known[key] = nil

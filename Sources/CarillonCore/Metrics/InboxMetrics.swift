@@ -35,6 +35,8 @@ extension EnvelopeKind {
         case .recovered: "recovered"
         case .deviceStatus: "device_status"
         case .fired: "fired"
+        case .update: "update"
+        case .retraction: "retraction"
         }
     }
 }

@@ -53,6 +53,9 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case conditionErrors = "carillon_condition_errors_total"
     case firings = "carillon_firings_total"
     case vetoes = "carillon_vetoes_total"
+    case updatesOffered = "carillon_updates_offered_total"
+    case updateResults = "carillon_update_results_total"
+    case updateFaults = "carillon_update_faults_total"
     case placeholderErrors = "carillon_placeholder_errors_total"
     case notificationsTooLarge = "carillon_notifications_too_large_total"
 
@@ -141,6 +144,10 @@ extension ServerMetric {
         case .conditionErrors: "Conditions that had no value when they were evaluated."
         case .firings: "Firings of subscriptions, by what became of them."
         case .vetoes: "Questions to apps' own servers, by what they said."
+        case .updatesOffered: "Updates that were put into inboxes, or could not be."
+        case .updateResults: "What devices said of updates."
+        case .updateFaults:
+            "Times that an update could not be given to a device that was there; it is given when the device comes."
         case .placeholderErrors: "Placeholders of notifications that had no value, and show nothing."
         case .notificationsTooLarge:
             "Notifications that are too large for the vendor's service; their devices are woken instead."
@@ -159,7 +166,9 @@ extension ServerMetric {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals: ["of"]
-        case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes: ["result"]
+        case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes, .updatesOffered,
+            .updateResults:
+            ["result"]
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]
         case .watchesRefused: ["full"]

@@ -76,7 +76,8 @@ package struct SubscriptionRegistrar: Sendable {
             return (try await followed(subscription), true)
         case .changed(let subscription):
             return (try await followed(subscription), false)
-        case .same(let subscription): return (subscription, false)
+        // It may be the one of a request that was not answered, as the server was killed before it looked.
+        case .same(let subscription): return (try await followed(subscription), false)
         case .overtaken: return nil
         case .frozen:
             throw Refusal(

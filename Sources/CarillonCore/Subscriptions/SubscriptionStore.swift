@@ -40,6 +40,8 @@ package protocol SubscriptionStore: Sendable {
     func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription]
     /// The subscriptions of a device that are not ended.
     func serials(of device: DeviceSerial) async throws -> [SubscriptionSerial]
+    /// Takes out of a list devices that were suspended or resumed.
+    func takeUnfollowed(limit: Int) async throws -> [DeviceSerial]
     /// Takes out of a list those that are watched no more: their rows are gone.
     func takeUnwatched(limit: Int) async throws -> [Unwatched]
 
@@ -51,6 +53,8 @@ package protocol SubscriptionStore: Sendable {
     func itemsWithFirings(after: ItemKey?, limit: Int) async throws -> [ItemKey]
     /// The first of an item's that was not delivered.
     func nextFiring(of item: ItemKey) async throws -> NextFiring?
+    /// Which subscriptions those of an item are for that were not delivered.
+    func firingTargets(of item: ItemKey) async throws -> Set<SubscriptionSerial>
     /// The numbers of an item's that were not delivered.
     func firingNumbers(of item: ItemKey) async throws -> [Int64]
     /// So many of a firing's subscriptions were told, and need not be again; all of them when it is nil.

@@ -14,6 +14,8 @@ struct Effects {
         case .statusTold(let device, let at): try StatusNewsTable(db).isUntold(device, at)
         case .fired(let target, let item, let number, let at): try FiringTable(db).counts(target, item, number, at)
         case .heldTold(let number, let at): try HeldFiringTable(db).counts(number, at)
+        case .updateOffered(let offer): try CompletionTable(db).counts(offer)
+        case .updateRetracted(let key, _, _): try CompletionTable(db).canEnd(key)
         }
     }
 
@@ -27,6 +29,8 @@ struct Effects {
         case .statusTold(let device, let at): try StatusNewsTable(db).told(device, at)
         case .fired(let target, let item, let number, let at): try FiringTable(db).fire(target, item, number, at)
         case .heldTold(let number, let at): try HeldFiringTable(db).told(number, at)
+        case .updateOffered(let offer): try CompletionTable(db).offer(offer)
+        case .updateRetracted(let key, let state, let at): try CompletionTable(db).end(key, as: state, at: at)
         }
     }
 }

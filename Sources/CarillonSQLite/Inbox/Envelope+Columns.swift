@@ -23,6 +23,13 @@ extension Envelope {
         case .pingFailed: kind = .pingFailed(code.flatMap(PingFailure.init) ?? .invalidAnswer)
         case .recovered: kind = .recovered
         case .fired: kind = .fired(body: columns.bytes(16) ?? [], countsBadge: code == 1)
+        case .update:
+            let shared = columns.integerIfAny(15).map(SharedContentID.init)
+            kind = .update(
+                UpdateCopy(
+                    body: columns.bytes(shared == nil ? 16 : 17) ?? [], shared: shared,
+                    entry: (code ?? 0) >> UpdateCopy.attemptBits, attempt: (code ?? 0) & (1 << UpdateCopy.attemptBits - 1)))
+        case .retraction: kind = .retraction(entry: code ?? 0)
         case .deviceStatus:
             kind = .deviceStatus(code.flatMap(SuspensionReason.init).map { .suspended($0) } ?? .registered)
         }
@@ -33,6 +40,11 @@ extension Envelope {
             acceptedAt: columns.timestamp(9), expiresAt: Self.expiry(columns),
             urgency: Urgency(number: Int(columns.integer(14))) ?? .normal)
     }
+}
+
+extension Envelope.UpdateCopy {
+    /// Of an envelope's code, which has the entry above them.
+    static let attemptBits = 20
 }
 
 extension Envelope.Content {

@@ -31,6 +31,7 @@ struct InboxChangeWriter {
         for effect in changes.effects { try apply(effect) }
         for effect in changes.vainEffects { try Effects(db).giveUp(effect) }
         for row in changes.departures { try remove(row) }
+        for row in changes.told { try CompletionTable(db).heard(row) }
         for row in changes.outcomes { try insert(outcome: row) }
         for end in changes.ends { try write(end) }
         for arrival in changes.arrivals { try insert(arrival) }
@@ -59,13 +60,20 @@ struct InboxChangeWriter {
         let envelope = arrival.envelope
         let wake = try wakes.arrived(envelope, arrival.wake)
         var content: Envelope.Content?
+        var shared: SharedContentID?
         var body: [UInt8]?
         var code: Int?
         switch envelope.kind {
         case .message(let message):
             content = message
+            shared = message.shared
             body = message.shared == nil ? message.body : nil
         case .fired(let notification, let countsBadge): (body, code) = (notification, countsBadge ? 1 : 0)
+        case .update(let copy):
+            shared = copy.shared
+            body = copy.shared == nil ? copy.body : nil
+            code = copy.entry << Envelope.UpdateCopy.attemptBits | copy.attempt
+        case .retraction(let entry): code = entry
         case .channelError(let number): code = number
         case .pingFailed(let failure): code = failure.rawValue
         case .deviceStatus(let status): code = status.reason?.number
@@ -96,7 +104,7 @@ struct InboxChangeWriter {
         insert.bind(content?.coding?.cryptoKey)
         insert.bind(envelope.urgency.number)
         insert.bind(wake.number)
-        insert.bind(content?.shared?.rawValue)
+        insert.bind(shared?.rawValue)
         insert.bind(body)
         try insert.run()
         index.add(arrival.row)

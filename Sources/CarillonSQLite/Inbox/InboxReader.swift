@@ -176,7 +176,8 @@ struct InboxReader {
         case .channel: sql = "SELECT 1 FROM channel WHERE serial = ?"
         case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
         case .subscription: sql = "SELECT 1 FROM subscription WHERE serial = ?"
-        case .update, .request: return false
+        case .update: sql = "SELECT 1 FROM audience_update WHERE serial = ?"
+        case .request: return false
         }
         var select = try BoundStatement(db, sql)
         select.bind(origin.serial)

@@ -47,7 +47,7 @@ struct WaitingSlots {
     ) throws {
         let marks = repeatElement("?", count: Self.rowsAtOnce).joined(separator: ", ")
         var select = try BoundStatement(
-            db, "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) ORDER BY position")
+            db, "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) \(Self.isWanted) ORDER BY position")
         var wantsMore = true
         var after = position
         var inMemory = inMemory[...]
@@ -70,4 +70,10 @@ struct WaitingSlots {
     }
 
     private static let rowsAtOnce = 32
+    /// Nobody is given an update that ended, or that was for a user before him: it is taken out of the inbox a little later.
+    private static let isWanted = """
+        AND (kind != \(EnvelopeKind.update.rawValue) OR EXISTS (
+            SELECT 1 FROM audience_update JOIN binding ON binding.serial = CAST(topic AS INTEGER) AND binding.ended_at IS NULL
+            WHERE audience_update.serial = origin AND audience_update.status = 0))
+        """
 }

@@ -12,6 +12,15 @@ extension SQLiteStore: ServerStore {
         }
     }
 
+    package func history(orMake make: @escaping @Sendable () -> Int64) async throws -> Int64 {
+        try await group.run { db in
+            if let number = try Int64.fetchOne(db, sql: "SELECT number FROM history") { return number }
+            let number = make()
+            try db.execute(sql: "INSERT INTO history (serial, number) VALUES (1, ?)", arguments: [number])
+            return number
+        }
+    }
+
     package func claimEpoch() async throws -> Int64 {
         try await group.run { db in
             // A sequence that was used up went on in the epoch after its own.

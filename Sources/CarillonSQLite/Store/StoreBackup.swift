@@ -51,7 +51,20 @@ package enum StoreBackup {
         guard !file.isTaken else { throw StoreOpenFault.taken(file.path) }
         try file.make { draft in
             try copy(backup, to: draft)
+            try beginHistory(of: draft)
         }
+    }
+
+    /// Devices heard of what happened after the backup, which this store does not know.
+    private static func beginHistory(of path: String) throws {
+        let database = try DatabaseQueue(path: path)
+        let result = Result {
+            try database.writeWithoutTransaction { db in
+                if try db.tableExists("history") { try db.execute(sql: "DELETE FROM history") }
+            }
+        }
+        try database.close()
+        try result.get()
     }
 
     /// It blocks for as long as the disk takes.

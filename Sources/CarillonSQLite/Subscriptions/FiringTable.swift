@@ -53,6 +53,20 @@ struct FiringTable {
             arguments: [item.app.rawValue, item.name.text])
     }
 
+    /// Of those that were not delivered.
+    func targets(of item: ItemKey) throws -> Set<SubscriptionSerial> {
+        var select = try BoundStatement(db, "SELECT targets, done FROM firing WHERE app = ? AND item = ?")
+        select.bind(item.app.rawValue)
+        select.bind(item.name.text)
+        var targets: Set<SubscriptionSerial> = []
+        try select.forEachRow { columns in
+            let pairs = ValueCoding.pairs(columns.bytes(0) ?? []) ?? []
+            targets.formUnion(pairs.dropFirst(Int(columns.integer(1))).lazy.map { SubscriptionSerial($0.0) })
+            return true
+        }
+        return targets
+    }
+
     func items(after item: ItemKey?, limit: Int) throws -> [ItemKey] {
         let rows = try Row.fetchAll(
             db.cachedStatement(

@@ -120,6 +120,20 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
+    package func takeUnfollowed(limit: Int) async throws -> [DeviceSerial] {
+        let isAny = try await read { db in try Int.first(db, "SELECT 1 FROM unfollowed LIMIT 1") != nil }
+        guard isAny else { return [] }
+        return try await group.run { db in
+            try Int64.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        DELETE FROM unfollowed WHERE device IN (SELECT device FROM unfollowed ORDER BY device LIMIT ?)
+                        RETURNING device
+                        """), arguments: [limit]
+            ).map(DeviceSerial.init)
+        }
+    }
+
     package func takeUnwatched(limit: Int) async throws -> [Unwatched] {
         let isAny = try await read { db in try Int.first(db, "SELECT 1 FROM unwatched LIMIT 1") != nil }
         guard isAny else { return [] }
@@ -138,6 +152,10 @@ extension SQLiteStore: SubscriptionStore {
 
     package func nextFiring(of item: ItemKey) async throws -> NextFiring? {
         try await read { db in try FiringTable(db).next(of: item) }
+    }
+
+    package func firingTargets(of item: ItemKey) async throws -> Set<SubscriptionSerial> {
+        try await read { db in try FiringTable(db).targets(of: item) }
     }
 
     package func firingNumbers(of item: ItemKey) async throws -> [Int64] {

@@ -184,7 +184,9 @@ struct SubscriptionTable {
                 FROM subscription WHERE device = :device AND serial > :after AND status < \(Self.endedStatus)\(condition)
                 ORDER BY serial LIMIT :limit
                 """)
-        let all: StatementArguments = ["device": device.rawValue, "after": after.rawValue, "limit": limit]
+        // Those without the tag take no place of the page.
+        let rowLimit = filter.tag == nil ? limit : -1
+        let all: StatementArguments = ["device": device.rawValue, "after": after.rawValue, "limit": rowLimit]
         var found: [Subscription] = []
         let rows = try Row.fetchCursor(select, arguments: all + arguments)
         while found.count < limit, let row = try rows.next() {

@@ -92,14 +92,6 @@ struct GatewayRoutes: Sendable {
     }
 }
 
-extension Domain {
-    /// The app of the path, for an operator.
-    func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
-        _ = try await keys.authorize(bearer: request.bearer, as: [.admin])
-        return try AppID.checked(try context.parameters.require("app"))
-    }
-}
-
 extension CredentialBody {
     package init(_ credential: GatewayCredential, _ summary: GatewaySummary, _ fault: String?) {
         self.init(

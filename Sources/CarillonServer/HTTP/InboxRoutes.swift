@@ -21,65 +21,8 @@ struct InboxRoutes: Sendable {
         if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device.serial, version) }
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
         let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
-        return try await poll(device.serial, waitSeconds: wait, max: max, version)
-    }
-
-    // MARK: Long poll
-
-    private func poll(_ device: DeviceSerial, waitSeconds: Int, max: Int, _ version: Int) async throws -> Response {
-        let limits = DeliveryMachine.Limits(
-            envelopes: max, bytes: Self.pollBytes, outputBytes: Self.pollBytes, lookAhead: 1)
-        let feed = InboxFeed(
-            .poll, of: device, home: domain.homes.home(of: device), time: domain.time, limits: limits, version: version)
-        feed.begin()
-        defer { feed.finish() }
-        var isTimeUp = waitSeconds == 0 || !readiness.isReady
-        var hasLooked = false
-        // Ends with the poll.
-        let clock =
-            isTimeUp
-            ? nil
-            : Task {
-                try await Task.sleep(for: .seconds(waitSeconds))
-                feed.timeIsUp()
-            }
-        defer { clock?.cancel() }
-        for await batch in feed.batches {
-            var envelopes: [Envelope] = []
-            for item in batch.items {
-                switch item {
-                case .envelope(let envelope): envelopes.append(envelope)
-                case .looked: hasLooked = true
-                case .caughtUp, .keepAlive: break
-                case .ended(.deviceGone): throw DeviceRegistrar.credentialInvalid
-                case .ended, .timeIsUp: isTimeUp = true
-                case .failed(let fault): throw fault
-                }
-            }
-            if !envelopes.isEmpty { return await Self.page(envelopes, more: batch.moreWaits) }
-            if isTimeUp, hasLooked { break }
-        }
-        return await Self.page([], more: false)
-    }
-
-    private static let pollBytes = 4 << 20
-    private static let stepBytes = 64 << 10
-
-    /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
-    private static func page(_ envelopes: [Envelope], more: Bool) async -> Response {
-        var text = Array(#"{"envelopes":["#.utf8)
-        var written = 0
-        for (index, envelope) in envelopes.enumerated() {
-            if index > 0 { text.append(UInt8(ascii: ",")) }
-            text += ServerFrame(envelope).text
-            // The event loop has others to serve.
-            if text.count - written > stepBytes {
-                written = text.count
-                await Task.yield()
-            }
-        }
-        text += Array(#"],"more":\#(more)}"#.utf8)
-        return Response(status: .ok, text: text, type: "application/json")
+        let poll = InboxPoll(domain: domain, readiness: readiness)
+        return try await poll.page(of: device.serial, waitSeconds: wait, max: max, version).response()
     }
 
     // MARK: Server-sent events

@@ -16,6 +16,8 @@ extension Routes {
         MatrixRoutes(domain: domain, addresses: addresses).add(to: routes)
         DeviceRoutes(domain: domain, addresses: addresses, clientAddress: settings.clientAddress).add(to: routes)
         InboxRoutes(domain: domain, settings: settings, readiness: readiness).add(to: routes)
+        PollRoutes(domain: domain, readiness: readiness).add(to: routes)
+        UpdateRoutes(domain: domain).add(to: routes)
         OperatorRoutes(domain: domain).add(to: routes)
         GatewayRoutes(domain: domain).add(to: routes)
         UserRoutes(domain: domain).add(to: routes)

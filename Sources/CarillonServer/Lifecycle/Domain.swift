@@ -33,6 +33,12 @@ package struct Domain: Sendable {
     package let itemEngine: ItemEngine
     package let firings: Firings
     package let subscriptions: SubscriptionRegistrar
+    package let updates: AppUpdates
+    package let updateDelivery: UpdateDelivery
+    package let inboxPositions: InboxPositions
+    /// Which past of the server this is, and the epoch of its home.
+    package let history: Int64
+    package let epoch: Int64
     /// What is known of pushes.
     package let pushes: any PushStore
     let logger: Logger
@@ -44,6 +50,7 @@ package struct Domain: Sendable {
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
         userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
+        updateLimits: UpdateLimits = .init(),
         wrappedBy wrapping: WrappingKey? = nil,
         time: TimeSource = .system, ticks: TickSource = .system
     ) async throws {
@@ -55,7 +62,9 @@ package struct Domain: Sendable {
         }
         let sessions = LiveSessions()
         let directory = ChannelDirectory(store: store)
-        let positions = PositionSource(epoch: try await store.claimEpoch())
+        epoch = try await store.claimEpoch()
+        history = try await store.history { Int64(bitPattern: random.next()) }
+        let positions = PositionSource(epoch: epoch)
         let tokenKeys = try await KeyRing.open(store, wrappedBy: wrapping, random)
         let sealer = TokenSealer(keys: tokenKeys, random: random)
         let writer = InboxWriter(store: store, sessions: sessions, scheduler: scheduler, logger: logger)
@@ -85,6 +94,12 @@ package struct Domain: Sendable {
         subscriptions = SubscriptionRegistrar(
             store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)
+        let logs = UpdateLogs(store: store, language: AudienceLanguage(zoneOffset: TimeZones.offset))
+        updateDelivery = UpdateDelivery(store: store, logs: logs, homes: homes, limits: updateLimits, time: time)
+        updates = AppUpdates(
+            store: store, logs: logs, delivery: updateDelivery, limits: updateLimits, time: time, ticks: ticks,
+            random: random)
+        inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, random: random)
         devices = DeviceRegistrar(

@@ -21,6 +21,7 @@ struct Sweeper: Service {
             // What a heavy item fired takes long, and others have their time meanwhile.
             async let firings: Void = tellFirings()
             async let held: Void = tellHeldFirings()
+            async let updates: Void = sweepUpdates()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
@@ -51,6 +52,7 @@ struct Sweeper: Service {
             }
             await firings
             await held
+            await updates
         }
     }
 
@@ -68,6 +70,13 @@ struct Sweeper: Service {
             await report("held firings") { next = try await domain.firings.tellHeld() }
             let wait = next.map { $0.milliseconds - domain.time.now().milliseconds } ?? 250
             try? await Task.sleep(for: .milliseconds(min(max(wait, 5), 250)))
+        }
+    }
+
+    private func sweepUpdates() async {
+        while !Task.isCancelled {
+            await report("updates") { try await domain.updateDelivery.sweep() }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 

@@ -73,8 +73,13 @@ struct SocketRequests: Sendable {
 
     // MARK: Questions of the HTTP API
 
-    /// Addresses that can be asked by the socket.
-    private static let asked = "/v1/device/subscriptions"
+    private static let subscriptions = "/v1/device/subscriptions"
+    private static let inbox = "/v1/inbox"
+
+    /// Whether an address can be asked by the socket.
+    private static func isAsked(_ path: Substring, _ method: String) -> Bool {
+        path == subscriptions || path.hasPrefix(subscriptions + "/") || path == inbox && method == "POST"
+    }
 
     private func ask(
         _ request: ClientFrame.Request, _ owner: SessionMachine.Owner, _ address: NetworkAddress?,
@@ -83,8 +88,8 @@ struct SocketRequests: Sendable {
         var response: Response
         do {
             let path = request.path.prefix { $0 != "?" }
-            guard path == Self.asked || path.hasPrefix(Self.asked + "/") else {
-                throw Refusal(.notFound, "Only \(Self.asked) can be asked by the socket.")
+            guard Self.isAsked(path, request.method) else {
+                throw Refusal(.notFound, "Only \(Self.subscriptions) and POST \(Self.inbox) can be asked by the socket.")
             }
             guard let method = HTTPRequest.Method(rawValue: request.method), request.path.utf8.allSatisfy(Self.isOfURL)
             else { throw Refusal(.requestInvalid, "The request could not be understood.") }

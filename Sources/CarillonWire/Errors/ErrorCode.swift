@@ -89,6 +89,16 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case placeholderInvalid = "placeholder_invalid"
     case notificationTooLarge = "notification_too_large"
 
+    // Updates for audiences.
+    case parameterRulesInvalid = "parameter_rules_invalid"
+    case audienceInvalid = "audience_invalid"
+    case updateUnknown = "update_unknown"
+    case updateFinal = "update_final"
+    case updatesTooMany = "updates_too_many"
+    case profilesTooMany = "profiles_too_many"
+    case positionInvalid = "position_invalid"
+    case protocolUnsupported = "protocol_unsupported"
+
     // What the server cannot do now.
     case userKeysUnavailable = "user_keys_unavailable"
     case vetoUnavailable = "veto_unavailable"
@@ -105,20 +115,22 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             .fieldInvalid, .fieldUnknown, .parameterInvalid, .requestInvalid, .watchAddressInvalid, .pushTokenInvalid,
             .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .vetoInvalid, .itemRulesInvalid, .triggerInvalid,
             .formatInvalid,
-            .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge:
+            .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge, .parameterRulesInvalid,
+            .audienceInvalid, .positionInvalid, .protocolUnsupported:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
             .modeForbidden, .triggerForbidden, .vetoed:
             403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
-            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown:
+            .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown,
+            .updateUnknown:
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
         case .appExists, .devicesTooMany, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested,
             .keyFileMissing, .usersNotConfigured, .itemsTooMany, .deviceSuspended, .subscriptionFrozen,
-            .subscriptionsTooMany:
+            .subscriptionsTooMany, .updateFinal, .updatesTooMany, .profilesTooMany:
             409
         case .tokenGone: 410
         case .bodyTooLarge, .itemTooLarge: 413
@@ -212,6 +224,14 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .formatTooLong: "The notification's format is too long"
         case .placeholderInvalid: "A placeholder is not valid"
         case .notificationTooLarge: "The notification is too large"
+        case .parameterRulesInvalid: "The parameters cannot be declared so"
+        case .audienceInvalid: "The audience is not valid"
+        case .updateUnknown: "No such update"
+        case .updateFinal: "The update came to its end"
+        case .updatesTooMany: "The app has too many updates"
+        case .profilesTooMany: "The device has too many profiles"
+        case .positionInvalid: "The position is not one of this device"
+        case .protocolUnsupported: "The server does not speak this version"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
         case .stopping: "The server is stopping"

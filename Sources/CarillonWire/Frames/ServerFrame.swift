@@ -22,6 +22,8 @@ package enum ServerFrame: Equatable, Sendable {
     case answer(Answer)
     /// To clients that said `"carillon": 4`: a subscription of the device fired.
     case fired(FiredFrame)
+    /// To clients that said `"carillon": 5`: something for the audience that the device belongs to.
+    case update(UpdateFrame)
     /// Everything that waited at the time of connecting has been sent.
     case caughtUp
     /// The server is about to close; come back after the delay.
@@ -109,6 +111,7 @@ extension ServerFrame {
         case .deviceStatus: "device"
         case .answer: "answer"
         case .fired: "fired"
+        case .update: "update"
         case .caughtUp: "caughtUp"
         case .goodbye: "goodbye"
         }
@@ -166,6 +169,12 @@ extension ServerFrame {
                 json.member("messageType", "fired")
                 json.member("version", fired.version)
                 json.member("fired", text: fired.body)
+            case .update(let update):
+                json.member("messageType", "update")
+                json.member("version", update.version)
+                json.member("attempt", update.attempt)
+                json.member("entry", update.entry)
+                json.member("update", text: update.body)
             case .caughtUp:
                 json.member("messageType", "caughtUp")
             case .goodbye(let delaySeconds):
@@ -177,6 +186,7 @@ extension ServerFrame {
 
     private var capacity: Int {
         if case .fired(let fired) = self { return 160 + fired.body.count }
+        if case .update(let update) = self { return 160 + update.body.count }
         if case .answer(let answer) = self { return 160 + answer.body.count }
         guard case .notification(let notification) = self else { return 160 }
         return 192 + Base64URL.encodedLength(of: notification.body.count)
@@ -217,6 +227,9 @@ extension ServerFrame {
         var code: Int?
         var delay: Int?
         var fired: JSONValue?
+        var update: JSONValue?
+        var attempt: Int?
+        var entry: Int?
         var id: Int?
         var body: JSONValue?
 
@@ -279,6 +292,11 @@ extension ServerFrame {
             case "fired":
                 return .fired(
                     FiredFrame(version: try required(version, "version"), body: try required(fired, "fired").bytes))
+            case "update":
+                return .update(
+                    UpdateFrame(
+                        version: try required(version, "version"), attempt: try required(attempt, "attempt"),
+                        entry: try required(entry, "entry"), body: try required(update, "update").bytes))
             case "caughtUp":
                 return .caughtUp
             case "goodbye":

@@ -38,7 +38,8 @@ struct RouteFixture {
 
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
-        vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), store: SQLiteStore? = nil,
+        vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
+        store: SQLiteStore? = nil,
         time: TimeSource = .system, ticks: TickSource = .system
     ) async throws {
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
@@ -47,7 +48,8 @@ struct RouteFixture {
         let addresses = Addresses(base: "https://push.example.com")
         domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
-            allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits, wrappedBy: key,
+            allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
+            updateLimits: updateLimits, wrappedBy: key,
             time: time, ticks: ticks)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         responder = Routes.all(

@@ -110,6 +110,30 @@ struct FiringTests {
         #expect(push["aps"]?["content-available"] == .integer(1) && push["aps"]?["alert"] == nil)
     }
 
+    @Test func `a notification may have 4096 bytes, and not one more, when it is made and when it is rendered`() async throws
+    {
+        let short = FiredNotification(
+            subscription: SubscriptionID(Bytes16(high: 1, low: 1)), key: nil, item: "stock.ACME", at: 1_700_000_000_000,
+            notification: .object([.init(name: "title", value: .string("t"))]))
+        let room = 4097 - PushRendering.payloadSize(of: short)
+        for (excess, status) in [(0, 201), (1, 400)] {
+            let title = String(repeating: "t", count: room + excess)
+            let world = try await SubscriptionWorld()
+            let answer = try await world.subscribe(
+                SubscriptionWorld.body(format: #"{"title":"\#(title)"}"#), expecting: status)
+            if status == 400 { #expect(answer.code == "notification_too_large") }
+        }
+        for excess in 0...1 {
+            let world = try await SubscriptionWorld()
+            try await world.subscribe(SubscriptionWorld.body(format: #"{"title":"${name}"}"#))
+            let name = String(repeating: "n", count: room + excess)
+            try await world.publish("stock.ACME", #"{"price":11,"name":"\#(name)"}"#)
+            let push = try #require(try await world.pushes().first)
+            let isShown = push["aps"]?["alert"] != nil
+            #expect(isShown == (excess == 0))
+        }
+    }
+
     @Test func `one of several items fires for all`() async throws {
         let world = try await SubscriptionWorld()
         let body = SubscriptionWorld.body().replacing(#"["stock.ACME"]"#, with: #"["stock.A","stock.B"]"#)

@@ -36,6 +36,24 @@ struct ItemEngineTests {
         #expect(try await world.titles() == ["12.0", "12.0", "12.0", "12.0"])
     }
 
+    @Test func `of a batch that was not written all that it found is found again`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price == 11.0", key: "a")
+        _ = try await world.subscribe("price == 12.0", key: "b")
+        func publish() async -> [Result<ItemReceipt, any Error>] {
+            await world.domain.items.publish(
+                [11, 12].map { (item: world.item.name, fields: [WrittenField("price", .number("\($0)"))], place: nil) },
+                of: world.device.app)
+        }
+        try await world.store.run(
+            "CREATE TRIGGER no BEFORE UPDATE ON item BEGIN SELECT raise(ABORT, 'no'); END")
+        for result in await publish() { #expect(throws: StoreFault.self) { try result.get() } }
+        try await world.store.run("DROP TRIGGER no")
+        for result in await publish() { _ = try result.get() }
+        #expect(try await world.titles() == ["11", "12"])
+    }
+
     @Test func `what could not be told holds up what was fired after it, and its publishers`() async throws {
         let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         try await world.publish(1)
@@ -107,9 +125,9 @@ struct ItemEngineTests {
         try await world.domain.itemEngine.tellRest()
         #expect(try await world.titles().count == 3)
         #expect(try await world.store.firingNumbers(of: world.item).isEmpty)
-        // The two that were not told by the list are armed still, and hold.
+        // The two that were not told by the list are armed still, and held when the process began.
         try await world.publish(12)
-        #expect(try await world.titles().sorted() == ["11.5", "11.5", "11.5", "12.0", "12.0"])
+        #expect(try await world.titles() == ["11.5", "11.5", "11.5", "11.5", "11.5"])
         try world.store.close()
     }
 

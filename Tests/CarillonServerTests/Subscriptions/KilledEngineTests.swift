@@ -121,6 +121,7 @@ struct KilledEngineTests {
             { try await $0.operate("suspend") }, { try await $0.publish("A", 5, 10) }, { try await $0.operate("resume") },
             { try await $0.publish("A", 4, 11) }, { try await $0.publish("A", 20, 12) },
             { try await $0.change("once", #"{"trigger":"price > 30.0"}"#) }, { try await $0.publish("A", 31, 13) },
+            { try await $0.subscribe("late", #""trigger":"price > 30.0""#) },
         ]
 
         func tell(_ step: Int) async throws {

@@ -44,6 +44,22 @@ struct UpdateStreamTests {
         }
     }
 
+    @Test func `a line may have 64 KiB, and what came before one that has more is taken`() async throws {
+        try await ServedConnections.run { served in
+            let (key, app) = try await Self.sender(served)
+            let line = #"{"item":"b","fields":{"x":1}}"#
+            for excess in 0...1 {
+                let long = line + String(repeating: " ", count: Limits.apiBodyBytes + excess - line.utf8.count)
+                let body = [#"{"item":"a","fields":{"x":1}}"#, long].joined(separator: "\n")
+                let answer = try await served.request("POST /v1/items/updates", ["Authorization: Bearer \(key)"], body)
+                #expect(answer.status == (excess == 0 ? 200 : 413))
+                if excess == 1 { #expect(answer.body.contains("body_too_large") && answer.body.contains("1 lines before")) }
+            }
+            #expect(try await Self.version("a", app, served) == 2)
+            #expect(try await Self.version("b", app, served) == 1)
+        }
+    }
+
     @Test func `a body of many megabytes is taken, and bad keys are answered before it`() async throws {
         try await ServedConnections.run { served in
             let (key, app) = try await Self.sender(served)

@@ -454,7 +454,7 @@ def test_an_unknown_address_is_404(server, path):
         ("DELETE", "/v1/devices"),
         ("POST", "/v1/device"),
         ("PUT", "/v1/device/channels"),
-        ("POST", "/v1/inbox"),
+        ("PUT", "/v1/inbox"),
         ("GET", "/v1/inbox/results"),
         ("PUT", "/v1/apps"),
         ("PATCH", "/v1/keys"),

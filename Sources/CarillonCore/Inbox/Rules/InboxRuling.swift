@@ -20,6 +20,7 @@ struct InboxRuling {
     private var endsInOrder: [InboxChanges.End] = []
     private var effects: [Effect] = []
     private var vainEffects: [Effect] = []
+    private var told: [InboxRow] = []
     private var tally = InboxTally()
 
     init(limits: InboxLimits, facts: InboxFacts, asked: InboxQuestions) {
@@ -222,6 +223,11 @@ struct InboxRuling {
 
     private mutating func leave(_ row: InboxRow, _ settlement: Settlement) {
         tally.ended(row, settlement)
+        if row.kind.behaviour.isToldToOrigin {
+            var told = row
+            told.settlement = settlement
+            self.told.append(told)
+        }
         guard row.kind.behaviour.keepsOutcome else { return remove(row) }
         var settled = row
         settled.settlement = settlement
@@ -332,6 +338,7 @@ struct InboxRuling {
         changes.effects = effects
         changes.vainEffects = vainEffects
         changes.answered = answered
+        changes.told = told
         for (position, before) in touched { note(position, before, in: &changes) }
         changes.tally = tally
         for (device, change) in usage {

@@ -62,8 +62,12 @@ extension ItemEngine {
             // One that is not in memory finds them when it is loaded.
             guard !looked.isEmpty || items[key] != nil || loading[key] != nil else { continue }
             let item = try await item(key)
-            for row in rows where item.watches[row.target.subscription]?.isOf(row.target.revision) != true {
-                arm(row, isNew: subscriptions[row.target.subscription] == true, on: item)
+            for row in rows {
+                if item.watches[row.target.subscription]?.isOf(row.target.revision) == true {
+                    item.whenStill { $0.rest(row) }
+                } else {
+                    arm(row, isNew: subscriptions[row.target.subscription] == true, on: item)
+                }
             }
             guard !looked.isEmpty, item.stored.version > 0 else { continue }
             item.enqueue(.look(looked.map(\.target.subscription)))
@@ -82,6 +86,11 @@ extension ItemEngine {
     package func settle() async throws {
         // What could not be read when it changed.
         try await follow(Array(changed.keys), looks: true)
+        while !Task.isCancelled {
+            let some = try await store.takeUnfollowed(limit: 100)
+            for device in some { try await follow(device) }
+            if some.count < 100 { break }
+        }
         while !Task.isCancelled {
             let some = try await store.takeUnwatched(limit: 1000)
             for gone in some {

@@ -15,6 +15,7 @@ extension ItemEngine {
             isTold(firing.number, of: key)
         }
         for (subscription, isAwake) in told.unsettled where isAwake { items[key]?.wakeUp(subscription) }
+        for subscription in told.untold { items[key]?.whenStill { $0.giveBack(subscription) } }
         do {
             let gone = try await follow(Array(told.unsettled.keys), looks: false)
             // Those that are there no more were taken away while the item was loaded.

@@ -27,12 +27,18 @@ extension ItemEngine {
 
     private func load(_ key: ItemKey) async throws {
         let stored = try await store.item(key) ?? StoredItem(state: ItemState(.merge))
+        // Before what is armed, so that one that is told meanwhile is among these or has fired there.
+        let untold = try await store.firingTargets(of: key)
         let item = WatchedItem(
-            key, stored, ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state)))
+            key, stored, ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state)), untold: untold)
         var last = SubscriptionSerial(0)
+        var unseen: [SubscriptionSerial] = []
         while true {
             let some = try await store.armed(on: key, after: last, limit: limits.armedAtOnce)
-            for armed in some { arm(armed, on: item) }
+            for armed in some {
+                arm(armed, on: item)
+                if item.isUnseen(armed.target.subscription) { unseen.append(armed.target.subscription) }
+            }
             guard some.count == limits.armedAtOnce, let end = some.last else { break }
             last = end.target.subscription
             await Task.yield()
@@ -42,6 +48,9 @@ extension ItemEngine {
         item.lastUse = uses
         letIdleGo()
         items[key] = item
+        guard !unseen.isEmpty else { return }
+        item.enqueue(.look(unseen))
+        drain(item)
     }
 
     private func letIdleGo() {

@@ -40,13 +40,19 @@ final class WatchedItem {
     private var isEvaluating = false
     private var deferred: [(WatchedItem) -> Void] = []
     /// What it fired could not be told: its publishers wait until that is.
-    var heldUp: Set<Int64> = []
+    var heldUp: Set<Int64> = [] {
+        didSet { if heldUp.isEmpty { untold = [] } }
+    }
     /// Nothing of it can be relied on any more; whoever wants it loads it anew.
     var isGone = false
     /// When it was last wanted, as the engine counts.
     var lastUse = 0
 
-    init(_ key: ItemKey, _ stored: StoredItem, _ index: ItemIndex) {
+    /// Those that fired in an earlier process, and were not told when the item was loaded.
+    private var untold: Set<SubscriptionSerial>
+
+    init(_ key: ItemKey, _ stored: StoredItem, _ index: ItemIndex, untold: Set<SubscriptionSerial> = []) {
+        self.untold = untold
         self.key = key
         self.stored = stored
         self.index = index
@@ -165,7 +171,8 @@ final class WatchedItem {
     /// - Parameter isNew: Whether it was armed just now, and not before the last update.
     func arm(_ armed: ArmedSubscription, isNew: Bool, shape: Int?, constants: [ExpressionValue]) {
         let target = armed.target
-        var wasWatched = !isNew && (armed.hasFired || armed.since < stored.version)
+        let hasFired = armed.hasFired || untold.contains(target.subscription)
+        var wasWatched = !isNew && (hasFired || armed.since < stored.version)
         if let wasQuiet = asleep.removeValue(forKey: target.subscription) { wasWatched = wasQuiet }
         let handle = index.add(
             target.subscription.rawValue, armed.policy, shape: shape, constants: constants, wasWatched: wasWatched)
@@ -173,10 +180,21 @@ final class WatchedItem {
         disarm(target.subscription)
         watches[target.subscription] = Watch(
             handle: handle, shortRevision: UInt32(truncatingIfNeeded: target.revision))
+        rest(armed)
+    }
+
+    /// It may have fired on another item.
+    func rest(_ armed: ArmedSubscription) {
         guard armed.coolDownSeconds > 0 else { return }
-        rests[target.subscription] = Rest(
+        rests[armed.target.subscription] = Rest(
             seconds: armed.coolDownSeconds,
             until: armed.firedAt.map { $0.adding(seconds: armed.coolDownSeconds) } ?? Timestamp(milliseconds: .min))
+    }
+
+    /// Whether it was not looked at, and holds: an earlier process was killed before it did.
+    func isUnseen(_ subscription: SubscriptionSerial) -> Bool {
+        guard let watch = watches[subscription], !untold.contains(subscription) else { return false }
+        return index.holdsUnseen(watch.handle)
     }
 
     func disarm(_ subscription: SubscriptionSerial) {
@@ -196,6 +214,12 @@ final class WatchedItem {
 
     /// It was not told that it fired: nothing holds it back.
     func wakeUp(_ subscription: SubscriptionSerial) { rests[subscription]?.until = Timestamp(milliseconds: .min) }
+
+    /// Its device could be told nothing: it fires with the next update, if its condition holds then.
+    func giveBack(_ subscription: SubscriptionSerial) {
+        guard let watch = watches[subscription], index.policy(of: watch.handle) == .everyCrossing else { return }
+        index.takeBack(watch.handle)
+    }
 
     /// What fired is on disk: what fires once is watched no more.
     func fired(_ targets: [Firing.Target], pause: () async -> Void) async {

@@ -72,6 +72,8 @@ package final class Firings: Sendable {
         /// Subscriptions that the engine should look at again: they were not told, or watch other items too; with whether
         /// nothing holds them back any more.
         package var unsettled: [SubscriptionSerial: Bool] = [:]
+        /// Subscriptions whose devices could be told nothing, as they are suspended or their inboxes are full.
+        package var untold: Set<SubscriptionSerial> = []
         /// Why the rest was not told. What was told until then is not told again.
         package var fault: (any Error)?
     }
@@ -81,6 +83,7 @@ package final class Firings: Sendable {
         let subjects = try await store.subjects(targets.map(\.subscription))
         guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return }
         for target in targets { result.unsettled[target.subscription] = true }
+        result.untold.formUnion(Set(targets.map(\.subscription)).subtracting(subjects.map(\.serial)))
         let revisions = Dictionary(targets.map { ($0.subscription, $0.revision) }, uniquingKeysWith: max)
         var rendered: [(subject: FiringSubject, firing: RenderedFiring)] = []
         for subject in subjects {
@@ -106,7 +109,9 @@ package final class Firings: Sendable {
         for ((subject, _), delivered) in zip(rendered, results) {
             switch waiting[subject.serial] {
             case .held?: result.unsettled[subject.serial] = nil
-            case .full?, .late?: if case .every = subject.policy { result.unsettled[subject.serial] = false }
+            case .full?, .late?:
+                if waiting[subject.serial] == .full { result.untold.insert(subject.serial) }
+                if case .every = subject.policy { result.unsettled[subject.serial] = false }
             case .due?, nil: break
             }
             guard waiting[subject.serial] == nil else { continue }
@@ -115,7 +120,9 @@ package final class Firings: Sendable {
                 told.increment()
                 // It may watch other items, on which it is to be disarmed.
                 if subject.items == 1 || subject.policy != .once { result.unsettled[subject.serial] = nil }
-            case .refused(.full): full.increment()
+            case .refused(.full):
+                full.increment()
+                result.untold.insert(subject.serial)
             case .refused, .dropped:
                 late.increment()
                 // It was told a moment ago, and rests.

@@ -120,6 +120,12 @@ package struct ItemIndex {
     package var comparedCount: Int { keys.count }
     /// Whether it fired while its condition holds, and waits until that does not.
     package func isQuiet(_ handle: Handle) -> Bool { subscribers[handle.number].isQuiet }
+    /// Whether it was not looked at since it was armed, and would fire if it were.
+    package func holdsUnseen(_ handle: Handle) -> Bool {
+        let subscriber = subscribers[handle.number]
+        return subscriber.isFresh && !subscriber.isQuiet && subscriber.condition >= 0
+            && conditions[subscriber.condition].holds
+    }
     /// How many expressions of a shape are compared by no other.
     package func newlyCompared(_ shape: Int, in shapes: ConditionShapes) -> Int {
         Set((shapes.entries[shape]?.alternatives ?? []).joined().map(\.expression)).count { keys[$0] == nil }

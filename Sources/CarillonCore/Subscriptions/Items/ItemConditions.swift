@@ -60,21 +60,7 @@ package struct ItemConditions: Sendable {
         bindings["fields"] = .map(state.fieldMap)
         bindings["previous"] = state.previousMap.map { .map($0) }
         bindings["item"] = .string(item)
-        let milliseconds = updatedAt.milliseconds
-        let (seconds, rest) = (milliseconds.quotient(by: 1000), milliseconds.remainder(by: 1000))
-        bindings["update.time"] = ExpressionTimestamp(seconds: seconds, nanoseconds: Int32(rest * 1_000_000)).map {
-            .timestamp($0)
-        }
+        bindings["update.time"] = ExpressionTimestamp(milliseconds: updatedAt.milliseconds).map { .timestamp($0) }
         return bindings
-    }
-}
-
-extension Int64 {
-    /// Rounded down, so that the remainder is positive.
-    fileprivate func quotient(by divisor: Int64) -> Int64 { (self - remainder(by: divisor)) / divisor }
-
-    fileprivate func remainder(by divisor: Int64) -> Int64 {
-        let rest = self % divisor
-        return rest < 0 ? rest + divisor : rest
     }
 }

@@ -74,6 +74,10 @@ struct PublishHeaders: Sendable {
 
     private func idempotencyKeyValue() throws(Refusal) -> String? {
         guard let idempotencyKey else { return nil }
+        return try Self.checked(idempotencyKey: idempotencyKey)
+    }
+
+    static func checked(idempotencyKey: String) throws(Refusal) -> String {
         guard (1...Limits.idempotencyKeyCharacters).contains(idempotencyKey.utf8.count),
             idempotencyKey.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
         else {

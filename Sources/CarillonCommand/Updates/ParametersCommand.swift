@@ -1,0 +1,75 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import Foundation
+import NIOHTTP1
+
+/// `carillon apps parameters`: what an app's devices say of themselves, and its audiences speak of.
+struct ParametersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "parameters",
+        abstract: "Declare what an app's devices say of themselves, for the audiences of updates.",
+        discussion: """
+            The types are string, int, double, bool, timestamp, strings (a list) and location. The server itself says user, device \
+            and app. A live update whose audience speaks of what is declared no more is for nobody, until it is again.
+            """,
+        subcommands: [Set.self, Show.self])
+
+    struct Set: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Declare the parameters, in place of those that were: region=string level=int.")
+        @Argument(help: "The app.") var app: String
+        @Argument(help: "Names with their types.") var parameters: [String] = []
+        @OptionGroup var options: OperatorOptions
+
+        func validate() throws {
+            for parameter in parameters where parameter.split(separator: "=").count != 2 {
+                throw ValidationError("\"\(parameter)\" is no name=type.")
+            }
+        }
+
+        func run() async throws {
+            let document = document
+            try await options.perform { domain in
+                try await domain.updates.setRules(
+                    try ParameterRules(document), of: try await ParametersCommand.serial(of: app, in: domain))
+            } onServer: { client in
+                _ = try await client.call(.PUT, "/v1/apps/\(app)/parameters", document, as: JSONValue.self)
+            }
+            options.printer.print(["event": "set", "app": .text(app)], otherwise: "set the parameters of \(app)")
+        }
+
+        private var document: JSONValue {
+            let members = parameters.map { parameter in
+                let parts = parameter.split(separator: "=")
+                return JSONValue.Member(name: String(parts[0]), value: .string(String(parts[1])))
+            }
+            return .object([.init(name: "parameters", value: .object(members))])
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show the parameters, as JSON.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                let serial = try await ParametersCommand.serial(of: app, in: domain)
+                Printer.write(try await domain.updates.rules(of: serial).json.bytes)
+            } onServer: { client in
+                Printer.write(try await client.call(.GET, "/v1/apps/\(app)/parameters", as: JSONValue.self).bytes)
+            }
+        }
+    }
+
+    fileprivate static func serial(of app: String, in domain: Domain) async throws -> AppSerial {
+        let id = try AppID.checked(app)
+        guard let serial = try await domain.apps.serial(of: id) else {
+            throw Refusal(.appUnknown, "There is no app \"\(id)\".")
+        }
+        return serial
+    }
+}

@@ -1,0 +1,232 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonServer
+import CarillonWire
+import Foundation
+import NIOHTTP1
+
+struct UpdatesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "updates", abstract: "Publish updates for an audience, and see what became of them.",
+        discussion: """
+            An update goes to every device of the app that its audience holds for, now or while it lives. An audience is a \
+            condition over what devices say of themselves, such as region == 'north' && level >= 2; `carillon apps parameters` \
+            declares of what they may speak. These are for the app's back end, with a sender key.
+            """,
+        subcommands: [Publish.self, List.self, Show.self, Withdraw.self, Requeue.self])
+
+    struct Publish: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Publish an update.",
+            discussion: """
+                The payload is JSON, of the kind's form: {"action":"refresh","object":"pump-7"} for content, nothing for \
+                definitions, {"status":"maintenance"} for status, {"style":"important","title":"Lunch"} for popup, and any \
+                object for a kind of the app's own, whose name has a dot in it.
+                """)
+
+        @Argument(help: "content, definitions, status, popup, or a kind of the app's own.") var kind: String
+        @Argument(help: "The payload, as JSON; - is standard input.") var payload: String?
+        @Option(help: "A condition over parameters; without one it is for every device.") var audience: String?
+        @Flag(help: "For each entry of a device into the audience, and not once for all.") var standing = false
+        @Option(help: "How long it lives, in seconds; 30 days unless said.") var ttl: Int?
+        @Option(help: "Of updates with the same key a device is given one after the other.") var orderKey: String?
+        @Option(help: "The update whose place it takes.") var supersedes: String?
+        @Option(help: "Sent again with the same key, the request makes no second update.") var idempotencyKey: String?
+        @Flag(help: "Only say how many devices it would be for.") var validate = false
+        @OptionGroup var options: PublisherOptions
+
+        func run() async throws {
+            try await reportingFaults(interrupted: "interrupted; it may have been published") {
+                let client = try options.client
+                let query = validate ? options.query + (options.query.isEmpty ? "?" : "&") + "validate=true" : options.query
+                let answer = try client.accepted(
+                    try await client.send(
+                        .POST, "/v1/updates" + query,
+                        headers: idempotencyKey.map { [("idempotency-key", $0)] } ?? [], body: try body))
+                let made = try Self.json(answer)
+                if validate {
+                    let (count, isExact) = (made.integer("count"), made["exact"] == .bool(true))
+                    return options.printer.print(
+                        ["event": "validated", "count": .number(count), "exact": .flag(isExact)],
+                        otherwise: "it would be for \(isExact ? "" : "about ")\(count) devices")
+                }
+                options.printer.print(
+                    [
+                        "event": "published", "update": .text(made.text("id")), "repeated": .flag(answer.status == 200),
+                        "expiresAt": .text(made.text("expiresAt")),
+                    ],
+                    otherwise:
+                        "\(answer.status == 200 ? "repeated" : "published")  \(made.text("id"))  until \(made.text("expiresAt"))"
+                )
+            }
+        }
+
+        private var body: [UInt8] {
+            get throws {
+                var json: JSONValue?
+                if let payload {
+                    let text =
+                        payload == "-" ? Array(try FileHandle.standardInput.readToEnd() ?? Data()) : Array(payload.utf8)
+                    json = JSONValue(parsing: text)
+                    guard json != nil else { throw CommandFault(.validationFailure, "the payload is not JSON") }
+                }
+                return JSONWriter.object { writer in
+                    writer.member("kind", kind)
+                    writer.member("payload", text: json?.bytes)
+                    writer.member("audience", audience)
+                    writer.member("mode", standing ? "standing" : "once")
+                    writer.member("ttl", ttl)
+                    writer.member("orderKey", orderKey)
+                    writer.member("supersedes", supersedes)
+                }
+            }
+        }
+
+        fileprivate static func json(_ answer: APIClient.Answer) throws -> JSONValue {
+            guard let json = JSONValue(parsing: Array(answer.body)) else {
+                throw CommandFault(ExitStatus.tryAgain, "the server's answer cannot be read")
+            }
+            return json
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the app's updates, the latest first.")
+        @Option(help: "How many at most.") var limit = 100
+        @OptionGroup var options: PublisherOptions
+
+        func run() async throws {
+            try await reportingFaults {
+                let client = try options.client
+                var (left, next) = (limit, String?.none)
+                repeat {
+                    var query = [("limit", String(min(left, 500)))]
+                    if let next { query.append(("before", next)) }
+                    let page = try Publish.json(
+                        try client.accepted(try await client.send(.GET, options.path("/v1/updates", query))))
+                    guard case .array(let updates)? = page["updates"] else { break }
+                    for update in updates { show(update) }
+                    left -= updates.count
+                    next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
+                } while next != nil && left > 0
+            }
+        }
+
+        private func show(_ update: JSONValue) {
+            let names = ["id", "kind", "status", "mode", "publishedAt", "expiresAt", "audience"]
+            options.printer.print(
+                Dictionary(names.map { ($0, OutputValue.text(update.text($0))) }) { $1 },
+                otherwise: [
+                    update.text("id"), update.text("status"), update.text("kind"), update.text("publishedAt"),
+                    update.text("audience"),
+                ].joined(separator: "  "))
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show an update, with how many devices are in each state; or its devices.")
+        @Argument(help: "The update.") var update: String
+        @Flag(help: "Show its devices, a line each.") var devices = false
+        @Option(help: "Of the devices those in this state, such as parked.") var state: String?
+        @OptionGroup var options: PublisherOptions
+
+        func run() async throws {
+            try await reportingFaults {
+                let client = try options.client
+                guard devices || state != nil else {
+                    let answer = try client.accepted(
+                        try await client.send(.GET, options.path("/v1/updates/\(APIClient.inQuery(update))")))
+                    return Printer.write(Array(answer.body))
+                }
+                var next: String?
+                repeat {
+                    var query = [("limit", "500")]
+                    if let state { query.append(("state", state)) }
+                    if let next { query.append(("after", next)) }
+                    let page = try Publish.json(
+                        try client.accepted(
+                            try await client.send(
+                                .GET, options.path("/v1/updates/\(APIClient.inQuery(update))/devices", query))))
+                    guard case .array(let devices)? = page["devices"] else { break }
+                    for device in devices { show(device) }
+                    next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
+                } while next != nil
+            }
+        }
+
+        private func show(_ device: JSONValue) {
+            var values: [String: OutputValue] = [
+                "entry": .number(device.integer("entry")), "attempt": .number(device.integer("attempt")),
+                "failures": .number(device.integer("failures")),
+            ]
+            for name in ["device", "user", "profile", "state", "reason", "changedAt", "dueAt"] where device[name] != nil {
+                values[name] = .text(device.text(name))
+            }
+            options.printer.print(
+                values,
+                otherwise: [
+                    device.text("device"), device.text("state"), "attempt \(device.integer("attempt"))",
+                    device.text("changedAt"), device.text("reason"),
+                ].joined(separator: "  "))
+        }
+    }
+
+    struct Withdraw: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Take an update back: no device is given it any more, and those that did not process it drop it.")
+        @Argument(help: "The update.") var update: String
+        @OptionGroup var options: PublisherOptions
+
+        func run() async throws {
+            try await reportingFaults {
+                let client = try options.client
+                _ = try client.accepted(
+                    try await client.send(.DELETE, options.path("/v1/updates/\(APIClient.inQuery(update))")))
+                options.printer.print(["event": "withdrawn", "update": .text(update)], otherwise: "withdrawn  \(update)")
+            }
+        }
+    }
+
+    struct Requeue: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Give an update again to the devices where it is parked, as it failed too often or for good.")
+        @Argument(help: "The update.") var update: String
+        @Option(help: "Only this device.") var device: String?
+        @OptionGroup var options: PublisherOptions
+
+        func run() async throws {
+            try await reportingFaults {
+                let client = try options.client
+                let body = JSONWriter.object { $0.member("device", device) }
+                let answer = try client.accepted(
+                    try await client.send(
+                        .POST, options.path("/v1/updates/\(APIClient.inQuery(update))/requeue"), body: body))
+                let count = try Publish.json(answer).integer("count")
+                options.printer.print(
+                    ["event": "requeued", "update": .text(update), "count": .number(count)],
+                    otherwise: "requeued  \(update)  for \(count) devices")
+            }
+        }
+    }
+}
+
+extension PublisherOptions {
+    /// With the app, where one is named.
+    fileprivate func path(_ path: String, _ parameters: [(String, String)] = []) -> String {
+        let all = (app.map { [("app", $0)] } ?? []) + parameters
+        guard !all.isEmpty else { return path }
+        return path + "?" + all.map { "\($0)=\(APIClient.inQuery($1))" }.joined(separator: "&")
+    }
+}
+
+extension JSONValue {
+    /// Empty where there is none.
+    fileprivate func text(_ name: String) -> String {
+        if case .string(let text)? = self[name] { text } else { "" }
+    }
+
+    fileprivate func integer(_ name: String) -> Int64 {
+        if case .integer(let number)? = self[name] { Int64(number) } else { 0 }
+    }
+}

@@ -1,0 +1,206 @@
+import CarillonBasics
+package import CarillonWire
+import Crypto
+
+/// The updates of apps, as their senders and their operators see them.
+package struct AppUpdates: Sendable {
+    private let store: any UpdateStore
+    private let logs: UpdateLogs
+    private let delivery: UpdateDelivery
+    private let limits: UpdateLimits
+    private let time: TimeSource
+    private let ticks: TickSource
+    private let random: RandomSource
+
+    package init(
+        store: any UpdateStore, logs: UpdateLogs, delivery: UpdateDelivery, limits: UpdateLimits, time: TimeSource,
+        ticks: TickSource, random: RandomSource
+    ) {
+        self.store = store
+        self.logs = logs
+        self.delivery = delivery
+        self.limits = limits
+        self.time = time
+        self.ticks = ticks
+        self.random = random
+    }
+
+    // MARK: Parameters
+
+    package func rules(of app: AppSerial) async throws -> ParameterRules { try await logs.log(of: app).rules }
+
+    /// Declares other parameters. A live update whose audience cannot be read with them is for nobody, until it can.
+    package func setRules(_ rules: ParameterRules, of app: AppSerial) async throws {
+        guard try await store.putParameterRules(String(decoding: rules.json.bytes, as: UTF8.self), of: app, at: time.now())
+        else { throw Refusal(.appUnknown, "The app was deleted.") }
+        logs.forget(app)
+    }
+
+    // MARK: Publishing
+
+    /// Publishes an update; returns when it is on disk. Devices that are there are given it a moment later.
+    ///
+    /// - Parameter idempotencyKey: A request that was made before with the same is answered with what it made then.
+    package func publish(
+        _ definition: Update.Definition, of app: AppSerial, idempotencyKey: String? = nil
+    ) async throws -> (update: Update, isNew: Bool) {
+        let audience = try await audience(of: definition, app)
+        var random = random
+        let id = UpdateID.random(using: &random)
+        let now = time.now()
+        let wish = UpdateWish(
+            proposed: id, app: app, definition: definition, body: definition.body(id, at: now),
+            isIndexed: audience == nil || audience?.choices != nil,
+            idempotency: idempotencyKey.map { (Self.hash($0), Self.hash(definition.fingerprint)) }, limits: limits)
+        switch try await store.publishUpdate(wish, at: now) {
+        case .made(let update, let superseded):
+            if let superseded {
+                logs.ended(superseded, of: app)
+                delivery.ended(superseded, of: app)
+            }
+            logs.published(update)
+            delivery.published(update)
+            return (update, true)
+        case .repeated(let update): return (update, false)
+        case .keyReused:
+            throw Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another update.")
+        case .tooMany:
+            throw Refusal(.updatesTooMany, "An app may have \(limits.live) live updates; withdraw some first.")
+        case .tooManyUnindexed:
+            throw Refusal(
+                .updatesTooMany,
+                "An app may have \(limits.unindexed) live updates whose audience no index finds; name a value that a parameter must have (==, in), or withdraw some first."
+            )
+        case .supersededUnknown:
+            throw Refusal(.updateUnknown, "There is no live update that \"supersedes\" names.")
+        case .appGone: throw Refusal(.appUnknown, "The app was deleted.")
+        }
+    }
+
+    private func audience(of definition: Update.Definition, _ app: AppSerial) async throws -> Audience? {
+        guard let source = definition.audience else { return nil }
+        return try logs.audience(source, by: try await rules(of: app))
+    }
+
+    private static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+
+    /// How many devices would be given an update now: with what they said last of themselves. Nothing is sent.
+    ///
+    /// - Returns: The number, and whether all were looked at; otherwise it is projected from those that were.
+    package func validate(
+        _ definition: Update.Definition, of app: AppSerial, _ appID: AppID
+    ) async throws -> (count: Int, isExact: Bool) {
+        let rules = try await rules(of: app)
+        let audience = try definition.audience.map { source throws(Refusal) in try logs.audience(source, by: rules) }
+        let began = ticks.now()
+        var (matching, looked) = (0, 0)
+        var last = BindingSerial(0)
+        while true {
+            let page = try await store.bindings(of: app, after: last, limit: Self.pageSize)
+            for entry in page {
+                let facts = logs.facts(entry.binding.counting(at: time.now()), of: entry.device, appID, by: rules)
+                if audience.map({ (try? $0.holds(for: facts)) ?? false }) ?? true { matching += 1 }
+            }
+            looked += page.count
+            guard page.count == Self.pageSize, let end = page.last else { return (matching, true) }
+            last = end.binding.serial
+            if ticks.now() - began > Self.validationNanoseconds {
+                let all = try await store.bindingCount(of: app)
+                return (Int((Double(matching) / Double(looked) * Double(max(all, looked))).rounded()), false)
+            }
+        }
+    }
+
+    private static let pageSize = 1000
+    private static let validationNanoseconds: Int64 = 1_500_000_000
+
+    // MARK: Looking
+
+    package func update(_ id: UpdateID, of app: AppSerial) async throws -> Update {
+        guard let update = try await store.update(id, of: app) else {
+            throw Refusal(.updateUnknown, "The app has no such update.")
+        }
+        return update
+    }
+
+    package func list(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update] {
+        try await store.updates(of: app, before: before, limit: limit)
+    }
+
+    package func counts(of update: Update) async throws -> [CompletionMachine.State: Int] {
+        try await store.counts(of: update.serial)
+    }
+
+    package func completions(
+        of update: Update, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
+    ) async throws -> [DeviceCompletion] {
+        try await store.completions(of: update.serial, in: state, after: after, limit: limit)
+    }
+
+    // MARK: Changing
+
+    /// Takes an update back: when this returns, no device is given it any more.
+    package func withdraw(_ id: UpdateID, of app: AppSerial) async throws {
+        let update = try await update(id, of: app)
+        guard try await store.endUpdate(update.serial, as: .withdrawn, at: time.now()) else {
+            throw Refusal(.updateFinal, "The update is \(try await self.update(id, of: app).status.name) already.")
+        }
+        logs.ended(update.serial, of: app)
+        await delivery.withdrew(update)
+    }
+
+    /// Puts back what is parked of an update: all of it, or that of one device.
+    ///
+    /// - Returns: Of how many devices it was.
+    package func requeue(_ id: UpdateID, of app: AppSerial, device: DeviceID?) async throws -> Int {
+        let update = try await update(id, of: app)
+        guard update.status == .live else {
+            throw Refusal(.updateFinal, "The update is \(update.status.name), and is given to nobody.")
+        }
+        var count = 0
+        var last: CompletionKey?
+        while true {
+            let page = try await store.completions(of: update.serial, in: .parked, after: last, limit: Self.pageSize)
+            for parked in page where device == nil || parked.device == device {
+                if try await store.requeue(parked.completion.key, at: time.now()) { count += 1 }
+            }
+            guard page.count == Self.pageSize, let end = page.last else { break }
+            last = end.completion.key
+        }
+        return count
+    }
+}
+
+extension Update.Definition {
+    /// What devices are given.
+    func body(_ id: UpdateID, at now: Timestamp) -> [UInt8] {
+        JSONWriter.object(capacity: 256 + payload.count) { json in
+            json.member("id", id.description)
+            json.member("kind", kind.name)
+            json.member("payload", text: payload)
+            json.member("publishedAt", Timestamp3339.text(now.milliseconds))
+            json.member("ttl", ttlSeconds)
+            json.member("orderKey", orderKey)
+            json.member("supersedes", supersedes?.description)
+        }
+    }
+
+    /// Everything that a sender says, so that two requests with the same say the same.
+    fileprivate var fingerprint: String {
+        let parts: [String?] = [
+            kind.name, String(decoding: payload, as: UTF8.self), audience, mode.rawValue, String(ttlSeconds), orderKey,
+            supersedes?.description,
+        ]
+        return parts.map { $0.map { "\($0.utf8.count):\($0)" } ?? "-" }.joined(separator: ",")
+    }
+}
+
+extension UpdateBinding {
+    /// As audiences look at it: where a device was a day ago is not where it is.
+    func counting(at now: Timestamp) -> UpdateBinding {
+        guard let locatedAt, locatedAt.adding(seconds: Self.locationSeconds) <= now else { return self }
+        var binding = self
+        binding.values = values.withoutLocations
+        return binding
+    }
+}

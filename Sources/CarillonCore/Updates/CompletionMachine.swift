@@ -1,0 +1,172 @@
+/// What became of an update at one device: given, kept, put off, processed.
+///
+/// - *waiting*: it is in the device's inbox, or stands behind an earlier one of its order key (`attempt` is 0 then).
+/// - *stored*: the device has it. What is silent for a day is given again.
+/// - *deferred*: the device cannot process it now, and said until when, or what it waits for. That never counts as a failure.
+/// - *failed*: it is given again: at once after the first failure, then after 30 seconds and twice as long each time, up to six hours.
+/// - *parked*: it failed ten times, for seven days, or for good. Nothing comes of it until it is put back by hand.
+/// - *final*: the rest.
+package struct CompletionMachine: Equatable, Sendable {
+    package enum State: Int, CaseIterable, Sendable {
+        case waiting = 0
+        case stored = 1
+        case deferred = 2
+        case failed = 3
+        case parked = 4
+        case done = 10
+        /// The device does not know the kind.
+        case unsupported = 11
+        case superseded = 12
+        case expired = 13
+        case withdrawn = 14
+        /// Its user signed out, or it left the audience with what it had not received.
+        case gone = 15
+
+        package var isFinal: Bool { rawValue >= State.done.rawValue }
+
+        package var name: String { "\(self)" }
+    }
+
+    package private(set) var state: State
+    /// How often it was given; 0: never yet.
+    package private(set) var attempt: Int
+    package private(set) var failures: Int
+    package private(set) var firstFailedAt: Timestamp?
+    /// When it is to be given again.
+    package private(set) var dueAt: Timestamp?
+    /// What the device said last.
+    package private(set) var reason: String?
+
+    package init(
+        _ state: State = .waiting, attempt: Int = 0, failures: Int = 0, firstFailedAt: Timestamp? = nil,
+        dueAt: Timestamp? = nil, reason: String? = nil
+    ) {
+        self.state = state
+        self.attempt = attempt
+        self.failures = failures
+        self.firstFailedAt = firstFailedAt
+        self.dueAt = dueAt
+        self.reason = reason
+    }
+
+    package static let silenceSeconds: Int64 = 86_400
+    package static let mostFailures = 10
+    package static let mostFailingSeconds: Int64 = 7 * 86_400
+    package static let mostDelaySeconds: Int64 = 30 * 86_400
+    private static let firstDelaySeconds: Int64 = 30
+    private static let longestDelaySeconds: Int64 = 6 * 3600
+
+    /// Whether it is in the device's inbox.
+    package var isInInbox: Bool { state == .waiting && attempt > 0 && dueAt == nil }
+
+    /// Whether others of its order key stand behind it.
+    package var holdsUpOthers: Bool { !state.isFinal && state != .parked }
+
+    /// It was put into the device's inbox.
+    package mutating func offered() {
+        state = .waiting
+        attempt += 1
+        dueAt = nil
+    }
+
+    /// Another of its order key holds it up no more.
+    package mutating func released(at now: Timestamp) {
+        if state == .waiting, attempt == 0 { dueAt = now }
+    }
+
+    /// The device received what was in its inbox.
+    package mutating func received(at now: Timestamp) {
+        guard state == .waiting else { return }
+        state = .stored
+        dueAt = now.adding(seconds: Self.silenceSeconds)
+    }
+
+    /// The device says what it did with it. Answers false for what changes nothing: it came to an end before.
+    package mutating func reported(_ result: UpdateResult, at now: Timestamp) -> Bool {
+        guard !state.isFinal, attempt > 0 else { return false }
+        switch result {
+        case .done:
+            finish(.done)
+            reason = nil
+        case .unsupported: finish(.unsupported)
+        case .deferred(let seconds, let reason):
+            guard state != .parked else { return false }
+            state = .deferred
+            let delay = min(max(1, seconds ?? Self.silenceSeconds), Self.mostDelaySeconds)
+            dueAt = now.adding(seconds: delay)
+            self.reason = reason
+        case .failed(let isPermanent, let reason):
+            guard state != .parked else { return false }
+            self.reason = reason
+            failures += 1
+            firstFailedAt = firstFailedAt ?? now
+            fail(isPermanent, at: now)
+        }
+        return true
+    }
+
+    private mutating func fail(_ isPermanent: Bool, at now: Timestamp) {
+        let began = firstFailedAt ?? now
+        if isPermanent || failures >= Self.mostFailures || began.adding(seconds: Self.mostFailingSeconds) <= now {
+            state = .parked
+            dueAt = nil
+        } else {
+            state = .failed
+            dueAt = now.adding(seconds: Self.delay(failures))
+        }
+    }
+
+    /// Seconds until it is given again, after so many failures.
+    package static func delay(_ failures: Int) -> Int64 {
+        guard failures > 1 else { return 0 }
+        let doublings = min(failures - 2, 20)
+        return min(firstDelaySeconds << Int64(doublings), longestDelaySeconds)
+    }
+
+    /// It is to be given again now: the device lost what it had, its kinds changed, or its inbox had no room before.
+    package mutating func due(at now: Timestamp) {
+        guard !isInInbox, !state.isFinal || state == .unsupported, state != .parked else { return }
+        if state == .unsupported { state = .waiting }
+        dueAt = now
+    }
+
+    /// Somebody put it back who had seen that it was parked. Answers false where it is not.
+    package mutating func requeued(at now: Timestamp) -> Bool {
+        guard state == .parked else { return false }
+        state = .failed
+        failures = 0
+        firstFailedAt = nil
+        dueAt = now
+        return true
+    }
+
+    /// It comes to an end, and nobody processed it. Answers false where it had come to one.
+    package mutating func ended(as end: State) -> Bool {
+        guard !state.isFinal else { return false }
+        finish(end)
+        return true
+    }
+
+    private mutating func finish(_ end: State) {
+        state = end
+        dueAt = nil
+    }
+}
+
+/// What a device did with an update.
+package enum UpdateResult: Equatable, Sendable {
+    case done
+    /// It cannot be processed now: for so many seconds, or until something happens at the device.
+    case deferred(seconds: Int64?, reason: String?)
+    case failed(isPermanent: Bool, reason: String?)
+    case unsupported
+
+    var name: String {
+        switch self {
+        case .done: "done"
+        case .deferred: "deferred"
+        case .failed: "failed"
+        case .unsupported: "unsupported"
+        }
+    }
+}

@@ -1,0 +1,45 @@
+import CarillonBasics
+package import CarillonWire
+
+/// How far a binding received its inbox: what a poll is answered with, and what the next one brings. To the device it is a text without
+/// meaning.
+package struct InboxPosition: Equatable, Sendable {
+    /// Which past of the server it is of: a store that is restored from a backup has another.
+    package var history: Int64
+    package var binding: BindingSerial
+    /// Of the last envelope that was given; 0 before the first.
+    package var place: Int64
+
+    package init(history: Int64, binding: BindingSerial, place: Int64) {
+        self.history = history
+        self.binding = binding
+        self.place = place
+    }
+}
+
+package struct InboxPositions: Sendable {
+    private let sealer: SecretSealer
+
+    package init(sealer: SecretSealer) { self.sealer = sealer }
+
+    package func seal(_ position: InboxPosition, of device: DeviceSerial) throws -> String {
+        let plain = [position.history, position.binding.rawValue, position.place].flatMap(\.bigEndianBytes)
+        return Base64URL.encode(try sealer.seal(plain, for: device.rawValue))
+    }
+
+    /// - Throws: ``ErrorCode/positionInvalid`` for anything that was not sealed here for this device.
+    package func open(_ text: String, of device: DeviceSerial) throws(Refusal) -> InboxPosition {
+        guard text.utf8.count <= Self.mostCharacters, let sealed = Base64URL.decode(text),
+            let plain = sealer.open(sealed, for: device.rawValue), plain.count == 24
+        else {
+            throw Refusal(
+                .positionInvalid, "The position is not one that this device was given; poll without one to begin anew.")
+        }
+        func number(_ index: Int) -> Int64 {
+            plain[8 * index..<8 * index + 8].reduce(0) { $0 << 8 | Int64($1) }
+        }
+        return InboxPosition(history: number(0), binding: BindingSerial(number(1)), place: number(2))
+    }
+
+    private static let mostCharacters = 128
+}

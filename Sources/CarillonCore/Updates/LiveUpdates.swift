@@ -1,0 +1,87 @@
+import CarillonWire
+
+/// The updates of an app that live, in the order in which they were published, with an index by what their audiences ask for.
+package struct LiveUpdates: Sendable {
+    package enum Wanted: Sendable {
+        case everyone
+        case some(Audience)
+        /// Nobody.
+        case unreadable
+
+        var names: Set<String> { if case .some(let audience) = self { audience.names } else { [] } }
+    }
+
+    package struct Entry: Sendable {
+        package var update: Update
+        package var audience: Wanted
+        /// Under which keys it stands; nil where it is looked at for every device.
+        fileprivate var keys: [Audience.Key]?
+    }
+
+    private var entries: [UpdateSerial: Entry] = [:]
+    /// Ascending.
+    private var serials: [UpdateSerial] = []
+    private var keyed: [Audience.Key: Set<UpdateSerial>] = [:]
+    private var unkeyed: Set<UpdateSerial> = []
+
+    package init() {}
+
+    package var count: Int { entries.count }
+    /// The latest; zero where there is none.
+    package var last: UpdateSerial { serials.last ?? UpdateSerial(0) }
+    package var serialsInOrder: [UpdateSerial] { serials }
+
+    package subscript(serial: UpdateSerial) -> Entry? { entries[serial] }
+
+    package mutating func insert(_ update: Update, _ audience: Wanted) {
+        guard entries[update.serial] == nil else { return }
+        let keys: [Audience.Key]? =
+            switch audience {
+            case .everyone: nil
+            case .unreadable: []
+            case .some(let audience): audience.choices.map { rarest(of: $0) }
+            }
+        entries[update.serial] = Entry(update: update, audience: audience, keys: keys)
+        let place = serials.lastIndex { $0 < update.serial }.map { $0 + 1 } ?? 0
+        serials.insert(update.serial, at: place)
+        if let keys {
+            for key in keys { keyed[key, default: []].insert(update.serial) }
+        } else {
+            unkeyed.insert(update.serial)
+        }
+    }
+
+    package mutating func remove(_ serial: UpdateSerial) {
+        guard let entry = entries.removeValue(forKey: serial) else { return }
+        serials.removeAll { $0 == serial }
+        unkeyed.remove(serial)
+        for key in entry.keys ?? [] {
+            keyed[key]?.remove(serial)
+            if keyed[key]?.isEmpty == true { keyed[key] = nil }
+        }
+    }
+
+    /// Of each alternative the list under which the fewest stand.
+    private func rarest(of choices: [[[Audience.Key]]]) -> [Audience.Key] {
+        choices.flatMap { lists in
+            lists.min { one, other in size(of: one) < size(of: other) } ?? []
+        }
+    }
+
+    private func size(of keys: [Audience.Key]) -> Int { keys.reduce(0) { $0 + (keyed[$1]?.count ?? 0) } }
+
+    /// Those after a place that a device may belong to, ascending: all to which it does are among them.
+    package func candidates(for facts: DeviceFacts, after place: UpdateSerial) -> [UpdateSerial] {
+        guard last > place else { return [] }
+        var found = unkeyed.filter { $0 > place }
+        for key in facts.keys {
+            for serial in keyed[key] ?? [] where serial > place { found.insert(serial) }
+        }
+        return found.sorted()
+    }
+
+    /// Those whose audiences speak of one of these parameters, ascending.
+    package func naming(_ names: Set<String>) -> [UpdateSerial] {
+        serials.filter { !(entries[$0]?.audience.names.isDisjoint(with: names) ?? true) }
+    }
+}

@@ -1,0 +1,91 @@
+package import CarillonBasics
+package import CarillonExpression
+package import CarillonWire
+
+/// What an app's devices say of themselves, and what audiences may speak of: names and their types.
+package struct ParameterRules: Equatable, Sendable {
+    package enum ParameterType: String, CaseIterable, Sendable {
+        case string, int, double, bool, timestamp, strings, location
+
+        package var type: ExpressionType {
+            switch self {
+            case .string: .string
+            case .int: .int
+            case .double: .double
+            case .bool: .bool
+            case .timestamp: .timestamp
+            case .strings: .list(.string)
+            case .location: .map(key: .string, value: .dynamic)
+            }
+        }
+    }
+
+    package private(set) var parameters: [String: ParameterType] = [:]
+
+    package static let memberNames: Set = ["parameters"]
+    package static let most = 100
+    package static let longestNameBytes = 64
+    package static let mostTextBytes = 1024
+    package static let mostElements = 100
+    /// Of all values of a device together, as JSON.
+    package static let mostBytes = 16_384
+    /// What the server says of a device, whatever it says itself.
+    package static let own: Set = ["user", "device", "app"]
+
+    /// Of an app that said nothing: its audiences speak of `user`, `device` and `app`.
+    package init() {}
+
+    /// - Parameter body: An object whose names are all known.
+    package init(_ body: JSONValue) throws(Refusal) {
+        guard case .object(let members)? = body["parameters"], members.count <= Self.most else {
+            throw Self.refusal("\"parameters\" must name the types of at most \(Self.most) parameters")
+        }
+        for member in members {
+            guard Self.isName(member.name) else {
+                throw Self.refusal(
+                    "a name has letters, digits and _ of ASCII, does not begin with a digit, has at most \(Self.longestNameBytes) bytes, is no word of the language, and is none of: \(Self.own.sorted().joined(separator: ", "))"
+                )
+            }
+            guard case .string(let name) = member.value, let type = ParameterType(rawValue: name) else {
+                let known = ParameterType.allCases.map(\.rawValue).joined(separator: ", ")
+                throw Self.refusal("the type of \"\(member.name)\" can be: \(known)")
+            }
+            guard parameters.updateValue(type, forKey: member.name) == nil else {
+                throw Self.refusal("\"\(member.name)\" is there twice")
+            }
+        }
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return false }
+        return name.utf8.count <= longestNameBytes && !own.contains(name) && !reserved.contains(name)
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    /// Words that the language does not take for a name, and the names of its types.
+    private static let reserved: Set = [
+        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+        "loop", "package", "namespace", "return", "var", "void", "while", "bool", "int", "uint", "double", "string", "bytes",
+        "list", "map", "type", "null_type",
+    ]
+
+    private static func refusal(_ why: String) -> Refusal {
+        Refusal(.parameterRulesInvalid, "The parameters cannot be declared so: \(why).")
+    }
+
+    package var json: JSONValue {
+        .object([
+            .init(
+                name: "parameters",
+                value: .object(
+                    parameters.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value.rawValue)) }))
+        ])
+    }
+}

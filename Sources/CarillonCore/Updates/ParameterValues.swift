@@ -1,0 +1,134 @@
+package import CarillonBasics
+import CarillonExpression
+package import CarillonWire
+
+/// What a device says of itself: the values of parameters that its app declares. One that is missing is missing, whatever its type.
+package struct ParameterValues: Equatable, Sendable {
+    /// By name, as ``json`` writes them.
+    package private(set) var values: [String: JSONValue] = [:]
+
+    package init() {}
+
+    /// - Throws: ``Refusal`` that names the parameter which is not declared, or whose value is not of its type.
+    package init(_ json: JSONValue, by rules: ParameterRules) throws(Refusal) {
+        guard case .object(let members) = json else { throw Refusal(.fieldInvalid, "\"values\" must be an object.") }
+        for member in members where member.value != .null {
+            guard let type = rules.parameters[member.name] else {
+                let known = rules.parameters.keys.sorted().joined(separator: ", ")
+                throw Refusal(
+                    .fieldUnknown, "The app declares no parameter \"\(member.name.prefix(60))\"; declared are: \(known).")
+            }
+            guard let value = Self.value(member.value, of: type) else {
+                throw Refusal(.fieldInvalid, "The parameter \"\(member.name)\" must be \(type.wanted).")
+            }
+            guard values.updateValue(value, forKey: member.name) == nil else {
+                throw Refusal(.fieldInvalid, "The parameter \"\(member.name)\" is there twice.")
+            }
+        }
+        guard self.json.bytes.count <= ParameterRules.mostBytes else {
+            throw Refusal(.fieldInvalid, "The parameters may have \(ParameterRules.mostBytes) bytes as JSON.")
+        }
+    }
+
+    /// As the store keeps it, where a device is apart from the rest.
+    package init(stored texts: [UInt8]...) {
+        for text in texts {
+            guard case .object(let members)? = JSONValue(parsing: text) else { continue }
+            for member in members { values[member.name] = member.value }
+        }
+    }
+
+    package var locations: ParameterValues { filtered(\.isObject) }
+    package var withoutLocations: ParameterValues { filtered { !$0.isObject } }
+
+    private func filtered(_ isWanted: (JSONValue) -> Bool) -> ParameterValues {
+        var some = self
+        some.values = values.filter { isWanted($0.value) }
+        return some
+    }
+
+    package var json: JSONValue {
+        .object(values.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value) })
+    }
+
+    package var hasLocation: Bool { values.values.contains(where: \.isObject) }
+
+    /// Of which parameters it says something else than another.
+    package func names(changedFrom other: ParameterValues) -> Set<String> {
+        Set(values.keys).union(other.values.keys).filter { values[$0] != other.values[$0] }
+    }
+
+    private static func value(_ json: JSONValue, of type: ParameterRules.ParameterType) -> JSONValue? {
+        switch (type, json) {
+        case (.string, .string(let text)): return text.utf8.count <= ParameterRules.mostTextBytes ? json : nil
+        case (.int, .integer), (.double, .integer), (.double, .number), (.bool, .bool): return json
+        case (.timestamp, .string(let text)): return Timestamp3339.milliseconds(text).map { .string(Timestamp3339.text($0)) }
+        case (.strings, .array(let elements)) where elements.count <= ParameterRules.mostElements:
+            let areTexts = elements.allSatisfy { element in
+                if case .string(let text) = element { text.utf8.count <= ParameterRules.mostTextBytes } else { false }
+            }
+            return areTexts ? json : nil
+        case (.location, .object): return location(json)
+        default: return nil
+        }
+    }
+
+    /// Rounded to a hundredth of a degree, which is a kilometre at the most: no more is ever known of it.
+    private static func location(_ json: JSONValue) -> JSONValue? {
+        guard json.names == ["latitude", "longitude"], let latitude = json["latitude"]?.double,
+            let longitude = json["longitude"]?.double, (-90...90).contains(latitude), (-180...180).contains(longitude)
+        else { return nil }
+        func rounded(_ value: Double) -> JSONValue { .number((value * 100).rounded() / 100) }
+        return .object([
+            .init(name: "latitude", value: rounded(latitude)), .init(name: "longitude", value: rounded(longitude)),
+        ])
+    }
+
+    func value(_ name: String, as type: ParameterRules.ParameterType) -> ExpressionValue? {
+        switch (type, values[name]) {
+        case (.string, .string(let text)?): return .string(text)
+        case (.int, .integer(let number)?): return .int(Int64(number))
+        case (.double, let number?): return number.double.map { .double($0) }
+        case (.bool, .bool(let truth)?): return .bool(truth)
+        case (.timestamp, .string(let text)?):
+            return Timestamp3339.milliseconds(text).flatMap(ExpressionTimestamp.init(milliseconds:)).map { .timestamp($0) }
+        case (.strings, .array(let elements)?):
+            return .list(elements.compactMap { if case .string(let text) = $0 { .string(text) } else { nil } })
+        case (.location, let place?):
+            guard let latitude = place["latitude"]?.double, let longitude = place["longitude"]?.double else { return nil }
+            var map = ExpressionMap()
+            _ = map.insert(.double(latitude), for: .string("latitude"))
+            _ = map.insert(.double(longitude), for: .string("longitude"))
+            return .map(map)
+        default: return nil
+        }
+    }
+}
+
+extension ParameterRules.ParameterType {
+    fileprivate var wanted: String {
+        switch self {
+        case .string: "a text of at most \(ParameterRules.mostTextBytes) bytes"
+        case .int: "a whole number"
+        case .double: "a number"
+        case .bool: "true or false"
+        case .timestamp: "a moment such as 2026-01-31T12:00:00.000Z"
+        case .strings:
+            "a list of at most \(ParameterRules.mostElements) texts of at most \(ParameterRules.mostTextBytes) bytes"
+        case .location: "an object of \"latitude\" and \"longitude\" in degrees"
+        }
+    }
+}
+
+extension JSONValue {
+    /// No value is one but a location.
+    fileprivate var isObject: Bool { if case .object = self { true } else { false } }
+
+    fileprivate var double: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .number(let number): number
+        default: nil
+        }
+    }
+}

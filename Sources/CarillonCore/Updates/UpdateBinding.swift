@@ -1,0 +1,124 @@
+import CarillonWire
+
+/// A device with its user and its profile, as far as updates go: what it says of itself, and how far the log of its app's updates was
+/// held against it.
+///
+/// Every update up to `heldTo` that lives and matches its parameters has a row of its own for it.
+package struct UpdateBinding: Equatable, Sendable {
+    package var serial: BindingSerial
+    package var device: DeviceSerial
+    package var user: UserID?
+    package var profile: String
+    /// Counts what changed of parameters and kinds.
+    package var revision: Int64
+    /// The device's own name for its parameters; nil before it said any.
+    package var parametersRevision: String?
+    package var values: ParameterValues
+    /// When the location was said, which counts for a day.
+    package var locatedAt: Timestamp?
+    /// Of updates, that it processes: the names of ``UpdateKind``.
+    package var kinds: Set<String>
+    package var heldTo: HeldTo
+
+    package init(
+        serial: BindingSerial, device: DeviceSerial, user: UserID?, profile: String, revision: Int64,
+        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>, heldTo: HeldTo
+    ) {
+        self.serial = serial
+        self.device = device
+        self.user = user
+        self.profile = profile
+        self.revision = revision
+        self.parametersRevision = parametersRevision
+        self.values = values
+        self.locatedAt = locatedAt
+        self.kinds = kinds
+        self.heldTo = heldTo
+    }
+
+    package static let longestProfileBytes = 128
+    package static let longestRevisionBytes = 64
+    package static let locationSeconds: Int64 = 86_400
+    /// With all users that ever signed in, and all profiles.
+    package static let mostOfDevice = 100
+}
+
+/// How far a log was held, and the version of the rules by which its audiences were read: under others it counts for nothing.
+package struct HeldTo: Equatable, Sendable {
+    package var place: UpdateSerial
+    package var rules: Int64
+
+    package init(_ place: UpdateSerial, rules: Int64) {
+        self.place = place
+        self.rules = rules
+    }
+
+    package static let nowhere = HeldTo(UpdateSerial(0), rules: 0)
+}
+
+/// The store's number for a binding; never used twice.
+package struct BindingSerial: Hashable, Sendable {
+    package var rawValue: Int64
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// What became of an update at a binding: for a standing one, of an entry into its audience.
+package struct CompletionKey: Hashable, Sendable {
+    package var update: UpdateSerial
+    package var binding: BindingSerial
+    package var entry: Int
+
+    package init(update: UpdateSerial, binding: BindingSerial, entry: Int) {
+        self.update = update
+        self.binding = binding
+        self.entry = entry
+    }
+
+    /// What the envelopes of it have as their topic, by which a later one takes the place of an earlier.
+    package var topic: String { "\(binding.rawValue)/\(entry)" }
+
+    /// - Parameter topic: As ``topic`` writes it.
+    package init?(_ update: UpdateSerial, topic: String) {
+        let parts = topic.split(separator: "/")
+        guard parts.count == 2, let binding = Int64(parts[0]), let entry = Int(parts[1]) else { return nil }
+        self.init(update: update, binding: BindingSerial(binding), entry: entry)
+    }
+}
+
+package struct Completion: Equatable, Sendable {
+    package var key: CompletionKey
+    package var machine: CompletionMachine
+    package var changedAt: Timestamp
+    package var orderKey: String?
+    /// The device had received it, and belongs to the audience no more: when it does again, that is another entry.
+    package var hasLeft: Bool
+
+    package init(
+        key: CompletionKey, machine: CompletionMachine, changedAt: Timestamp, orderKey: String? = nil, hasLeft: Bool = false
+    ) {
+        self.key = key
+        self.machine = machine
+        self.changedAt = changedAt
+        self.orderKey = orderKey
+        self.hasLeft = hasLeft
+    }
+}
+
+/// An update on its way into a device's inbox.
+package struct UpdateOffer: Equatable, Sendable {
+    package var key: CompletionKey
+    /// Of the binding for which it was found to match; nil of one that is there and is given again.
+    package var revision: Int64?
+    /// Which this will be.
+    package var attempt: Int
+    package var orderKey: String?
+    package var at: Timestamp
+
+    package init(key: CompletionKey, revision: Int64?, attempt: Int, orderKey: String?, at: Timestamp) {
+        self.key = key
+        self.revision = revision
+        self.attempt = attempt
+        self.orderKey = orderKey
+        self.at = at
+    }
+}

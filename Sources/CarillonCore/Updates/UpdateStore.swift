@@ -1,0 +1,217 @@
+package import CarillonWire
+
+/// Keeps updates, the bindings that they are for, and what became of each at each.
+package protocol UpdateStore: Sendable {
+    /// Sets what an app declares of its parameters, as a JSON document. Answers false when there is no such app any more.
+    func putParameterRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool
+    /// With a number that counts how often they were set.
+    func parameterRules(of app: AppSerial) async throws -> (document: String, version: Int64)?
+
+    // MARK: Updates
+
+    /// Writes an update at the end of its app's log, ends the one that it supersedes, and answers a repetition, in one transaction.
+    func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut
+    /// Those of an app that live, ascending.
+    func liveUpdates(of app: AppSerial) async throws -> [Update]
+    func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
+    /// A page of an app's, from the latest on.
+    func updates(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update]
+    /// Ends an update that lives: no device is given it any more. Answers false when it did not live.
+    func endUpdate(_ update: UpdateSerial, as status: Update.Status, at now: Timestamp) async throws -> Bool
+    /// Ends those whose time is over.
+    func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate]
+    /// Forgets the oldest of an app's ended updates beyond a number, and those that ended before a moment, as far as nothing of them is
+    /// left to do. Answers whether nothing is left to forget.
+    func forgetUpdates(_ limits: UpdateLimits, at now: Timestamp, limit: Int) async throws -> Bool
+    /// How many completions of an update are in each state.
+    func counts(of update: UpdateSerial) async throws -> [CompletionMachine.State: Int]
+    /// A page of an update's completions, in the order of their bindings.
+    func completions(
+        of update: UpdateSerial, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
+    ) async throws -> [DeviceCompletion]
+
+    // MARK: Bindings
+
+    /// The binding of a device with its present user and a profile; made where there is none.
+    func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding?
+    /// Writes what a device says of itself, if its revision is the one it was: with it every update is held against it anew.
+    func change(_ binding: UpdateBinding, at now: Timestamp) async throws -> UpdateBinding?
+    func bindingCount(of app: AppSerial) async throws -> Int
+    /// Those of an app.
+    func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
+    /// Forgets where devices were before a moment.
+    func forgetLocations(before moment: Timestamp, limit: Int) async throws
+    /// Bindings that ended, and of which something is left.
+    func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding]
+    /// Some of a binding's completions that are not final are gone: answers what of them is in the inbox. Nil when there is none left.
+    func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
+
+    // MARK: Completions
+
+    /// A binding's completions of these updates: the last entry of each.
+    func completions(of binding: BindingSerial, _ updates: [UpdateSerial]) async throws -> [Completion]
+    /// A binding's completions that are not final.
+    func unfinished(of binding: BindingSerial) async throws -> [Completion]
+    /// Writes how far a binding was held against the log, with completions that have no envelope, if its revision is still the one;
+    /// answers whether it is.
+    func held(
+        _ binding: BindingSerial, revision: Int64, to place: HeldTo, adding completions: [Completion], at now: Timestamp
+    ) async throws -> Bool
+    /// Writes what a device says of updates. Answers for each what it came to.
+    func report(
+        _ results: [ReportedResult], of binding: BindingSerial, at now: Timestamp
+    ) async throws -> [ReportAnswer]
+    /// All that a binding received and did not finish is due now: it lost what it had.
+    func offerAgain(to binding: BindingSerial, at now: Timestamp) async throws
+    /// It left the audience of an update: what was not received is forgotten, and of what was it is remembered. Answers what of it is in
+    /// the inbox, and is to be taken out.
+    func left(_ completion: CompletionKey, at now: Timestamp) async throws -> MessageID?
+    /// Those that are to be given again, of one binding where it is named, in the order of their moments.
+    func dueCompletions(of binding: BindingSerial?, at now: Timestamp, limit: Int) async throws -> [DueCompletion]
+    /// The inbox had no room for one: it is due later.
+    func putOff(_ completion: CompletionKey, until moment: Timestamp) async throws
+    /// Completions of ended updates that are not final.
+    func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion]
+    /// They come to an end, as far as they did not before.
+    func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
+    /// Puts back what is parked. Answers whether it was.
+    func requeue(_ completion: CompletionKey, at now: Timestamp) async throws -> Bool
+}
+
+package struct UpdateWish: Sendable {
+    package var proposed: UpdateID
+    package var app: AppSerial
+    package var definition: Update.Definition
+    /// What devices are given.
+    package var body: [UInt8]
+    /// That an index finds its audience, or that it has none.
+    package var isIndexed: Bool
+    /// The hash of the `Idempotency-Key`, and that of the request.
+    package var idempotency: (key: [UInt8], fingerprint: [UInt8])?
+    package var limits: UpdateLimits
+
+    package init(
+        proposed: UpdateID, app: AppSerial, definition: Update.Definition, body: [UInt8], isIndexed: Bool,
+        idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: UpdateLimits
+    ) {
+        self.proposed = proposed
+        self.app = app
+        self.definition = definition
+        self.body = body
+        self.isIndexed = isIndexed
+        self.idempotency = idempotency
+        self.limits = limits
+    }
+}
+
+package enum UpdatePut: Sendable {
+    /// With the one that it superseded.
+    case made(Update, superseded: UpdateSerial?)
+    /// The `Idempotency-Key` was used before, by the same request.
+    case repeated(Update)
+    case keyReused
+    case tooMany
+    case tooManyUnindexed
+    /// There is none to be superseded, or it lives no more.
+    case supersededUnknown
+    case appGone
+}
+
+package struct EndedUpdate: Equatable, Sendable {
+    package var app: AppSerial
+    package var update: UpdateSerial
+
+    package init(app: AppSerial, update: UpdateSerial) {
+        self.app = app
+        self.update = update
+    }
+}
+
+/// A completion with the device that it is of.
+package struct DeviceCompletion: Sendable {
+    package var device: DeviceID
+    package var user: UserID?
+    package var profile: String
+    package var completion: Completion
+
+    package init(device: DeviceID, user: UserID?, profile: String, completion: Completion) {
+        self.device = device
+        self.user = user
+        self.profile = profile
+        self.completion = completion
+    }
+}
+
+package struct AppBinding: Sendable {
+    package var binding: UpdateBinding
+    package var device: DeviceID
+
+    package init(binding: UpdateBinding, device: DeviceID) {
+        self.binding = binding
+        self.device = device
+    }
+}
+
+package struct ReleasedBinding: Equatable, Sendable {
+    package var binding: BindingSerial
+    package var device: DeviceSerial
+
+    package init(binding: BindingSerial, device: DeviceSerial) {
+        self.binding = binding
+        self.device = device
+    }
+}
+
+/// What a device says of an update.
+package struct ReportedResult: Equatable, Sendable {
+    package var update: UpdateID
+    package var entry: Int
+    package var result: UpdateResult
+
+    package init(update: UpdateID, entry: Int, result: UpdateResult) {
+        self.update = update
+        self.entry = entry
+        self.result = result
+    }
+}
+
+package enum ReportAnswer: Equatable, Sendable {
+    /// Written; what of it is in the inbox still is to be taken out.
+    case taken(MessageID?)
+    /// It came to an end before.
+    case late
+    /// The binding has no such update.
+    case unknown
+}
+
+/// A completion that is to be given again, with all that an envelope of it needs.
+package struct DueCompletion: Sendable {
+    package var completion: Completion
+    package var update: Update
+    package var device: DeviceSerial
+
+    package init(completion: Completion, update: Update, device: DeviceSerial) {
+        self.completion = completion
+        self.update = update
+        self.device = device
+    }
+}
+
+/// A completion whose update ended before it did.
+package struct EndedCompletion: Sendable {
+    package var completion: Completion
+    package var device: DeviceSerial
+    package var app: AppSerial
+    package var origin: Origin
+    package var status: Update.Status
+    /// What of it is in the inbox.
+    package var envelope: MessageID?
+
+    package init(completion: Completion, device: DeviceSerial, app: AppSerial, origin: Origin, status: Update.Status) {
+        self.completion = completion
+        self.device = device
+        self.app = app
+        self.origin = origin
+        self.status = status
+    }
+}

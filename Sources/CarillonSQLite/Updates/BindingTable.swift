@@ -1,0 +1,171 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Devices with their users and profiles, inside a transaction.
+struct BindingTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    static let columns = """
+        binding.serial, binding.device, binding.user, binding.profile, binding.revision, parameters_revision, binding.parameters,
+        located_at, kinds, held_to, held_by, locations
+        """
+
+    /// That of a device with its present user.
+    func present(of device: DeviceSerial, profile: String) throws -> UpdateBinding? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns) FROM binding
+            WHERE device = ? AND coalesce(user, '') = coalesce((SELECT user FROM device_profile WHERE device = ?), '')
+                AND profile = ? AND ended_at IS NULL
+            """)
+        select.bind(device.rawValue)
+        select.bind(device.rawValue)
+        select.bind(profile)
+        return try select.first(UpdateBinding.init)
+    }
+
+    /// The same; one that ended, or was never there, begins. Nil where there is no such device, or it has too many.
+    func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
+        if let present = try present(of: device, profile: profile) { return present }
+        // A device has one at a time: what is for another is not given to this.
+        try db.run(
+            """
+            UPDATE binding SET ended_at = ?, locations = NULL, located_at = NULL, held_to = 0, is_left_over = 1,
+                revision = revision + 1, parameters_revision = NULL WHERE device = ? AND ended_at IS NULL
+            """, [now.milliseconds, device.rawValue])
+        if let ended = try ended(of: device, profile) {
+            try db.run(
+                """
+                UPDATE binding SET ended_at = NULL, is_left_over = 0, held_to = 0, revision = revision + 1 WHERE serial = ?
+                """, [ended])
+            // What the user had not finished is his again.
+            try db.run(
+                """
+                UPDATE completion SET state = 0, due_at = ? WHERE binding = ? AND state = \(CompletionMachine.State.gone.rawValue)
+                    AND in_update IN (SELECT serial FROM audience_update WHERE status = 0)
+                """, [now.milliseconds, ended])
+            return try present(of: device, profile: profile)
+        }
+        let count = try Int.first(db, "SELECT count(*) FROM binding WHERE device = ?", [device.rawValue]) ?? 0
+        guard count < UpdateBinding.mostOfDevice else { return nil }
+        try db.run(
+            """
+            INSERT INTO binding (device, app, user, profile, parameters, kinds, created_at)
+            SELECT serial, app, (SELECT user FROM device_profile WHERE device = device.serial), ?, ?, '', ?
+            FROM device WHERE serial = ?
+            """, [profile, Data("{}".utf8), now.milliseconds, device.rawValue])
+        return try present(of: device, profile: profile)
+    }
+
+    private func ended(of device: DeviceSerial, _ profile: String) throws -> Int64? {
+        try Int64.first(
+            db,
+            """
+            SELECT serial FROM binding
+            WHERE device = ? AND coalesce(user, '') = coalesce((SELECT user FROM device_profile WHERE device = ?), '')
+                AND profile = ? AND ended_at NOT NULL
+            """, [device.rawValue, device.rawValue, profile])
+    }
+
+    /// Writes parameters and kinds, if the binding is of the revision that is given, and did not end.
+    func change(_ binding: UpdateBinding, at now: Timestamp) throws -> UpdateBinding? {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE binding SET revision = revision + 1, parameters_revision = ?, parameters = ?, locations = ?, located_at = ?, kinds = ?,
+                held_to = 0 WHERE serial = ? AND revision = ? AND ended_at IS NULL
+            """)
+        update.bind(binding.parametersRevision)
+        update.bind(binding.values.withoutLocations.json.bytes)
+        update.bind(binding.values.hasLocation ? binding.values.locations.json.bytes : nil)
+        update.bind(binding.locatedAt?.milliseconds)
+        update.bind(binding.kinds.sorted().joined(separator: " "))
+        update.bind(binding.serial.rawValue)
+        update.bind(binding.revision)
+        try update.run()
+        guard db.changesCount == 1 else { return nil }
+        // What the device did not know before it is given now.
+        try db.run(
+            """
+            UPDATE completion SET state = 0, due_at = ?
+            WHERE binding = ? AND state = \(CompletionMachine.State.unsupported.rawValue) AND NOT has_left
+                AND in_update IN (SELECT serial FROM audience_update WHERE status = 0
+                    AND instr(?, ' ' || kind || ' ') > 0)
+            """,
+            [
+                now.milliseconds, binding.serial.rawValue,
+                " " + binding.kinds.sorted().joined(separator: " ") + " ",
+            ])
+        var changed = binding
+        changed.revision += 1
+        changed.heldTo = .nowhere
+        return changed
+    }
+
+    /// Answers whether the binding is still of the revision.
+    func held(_ binding: BindingSerial, revision: Int64, to place: HeldTo) throws -> Bool {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE binding SET held_to = max(iif(held_by = ?1, held_to, 0), ?2), held_by = ?1
+            WHERE serial = ?3 AND revision = ?4 AND ended_at IS NULL
+            """)
+        update.bind(place.rules)
+        update.bind(place.place.rawValue)
+        update.bind(binding.rawValue)
+        update.bind(revision)
+        try update.run()
+        return db.changesCount == 1
+    }
+
+    /// Where devices were before a moment is forgotten.
+    func forgetLocations(before moment: Timestamp, limit: Int) throws {
+        try db.run(
+            """
+            UPDATE binding SET locations = NULL, located_at = NULL WHERE serial IN
+                (SELECT serial FROM binding WHERE located_at NOT NULL AND located_at <= ? LIMIT ?)
+            """, [moment.milliseconds, limit])
+    }
+
+    func of(_ app: AppSerial, after: BindingSerial, limit: Int) throws -> [AppBinding] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns), device.id FROM binding JOIN device ON device.serial = binding.device
+            WHERE binding.app = ? AND binding.serial > ? AND binding.ended_at IS NULL ORDER BY binding.serial LIMIT ?
+            """)
+        select.bind(app.rawValue)
+        select.bind(after.rawValue)
+        select.bind(limit)
+        var found: [AppBinding] = []
+        try select.forEachRow { columns in
+            found.append(AppBinding(binding: UpdateBinding(columns), device: DeviceID(try columns.bytes16(12))))
+            return true
+        }
+        return found
+    }
+}
+
+extension UpdateBinding {
+    init(_ columns: StatementColumns) {
+        self.init(
+            serial: BindingSerial(columns.integer(0)), device: DeviceSerial(columns.integer(1)),
+            user: columns.text(2).flatMap(UserID.init), profile: columns.text(3) ?? "", revision: columns.integer(4),
+            parametersRevision: columns.text(5),
+            values: ParameterValues(stored: columns.bytes(6) ?? [], columns.bytes(11) ?? []),
+            locatedAt: columns.integerIfAny(7).map(Timestamp.init(milliseconds:)),
+            kinds: Set((columns.text(8) ?? "").split(separator: " ").map(String.init)),
+            heldTo: HeldTo(UpdateSerial(columns.integer(9)), rules: columns.integer(10)))
+    }
+}

@@ -1,0 +1,240 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// What became of updates at bindings, inside a transaction.
+struct CompletionTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    // MARK: Reading
+
+    static let columns = """
+        in_update, completion.binding, entry, state, attempt, failures, first_failed_at, due_at, reason, changed_at,
+        completion.order_key, has_left
+        """
+
+    func completion(_ key: CompletionKey) throws -> Completion? {
+        var select = try BoundStatement(
+            db, "SELECT \(Self.columns) FROM completion WHERE binding = ? AND in_update = ? AND entry = ?")
+        select.bind(key.binding.rawValue)
+        select.bind(key.update.rawValue)
+        select.bind(key.entry)
+        return try select.first { Completion($0, from: 0) }
+    }
+
+    /// The last entry of an update.
+    func last(of binding: BindingSerial, _ update: UpdateSerial) throws -> Completion? {
+        var select = try BoundStatement(
+            db,
+            "SELECT \(Self.columns) FROM completion WHERE binding = ? AND in_update = ? ORDER BY entry DESC LIMIT 1")
+        select.bind(binding.rawValue)
+        select.bind(update.rawValue)
+        return try select.first { Completion($0, from: 0) }
+    }
+
+    func unfinished(of binding: BindingSerial, limit: Int = .max) throws -> [Completion] {
+        var select = try BoundStatement(
+            db,
+            "SELECT \(Self.columns) FROM completion WHERE binding = ? AND state < 10 ORDER BY in_update LIMIT ?")
+        select.bind(binding.rawValue)
+        select.bind(limit)
+        var found: [Completion] = []
+        try select.forEachRow {
+            found.append(Completion($0, from: 0))
+            return true
+        }
+        return found
+    }
+
+    /// The envelope of it that waits in the inbox of its device.
+    func envelope(of key: CompletionKey) throws -> MessageID? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT position, secret FROM envelope WHERE origin_kind = \(Origin.Kind.update.rawValue) AND origin = ?
+                AND device = (SELECT device FROM binding WHERE serial = ?) AND topic = ? AND topic IS NOT NULL
+            """)
+        select.bind(key.update.rawValue)
+        select.bind(key.binding.rawValue)
+        select.bind(key.topic)
+        return try select.first { MessageID(position: $0.integer(0), secret: try $0.bytes16(1)) }
+    }
+
+    // MARK: Writing
+
+    func insert(_ completion: Completion) throws {
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO completion (in_update, binding, entry, state, attempt, failures, first_failed_at, due_at, reason,
+                changed_at, order_key, has_left) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        let (key, machine) = (completion.key, completion.machine)
+        insert.bind(key.update.rawValue)
+        insert.bind(key.binding.rawValue)
+        insert.bind(key.entry)
+        insert.bind(machine.state.rawValue)
+        insert.bind(machine.attempt)
+        insert.bind(machine.failures)
+        insert.bind(machine.firstFailedAt?.milliseconds)
+        insert.bind(machine.dueAt?.milliseconds)
+        insert.bind(machine.reason)
+        insert.bind(completion.changedAt.milliseconds)
+        insert.bind(completion.orderKey)
+        insert.bind(completion.hasLeft ? 1 : 0)
+        try insert.run()
+    }
+
+    /// Writes what it became, and lets the next of its order key go on where it holds nobody up any more.
+    func change(_ before: Completion, to machine: CompletionMachine, hasLeft: Bool? = nil, at now: Timestamp) throws {
+        var update = try BoundStatement(
+            db,
+            """
+            UPDATE completion SET state = ?, attempt = ?, failures = ?, first_failed_at = ?, due_at = ?, reason = ?,
+                changed_at = ?, has_left = ? WHERE binding = ? AND in_update = ? AND entry = ?
+            """)
+        update.bind(machine.state.rawValue)
+        update.bind(machine.attempt)
+        update.bind(machine.failures)
+        update.bind(machine.firstFailedAt?.milliseconds)
+        update.bind(machine.dueAt?.milliseconds)
+        update.bind(machine.reason)
+        update.bind(now.milliseconds)
+        update.bind(hasLeft ?? before.hasLeft ? 1 : 0)
+        update.bind(before.key.binding.rawValue)
+        update.bind(before.key.update.rawValue)
+        update.bind(before.key.entry)
+        try update.run()
+        if before.machine.holdsUpOthers, !machine.holdsUpOthers { try releaseNext(after: before, at: now) }
+    }
+
+    func remove(_ completion: Completion, at now: Timestamp) throws {
+        let key = completion.key
+        try db.run(
+            "DELETE FROM completion WHERE binding = ? AND in_update = ? AND entry = ?",
+            [key.binding.rawValue, key.update.rawValue, key.entry])
+        if completion.machine.holdsUpOthers { try releaseNext(after: completion, at: now) }
+    }
+
+    /// The first that stands behind others of an order key may be given, when none before it holds it up.
+    private func releaseNext(after completion: Completion, at now: Timestamp) throws {
+        guard let orderKey = completion.orderKey, let next = try first(of: orderKey, completion.key.binding),
+            next.machine.state == .waiting, next.machine.attempt == 0, next.machine.dueAt == nil
+        else { return }
+        var machine = next.machine
+        machine.released(at: now)
+        try change(next, to: machine, at: now)
+    }
+
+    /// The first of an order key that holds up others.
+    private func first(of orderKey: String, _ binding: BindingSerial) throws -> Completion? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns) FROM completion WHERE binding = ? AND order_key = ? AND order_key NOT NULL AND state < 4
+            ORDER BY in_update, entry LIMIT 1
+            """)
+        select.bind(binding.rawValue)
+        select.bind(orderKey)
+        return try select.first { Completion($0, from: 0) }
+    }
+
+    /// One that stands behind others of its order key, if there are some: it may be given at once where they came to an end meanwhile.
+    func insertBehind(_ completion: Completion, at now: Timestamp) throws {
+        var completion = completion
+        if let orderKey = completion.orderKey, try first(of: orderKey, completion.key.binding) == nil {
+            completion.machine.released(at: now)
+        }
+        try insert(completion)
+    }
+
+    // MARK: Effects
+
+    func counts(_ offer: UpdateOffer) throws -> Bool { try offered(offer) != nil }
+
+    /// Answers whether it counted.
+    func offer(_ offer: UpdateOffer) throws -> Bool {
+        guard let (before, after) = try offered(offer) else { return false }
+        if let before {
+            try change(before, to: after, at: offer.at)
+        } else {
+            try insert(Completion(key: offer.key, machine: after, changedAt: offer.at, orderKey: offer.orderKey))
+        }
+        return true
+    }
+
+    /// What it was, and what it becomes; nil when nothing comes of it.
+    private func offered(_ offer: UpdateOffer) throws -> (before: Completion?, after: CompletionMachine)? {
+        guard let revision = try liveRevision(of: offer.key) else { return nil }
+        let present = try completion(offer.key)
+        if let wanted = offer.revision { guard revision == wanted, present == nil, offer.attempt == 1 else { return nil } }
+        if offer.revision == nil {
+            guard let present, !present.machine.state.isFinal, present.machine.dueAt != nil else { return nil }
+        }
+        var machine = present?.machine ?? CompletionMachine()
+        guard machine.attempt == offer.attempt - 1 else { return nil }
+        machine.offered()
+        return (present, machine)
+    }
+
+    /// The revision of a binding that did not end, if the update lives.
+    private func liveRevision(of key: CompletionKey) throws -> Int64? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT revision FROM binding WHERE serial = ? AND ended_at IS NULL
+                AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ? AND status = 0)
+            """)
+        select.bind(key.binding.rawValue)
+        select.bind(key.update.rawValue)
+        return try select.first { $0.integer(0) }
+    }
+
+    func canEnd(_ key: CompletionKey) throws -> Bool {
+        try completion(key).map { !$0.machine.state.isFinal } ?? false
+    }
+
+    /// Answers whether it had not come to an end before.
+    func end(_ key: CompletionKey, as state: CompletionMachine.State, at now: Timestamp) throws -> Bool {
+        guard let before = try completion(key) else { return false }
+        var machine = before.machine
+        guard machine.ended(as: state) else { return false }
+        try change(before, to: machine, at: now)
+        return true
+    }
+
+    /// An envelope left its inbox.
+    func heard(_ row: InboxRow) throws {
+        guard let settlement = row.settlement, let topic = row.topic,
+            let key = CompletionKey(UpdateSerial(row.origin.serial), topic: topic), let before = try completion(key)
+        else { return }
+        var machine = before.machine
+        switch settlement.outcome {
+        case .acknowledged: machine.received(at: settlement.at)
+        case .unsupported: _ = machine.reported(.unsupported, at: settlement.at)
+        case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: settlement.at)
+        case .expired: _ = machine.ended(as: .expired)
+        case .replaced, .cancelled, .dropped, .gone: return
+        }
+        if machine != before.machine { try change(before, to: machine, at: settlement.at) }
+    }
+}
+
+extension Completion {
+    /// - Parameter place: Of the first of ``CompletionTable/columns``.
+    init(_ columns: StatementColumns, from place: Int32) {
+        self.init(
+            key: CompletionKey(
+                update: UpdateSerial(columns.integer(place)), binding: BindingSerial(columns.integer(place + 1)),
+                entry: Int(columns.integer(place + 2))),
+            machine: CompletionMachine(
+                CompletionMachine.State(rawValue: Int(columns.integer(place + 3))) ?? .gone,
+                attempt: Int(columns.integer(place + 4)), failures: Int(columns.integer(place + 5)),
+                firstFailedAt: columns.integerIfAny(place + 6).map(Timestamp.init(milliseconds:)),
+                dueAt: columns.integerIfAny(place + 7).map(Timestamp.init(milliseconds:)), reason: columns.text(place + 8)),
+            changedAt: columns.timestamp(place + 9), orderKey: columns.text(place + 10),
+            hasLeft: columns.integer(place + 11) != 0)
+    }
+}

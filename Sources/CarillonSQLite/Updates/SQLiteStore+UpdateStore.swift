@@ -1,0 +1,322 @@
+package import CarillonCore
+package import CarillonWire
+import GRDB
+
+extension SQLiteStore: UpdateStore {
+    package func putParameterRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool {
+        try await group.run { db in
+            try db.run(
+                """
+                INSERT INTO parameter_rules (app, document, set_at)
+                SELECT serial, ?, ? FROM app WHERE serial = ? AND ended_at IS NULL
+                ON CONFLICT (app) DO UPDATE SET document = excluded.document, set_at = excluded.set_at, version = version + 1
+                """, [document, now.milliseconds, app.rawValue])
+            return db.changesCount == 1
+        }
+    }
+
+    package func parameterRules(of app: AppSerial) async throws -> (document: String, version: Int64)? {
+        try await read { db in
+            var select = try BoundStatement(db, "SELECT document, version FROM parameter_rules WHERE app = ?")
+            select.bind(app.rawValue)
+            return try select.first { ($0.text(0) ?? "", $0.integer(1)) }
+        }
+    }
+
+    // MARK: Updates
+
+    package func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut {
+        try await group.run { db in try UpdateTable(db).publish(wish, at: now) }
+    }
+
+    package func liveUpdates(of app: AppSerial) async throws -> [Update] {
+        try await read { db in
+            try UpdateTable(db).updates("app = ? AND status = 0 ORDER BY serial") { $0.bind(app.rawValue) }
+        }
+    }
+
+    package func update(_ id: UpdateID, of app: AppSerial) async throws -> Update? {
+        try await read { db in try UpdateTable(db).update(id, of: app) }
+    }
+
+    package func updates(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update] {
+        try await read { db in
+            try UpdateTable(db).updates("app = ? AND serial < ? ORDER BY serial DESC LIMIT ?") { select in
+                select.bind(app.rawValue)
+                select.bind(before?.rawValue ?? .max)
+                select.bind(limit)
+            }
+        }
+    }
+
+    package func endUpdate(_ update: UpdateSerial, as status: Update.Status, at now: Timestamp) async throws -> Bool {
+        try await group.run { db in try UpdateTable(db).end(update, as: status, at: now) }
+    }
+
+    package func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate] {
+        let isAny = try await read { db in
+            try Int.first(
+                db, "SELECT 1 FROM audience_update WHERE status = 0 AND expires_at <= ? LIMIT 1", [now.milliseconds]) != nil
+        }
+        guard isAny else { return [] }
+        return try await group.run { db in try UpdateTable(db).endExpired(at: now, limit: limit) }
+    }
+
+    package func forgetUpdates(_ limits: UpdateLimits, at now: Timestamp, limit: Int) async throws -> Bool {
+        try await group.run { db in try UpdateTable(db).forget(limits, at: now, limit: limit) }
+    }
+
+    package func counts(of update: UpdateSerial) async throws -> [CompletionMachine.State: Int] {
+        try await read { db in
+            var select = try BoundStatement(
+                db, "SELECT state, count(*) FROM completion WHERE in_update = ? GROUP BY state")
+            select.bind(update.rawValue)
+            var counts: [CompletionMachine.State: Int] = [:]
+            try select.forEachRow { columns in
+                if let state = CompletionMachine.State(rawValue: Int(columns.integer(0))) {
+                    counts[state] = Int(columns.integer(1))
+                }
+                return true
+            }
+            return counts
+        }
+    }
+
+    package func completions(
+        of update: UpdateSerial, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
+    ) async throws -> [DeviceCompletion] {
+        try await read { db in
+            var select = try BoundStatement(
+                db,
+                """
+                SELECT \(CompletionTable.columns), device.id, binding.user, binding.profile FROM completion
+                JOIN binding ON binding.serial = completion.binding JOIN device ON device.serial = binding.device
+                WHERE in_update = ? AND state BETWEEN ? AND ? AND (completion.binding, entry) > (?, ?)
+                ORDER BY completion.binding, entry LIMIT ?
+                """)
+            select.bind(update.rawValue)
+            select.bind(state?.rawValue ?? 0)
+            select.bind(state?.rawValue ?? 99)
+            select.bind(after?.binding.rawValue ?? 0)
+            select.bind(after?.entry ?? 0)
+            select.bind(limit)
+            var found: [DeviceCompletion] = []
+            try select.forEachRow { columns in
+                found.append(
+                    DeviceCompletion(
+                        device: DeviceID(try columns.bytes16(12)), user: columns.text(13).flatMap(UserID.init),
+                        profile: columns.text(14) ?? "", completion: Completion(columns, from: 0)))
+                return true
+            }
+            return found
+        }
+    }
+
+    // MARK: Bindings
+
+    package func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding? {
+        if let present = try await read({ db in try BindingTable(db).present(of: device, profile: profile) }) {
+            return present
+        }
+        return try await group.run { db in try BindingTable(db).begin(of: device, profile: profile, at: now) }
+    }
+
+    package func change(_ binding: UpdateBinding, at now: Timestamp) async throws -> UpdateBinding? {
+        try await group.run { db in try BindingTable(db).change(binding, at: now) }
+    }
+
+    package func bindingCount(of app: AppSerial) async throws -> Int {
+        try await read { db in
+            try Int.first(db, "SELECT count(*) FROM binding WHERE app = ? AND ended_at IS NULL", [app.rawValue]) ?? 0
+        }
+    }
+
+    package func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding] {
+        try await read { db in try BindingTable(db).of(app, after: after, limit: limit) }
+    }
+
+    package func forgetLocations(before moment: Timestamp, limit: Int) async throws {
+        let isAny = try await read { db in
+            try Int.first(
+                db, "SELECT 1 FROM binding WHERE located_at NOT NULL AND located_at <= ? LIMIT 1", [moment.milliseconds])
+                != nil
+        }
+        guard isAny else { return }
+        try await group.run { db in try BindingTable(db).forgetLocations(before: moment, limit: limit) }
+    }
+
+    package func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding] {
+        try await read { db in
+            var select = try BoundStatement(
+                db, "SELECT serial, device FROM binding WHERE is_left_over ORDER BY serial LIMIT ?")
+            select.bind(limit)
+            var found: [ReleasedBinding] = []
+            try select.forEachRow { columns in
+                found.append(
+                    ReleasedBinding(binding: BindingSerial(columns.integer(0)), device: DeviceSerial(columns.integer(1))))
+                return true
+            }
+            return found
+        }
+    }
+
+    package func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]? {
+        try await group.run { db in
+            let table = CompletionTable(db)
+            let unfinished = try table.unfinished(of: binding, limit: limit)
+            guard !unfinished.isEmpty else {
+                try db.run("UPDATE binding SET is_left_over = 0 WHERE serial = ?", [binding.rawValue])
+                return nil
+            }
+            // Of one that began anew meanwhile nothing is to be released.
+            guard try Int.first(db, "SELECT 1 FROM binding WHERE serial = ? AND is_left_over", [binding.rawValue]) != nil
+            else { return nil }
+            return try unfinished.compactMap { completion in
+                let envelope = completion.machine.isInInbox ? try table.envelope(of: completion.key) : nil
+                _ = try table.end(completion.key, as: .gone, at: now)
+                return envelope
+            }
+        }
+    }
+
+    // MARK: Completions
+
+    package func completions(of binding: BindingSerial, _ updates: [UpdateSerial]) async throws -> [Completion] {
+        try await read { db in
+            let table = CompletionTable(db)
+            return try updates.compactMap { try table.last(of: binding, $0) }
+        }
+    }
+
+    package func unfinished(of binding: BindingSerial) async throws -> [Completion] {
+        try await read { db in try CompletionTable(db).unfinished(of: binding) }
+    }
+
+    package func held(
+        _ binding: BindingSerial, revision: Int64, to place: HeldTo, adding completions: [Completion], at now: Timestamp
+    ) async throws -> Bool {
+        try await group.run { db in
+            guard try BindingTable(db).held(binding, revision: revision, to: place) else { return false }
+            let table = CompletionTable(db)
+            for completion in completions where try table.completion(completion.key) == nil {
+                try table.insertBehind(completion, at: now)
+            }
+            return true
+        }
+    }
+
+    package func report(
+        _ results: [ReportedResult], of binding: BindingSerial, at now: Timestamp
+    ) async throws -> [ReportAnswer] {
+        try await group.run { db in
+            let table = CompletionTable(db)
+            return try results.map { reported in
+                var select = try BoundStatement(db, "SELECT serial FROM audience_update WHERE id = ?")
+                select.bind(reported.update.value)
+                guard let serial = try select.first({ UpdateSerial($0.integer(0)) }),
+                    let before = try table.completion(
+                        CompletionKey(update: serial, binding: binding, entry: reported.entry))
+                else { return .unknown }
+                var machine = before.machine
+                guard machine.reported(reported.result, at: now) else { return .late }
+                let envelope = before.machine.isInInbox ? try table.envelope(of: before.key) : nil
+                try table.change(before, to: machine, at: now)
+                return .taken(envelope)
+            }
+        }
+    }
+
+    package func offerAgain(to binding: BindingSerial, at now: Timestamp) async throws {
+        try await group.run { db in
+            let table = CompletionTable(db)
+            for completion in try table.unfinished(of: binding) {
+                var machine = completion.machine
+                guard machine.attempt > 0 else { continue }
+                machine.due(at: now)
+                if machine != completion.machine { try table.change(completion, to: machine, at: now) }
+            }
+        }
+    }
+
+    package func left(_ key: CompletionKey, at now: Timestamp) async throws -> MessageID? {
+        try await group.run { db in
+            let table = CompletionTable(db)
+            guard let completion = try table.completion(key), !completion.hasLeft else { return nil }
+            let wasReceived = completion.machine.state != .waiting || completion.machine.attempt > 1
+            let envelope = completion.machine.isInInbox ? try table.envelope(of: key) : nil
+            if wasReceived {
+                try table.change(completion, to: completion.machine, hasLeft: true, at: now)
+                return nil
+            }
+            try table.remove(completion, at: now)
+            return envelope
+        }
+    }
+
+    package func dueCompletions(
+        of binding: BindingSerial?, at now: Timestamp, limit: Int
+    ) async throws -> [DueCompletion] {
+        try await read { db in
+            let ofBinding = binding == nil ? "" : "completion.binding = ? AND"
+            var select = try BoundStatement(
+                db,
+                """
+                SELECT \(UpdateTable.columns), \(CompletionTable.columns), binding.device
+                FROM completion JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
+                JOIN binding ON binding.serial = completion.binding AND binding.ended_at IS NULL
+                WHERE \(ofBinding) due_at NOT NULL AND due_at <= ? ORDER BY \(binding == nil ? "due_at" : "in_update") LIMIT ?
+                """)
+            if let binding { select.bind(binding.rawValue) }
+            select.bind(now.milliseconds)
+            select.bind(limit)
+            var found: [DueCompletion] = []
+            try select.forEachRow { columns in
+                found.append(
+                    DueCompletion(
+                        completion: Completion(columns, from: 14), update: try Update(columns, from: 0),
+                        device: DeviceSerial(columns.integer(26))))
+                return true
+            }
+            return found
+        }
+    }
+
+    package func putOff(_ key: CompletionKey, until moment: Timestamp) async throws {
+        try await group.run { db in
+            try db.run(
+                "UPDATE completion SET due_at = ? WHERE binding = ? AND in_update = ? AND entry = ? AND due_at NOT NULL",
+                [moment.milliseconds, key.binding.rawValue, key.update.rawValue, key.entry])
+        }
+    }
+
+    package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {
+        let isAny = try await read { db in
+            try Int.first(db, "SELECT 1 FROM audience_update WHERE is_left_over LIMIT 1") != nil
+        }
+        guard isAny else { return [] }
+        return try await group.run { db in
+            var found = try UpdateTable(db).unfinished(limit: limit)
+            for index in found.indices where found[index].completion.machine.isInInbox {
+                found[index].envelope = try CompletionTable(db).envelope(of: found[index].completion.key)
+            }
+            return found
+        }
+    }
+
+    package func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws {
+        try await group.run { db in
+            for (key, state) in ended { _ = try CompletionTable(db).end(key, as: state, at: now) }
+        }
+    }
+
+    package func requeue(_ key: CompletionKey, at now: Timestamp) async throws -> Bool {
+        try await group.run { db in
+            let table = CompletionTable(db)
+            guard let before = try table.completion(key) else { return false }
+            var machine = before.machine
+            guard machine.requeued(at: now) else { return false }
+            try table.change(before, to: machine, at: now)
+            return true
+        }
+    }
+}

@@ -1,0 +1,212 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The log of updates, inside a transaction.
+struct UpdateTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    static let columns = """
+        audience_update.serial, audience_update.id, audience_update.app, audience_update.kind, audience, is_standing,
+        audience_update.order_key, supersedes, published_at, audience_update.expires_at, audience_update.status,
+        audience_update.status_at, content, (SELECT body FROM shared_content WHERE shared_content.serial = content)
+        """
+
+    func updates(_ condition: String, _ bind: (inout BoundStatement) -> Void) throws -> [Update] {
+        var select = try BoundStatement(db, "SELECT \(Self.columns) FROM audience_update WHERE \(condition)")
+        bind(&select)
+        var found: [Update] = []
+        try select.forEachRow { columns in
+            found.append(try Update(columns, from: 0))
+            return true
+        }
+        return found
+    }
+
+    func update(_ id: UpdateID, of app: AppSerial) throws -> Update? {
+        try updates("id = ? AND app = ?") { select in
+            select.bind(id.value)
+            select.bind(app.rawValue)
+        }.first
+    }
+
+    // MARK: Publishing
+
+    func publish(_ wish: UpdateWish, at now: Timestamp) throws -> UpdatePut {
+        guard try Int.first(db, "SELECT 1 FROM app WHERE serial = ? AND ended_at IS NULL", [wish.app.rawValue]) != nil else {
+            return .appGone
+        }
+        if let earlier = try repetition(of: wish) { return earlier }
+        var superseded: Update?
+        if let id = wish.definition.supersedes {
+            guard let earlier = try update(id, of: wish.app), earlier.status == .live else { return .supersededUnknown }
+            superseded = earlier
+        }
+        if let refusal = try refusal(of: wish, insteadOf: superseded) { return refusal }
+        if let superseded { _ = try end(superseded.serial, as: .superseded, at: now) }
+        try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(wish.body)])
+        let content = SharedContentID(db.lastInsertedRowID)
+        let serial = try insert(wish, content, at: now)
+        let definition = wish.definition
+        let made = Update(
+            serial: serial, id: wish.proposed, app: wish.app, kind: definition.kind, audience: definition.audience,
+            mode: definition.mode, orderKey: definition.orderKey, supersedes: definition.supersedes, publishedAt: now,
+            expiresAt: now.adding(seconds: definition.ttlSeconds), status: .live, statusAt: now, body: wish.body,
+            content: content)
+        return .made(made, superseded: superseded?.serial)
+    }
+
+    private func repetition(of wish: UpdateWish) throws -> UpdatePut? {
+        guard let idempotency = wish.idempotency else { return nil }
+        var select = try BoundStatement(
+            db, "SELECT id, fingerprint FROM audience_update WHERE app = ? AND idempotency_key = ?")
+        select.bind(wish.app.rawValue)
+        select.bind(idempotency.key)
+        guard let known = try select.first({ (id: UpdateID(try $0.bytes16(0)), fingerprint: $0.bytes(1)) }) else {
+            return nil
+        }
+        guard known.fingerprint == idempotency.fingerprint, let update = try update(known.id, of: wish.app) else {
+            return .keyReused
+        }
+        return .repeated(update)
+    }
+
+    private func refusal(of wish: UpdateWish, insteadOf superseded: Update?) throws -> UpdatePut? {
+        var select = try BoundStatement(
+            db,
+            "SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update WHERE app = ? AND status = 0")
+        select.bind(wish.app.rawValue)
+        guard let counts = try select.first({ (live: Int($0.integer(0)), unindexed: Int($0.integer(1))) }) else {
+            return nil
+        }
+        guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .tooMany }
+        guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .tooManyUnindexed }
+        return nil
+    }
+
+    private func insert(_ wish: UpdateWish, _ content: SharedContentID, at now: Timestamp) throws -> UpdateSerial {
+        var insert = try BoundStatement(
+            db,
+            """
+            INSERT INTO audience_update (id, app, kind, audience, is_indexed, is_standing, order_key, supersedes, published_at,
+                expires_at, status_at, idempotency_key, fingerprint, content)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        let definition = wish.definition
+        insert.bind(wish.proposed.value)
+        insert.bind(wish.app.rawValue)
+        insert.bind(definition.kind.name)
+        insert.bind(definition.audience)
+        insert.bind(wish.isIndexed ? 1 : 0)
+        insert.bind(definition.mode == .standing ? 1 : 0)
+        insert.bind(definition.orderKey)
+        insert.bind(definition.supersedes?.value.bytes)
+        insert.bind(now.milliseconds)
+        insert.bind(now.adding(seconds: definition.ttlSeconds).milliseconds)
+        insert.bind(now.milliseconds)
+        insert.bind(wish.idempotency?.key)
+        insert.bind(wish.idempotency?.fingerprint)
+        insert.bind(content.rawValue)
+        try insert.run()
+        return UpdateSerial(db.lastInsertedRowID)
+    }
+
+    // MARK: Ending
+
+    func end(_ update: UpdateSerial, as status: Update.Status, at now: Timestamp) throws -> Bool {
+        try db.run(
+            "UPDATE audience_update SET status = ?, status_at = ?, is_left_over = 1 WHERE serial = ? AND status = 0",
+            [status.rawValue, now.milliseconds, update.rawValue])
+        return db.changesCount == 1
+    }
+
+    func endExpired(at now: Timestamp, limit: Int) throws -> [EndedUpdate] {
+        let expired = try updates("status = 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?") { select in
+            select.bind(now.milliseconds)
+            select.bind(limit)
+        }
+        for update in expired { _ = try end(update.serial, as: .expired, at: now) }
+        return expired.map { EndedUpdate(app: $0.app, update: $0.serial) }
+    }
+
+    /// Completions of ended updates that are not final. An update of which none is left is left over no more.
+    func unfinished(limit: Int) throws -> [EndedCompletion] {
+        var found: [EndedCompletion] = []
+        for update in try updates("is_left_over ORDER BY serial LIMIT 100", { _ in }) {
+            var select = try BoundStatement(
+                db,
+                """
+                SELECT \(CompletionTable.columns), binding.device FROM completion
+                JOIN binding ON binding.serial = completion.binding WHERE in_update = ? AND state < 10 LIMIT ?
+                """)
+            select.bind(update.serial.rawValue)
+            select.bind(limit - found.count)
+            var isAny = false
+            try select.forEachRow { columns in
+                isAny = true
+                found.append(
+                    EndedCompletion(
+                        completion: Completion(columns, from: 0), device: DeviceSerial(columns.integer(12)), app: update.app,
+                        origin: update.origin, status: update.status))
+                return true
+            }
+            if !isAny {
+                try db.run("UPDATE audience_update SET is_left_over = 0 WHERE serial = ?", [update.serial.rawValue])
+            }
+            if found.count >= limit { break }
+        }
+        return found
+    }
+
+    /// Forgets some that ended long ago, with what became of them. Answers whether nothing is left to forget.
+    func forget(_ limits: UpdateLimits, at now: Timestamp, limit: Int) throws -> Bool {
+        let old = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT serial FROM audience_update WHERE status != 0 AND NOT is_left_over AND status_at <= ?
+                    ORDER BY status_at LIMIT 1
+                    """), arguments: [now.adding(seconds: -limits.endedSeconds).milliseconds])
+        guard let serial = try old.first ?? tooMany(limits) else { return true }
+        try db.run(
+            """
+            DELETE FROM completion WHERE (binding, in_update, entry) IN
+                (SELECT binding, in_update, entry FROM completion WHERE in_update = ? LIMIT ?)
+            """, [serial, limit])
+        if db.changesCount < limit { try db.run("DELETE FROM audience_update WHERE serial = ?", [serial]) }
+        return false
+    }
+
+    /// The oldest of an app that has more than it may.
+    private func tooMany(_ limits: UpdateLimits) throws -> Int64? {
+        try Int64.first(
+            db,
+            """
+            SELECT min(serial) FROM audience_update WHERE status != 0 AND NOT is_left_over GROUP BY app HAVING count(*) > ? LIMIT 1
+            """, [limits.ended])
+    }
+}
+
+extension Update {
+    /// - Parameter place: Of the first of ``UpdateTable/columns``.
+    init(_ columns: StatementColumns, from place: Int32) throws {
+        guard let kind = columns.text(place + 3).flatMap(UpdateKind.init),
+            let status = Status(rawValue: Int(columns.integer(place + 10)))
+        else { throw StoreFault(.unavailable, "an update's kind or status is unknown") }
+        self.init(
+            serial: UpdateSerial(columns.integer(place)), id: UpdateID(try columns.bytes16(place + 1)),
+            app: AppSerial(columns.integer(place + 2)), kind: kind, audience: columns.text(place + 4),
+            mode: columns.integer(place + 5) != 0 ? .standing : .once, orderKey: columns.text(place + 6),
+            supersedes: columns.bytes(place + 7).flatMap { Bytes16($0) }.map(UpdateID.init),
+            publishedAt: columns.timestamp(place + 8), expiresAt: columns.timestamp(place + 9), status: status,
+            statusAt: columns.timestamp(place + 11), body: columns.bytes(place + 13) ?? [],
+            content: SharedContentID(columns.integer(place + 12)))
+    }
+}

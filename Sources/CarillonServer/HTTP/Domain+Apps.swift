@@ -1,0 +1,35 @@
+import CarillonCore
+import CarillonWire
+import Hummingbird
+
+/// Which app a request is about.
+extension Domain {
+    /// The app of the path, for an operator.
+    func app(_ request: Request, _ context: RouteContext) async throws -> AppID {
+        _ = try await keys.authorize(bearer: request.bearer, as: [.admin])
+        return try AppID.checked(try context.parameters.require("app"))
+    }
+
+    /// The same, which must be there.
+    func appSerial(_ request: Request, _ context: RouteContext) async throws -> AppSerial {
+        try await serial(of: try await app(request, context))
+    }
+
+    /// The app of a sender key, or the one that an operator names.
+    func appOfSender(_ request: Request) async throws -> (serial: AppSerial, id: AppID) {
+        let key = try await keys.authorize(bearer: request.bearer, as: [.sender, .admin])
+        let named = try request.uri.queryParameters["app"].map { try AppID.checked(String($0)) }
+        guard let id = key.app ?? named else {
+            throw Refusal(.parameterInvalid, "An admin key is of no app: say which is meant with ?app=….")
+        }
+        if let app = key.app, let named, app != named { throw Refusal(.roleForbidden, "The key is of app \(app).") }
+        return (try await serial(of: id), id)
+    }
+
+    private func serial(of app: AppID) async throws -> AppSerial {
+        guard let serial = try await apps.serial(of: app) else {
+            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
+        }
+        return serial
+    }
+}

@@ -1,0 +1,224 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import Hummingbird
+
+/// A device's poll: it says what it received, what it did with updates and what it is like, and is given what waits for it.
+struct PollRoutes: Sendable {
+    let domain: Domain
+    let readiness: Readiness
+
+    func add(to routes: Routes) { routes.on(.post, "/v1/inbox", poll) }
+
+    @Sendable private func poll(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let device = try await device(request, context)
+        let isOnSocket = context.session != nil
+        let body = try InboxPollBody(
+            try await request.object(of: InboxPollBody.memberNames), max: isOnSocket ? 0 : Self.standardMax)
+        guard !isOnSocket || body.wait == 0 && body.max == 0 else {
+            throw Refusal(.fieldInvalid, "By the socket envelopes come as frames: leave out \"wait\" and \"max\".")
+        }
+        let binding = try await domain.updateDelivery.binding(of: device, profile: body.profile)
+        let position = try body.position.map { text throws(Refusal) in
+            try domain.inboxPositions.open(text, of: device.serial)
+        }
+        let isKnown = position.map(isOfThisPast) ?? false
+        if isKnown, position?.binding != binding.serial {
+            throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
+        }
+        if isKnown, let position { try await received(upTo: position.place, by: device.serial) }
+        let answers = try await domain.updateDelivery.take(
+            body.word(offersAgain: !isKnown && !(isOnSocket && position == nil)), from: device, binding)
+        let poll = InboxPoll(domain: domain, readiness: readiness)
+        let page = try await poll.page(
+            of: device.serial, waitSeconds: body.wait, max: body.max, CarillonVersion.ofExtension)
+        let place = page.envelopes.last?.position ?? (isKnown ? position?.place ?? 0 : 0)
+        let next = InboxPosition(history: domain.history, binding: binding.serial, place: place)
+        var others: [JSONValue.Member] = [
+            .init(name: "position", value: .string(try domain.inboxPositions.seal(next, of: device.serial)))
+        ]
+        let ignored = zip(body.results, answers).compactMap { result, answer in result.ignored(answer) }
+        if !ignored.isEmpty { others.append(.init(name: "ignored", value: .array(ignored))) }
+        return await page.response(others)
+    }
+
+    /// Whether the store knows what it is of, and was not brought back to what it was before.
+    private func isOfThisPast(_ position: InboxPosition) -> Bool {
+        position.history == domain.history && PositionSource.epoch(of: position.place) <= domain.epoch
+    }
+
+    private func device(_ request: Request, _ context: RouteContext) async throws -> Device {
+        if let session = context.session { return session.device }
+        return try await domain.devices.authenticate(bearer: request.bearer)
+    }
+
+    /// The device has everything up to there.
+    private func received(upTo place: Int64, by device: DeviceSerial) async throws {
+        guard place > 0 else { return }
+        let home = domain.homes.home(of: device)
+        var after: Int64 = 0
+        while true {
+            let load = DeliveryMachine.Load(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
+            guard case .page(let page) = try await home.inbox.waiting(device: device, load) else { return }
+            let received = page.envelopes.prefix { $0.position <= place }.map(\.id)
+            for id in received { home.inbox.settle(id, device: device, .acknowledged, code: nil) }
+            home.sessions.session(of: device)?.settled(received)
+            guard received.count == page.envelopes.count, !page.isComplete, let last = received.last else { break }
+            after = last.position
+        }
+        await home.inbox.flush(device)
+    }
+
+    private static let receiptBytes = 1 << 20
+    private static let standardMax = 100
+}
+
+/// What a poll says.
+struct InboxPollBody {
+    static let memberNames: Set = [
+        "protocol", "profile", "kinds", "parameters", "position", "results", "wait", "max",
+    ]
+    /// The version of the poll.
+    static let version = 1
+
+    var profile = ""
+    /// Nil: as before.
+    var kinds: Set<String>?
+    var parameters: (revision: String, values: JSONValue)?
+    var position: String?
+    var results: [ReportedResult] = []
+    var wait = 0
+    var max: Int
+
+    init(_ body: JSONValue, max standardMax: Int) throws(Refusal) {
+        switch body["protocol"] {
+        case .integer(Self.version)?: break
+        case nil: throw Refusal(.fieldMissing, "The field \"protocol\" is missing; this server speaks \(Self.version).")
+        default:
+            throw Refusal(.protocolUnsupported, "This server speaks version \(Self.version) of the poll, and no other.")
+        }
+        if let profile = try body.textMember("profile") {
+            guard profile.utf8.count <= UpdateBinding.longestProfileBytes else {
+                throw Refusal(.fieldInvalid, "\"profile\" may have \(UpdateBinding.longestProfileBytes) bytes.")
+            }
+            self.profile = profile
+        }
+        kinds = try Self.kinds(body["kinds"])
+        parameters = try Self.parameters(body["parameters"])
+        position = try body.textMember("position")
+        results = try Self.results(body["results"])
+        wait = try Self.number("wait", in: body, 0...Limits.pollWaitSeconds) ?? 0
+        max = try Self.number("max", in: body, 0...Limits.pollEnvelopes) ?? standardMax
+    }
+
+    func word(offersAgain: Bool) -> UpdateDelivery.Word {
+        .init(profile: profile, kinds: kinds, parameters: parameters, results: results, offersAgain: offersAgain)
+    }
+
+    private static func kinds(_ json: JSONValue?) throws(Refusal) -> Set<String>? {
+        let refusal = Refusal(
+            .fieldInvalid,
+            "\"kinds\" must list the kinds of updates that the client processes, \(UpdateKind.mostAnnounced) at most.")
+        switch json {
+        case nil, .null?: return nil
+        case .array(let values)? where values.count <= UpdateKind.mostAnnounced:
+            var kinds: Set<String> = []
+            for value in values {
+                guard case .string(let name) = value, UpdateKind(name) != nil else { throw refusal }
+                kinds.insert(name)
+            }
+            return kinds
+        default: throw refusal
+        }
+    }
+
+    private static func parameters(_ json: JSONValue?) throws(Refusal) -> (revision: String, values: JSONValue)? {
+        switch json {
+        case nil, .null?: return nil
+        case .object?:
+            guard let json, json.names.isSubset(of: ["revision", "values"]), let revision = try json.textMember("revision"),
+                (1...UpdateBinding.longestRevisionBytes).contains(revision.utf8.count), let values = json["values"]
+            else { fallthrough }
+            return (revision, values)
+        default:
+            throw Refusal(
+                .fieldInvalid,
+                "\"parameters\" must have a \"revision\" of 1 to \(UpdateBinding.longestRevisionBytes) bytes and \"values\"."
+            )
+        }
+    }
+
+    private static func results(_ json: JSONValue?) throws(Refusal) -> [ReportedResult] {
+        switch json {
+        case nil, .null?: return []
+        case .array(let values)? where values.count <= Limits.resultsPerRequest:
+            var results: [ReportedResult] = []
+            for value in values { results.append(try ReportedResult(value)) }
+            return results
+        default: throw Refusal(.fieldInvalid, "\"results\" must be a list of at most \(Limits.resultsPerRequest).")
+        }
+    }
+
+    private static func number(_ name: String, in body: JSONValue, _ range: ClosedRange<Int>) throws(Refusal) -> Int? {
+        switch body[name] {
+        case nil, .null: return nil
+        case .integer(let number) where range.contains(number): return number
+        default:
+            throw Refusal(
+                .fieldInvalid, "\"\(name)\" must be a whole number from \(range.lowerBound) to \(range.upperBound).")
+        }
+    }
+}
+
+extension ReportedResult {
+    private static let memberNames: Set = ["update", "entry", "result", "reason", "delay", "permanent"]
+    private static let longestReason = 256
+
+    fileprivate init(_ json: JSONValue) throws(Refusal) {
+        if let unknown = json.names.subtracting(Self.memberNames).min() {
+            throw Refusal(
+                .fieldUnknown,
+                "The member \"\(unknown.prefix(60))\" of a result is unknown; known are: \(Self.memberNames.sorted().joined(separator: ", "))."
+            )
+        }
+        guard let update = try json.textMember("update").flatMap({ UpdateID($0) }), case .integer(let entry)? = json["entry"]
+        else { throw Refusal(.fieldInvalid, "A result names the \"update\" and its \"entry\".") }
+        var reason = try json.textMember("reason")
+        if let text = reason, text.utf8.count > Self.longestReason { reason = String(text.prefix(Self.longestReason / 4)) }
+        self.init(update: update, entry: entry, result: try Self.result(json, reason))
+    }
+
+    private static func result(_ json: JSONValue, _ reason: String?) throws(Refusal) -> UpdateResult {
+        switch try json.textMember("result") {
+        case "done"?: return .done
+        case "unsupported"?: return .unsupported
+        case "deferred"?:
+            switch json["delay"] {
+            case nil, .null: return .deferred(seconds: nil, reason: reason)
+            case .integer(let seconds) where seconds >= 0: return .deferred(seconds: Int64(seconds), reason: reason)
+            default: throw Refusal(.fieldInvalid, "The \"delay\" of a result must be a number of seconds.")
+            }
+        case "failed"?:
+            switch json["permanent"] {
+            case nil, .null, .bool(false): return .failed(isPermanent: false, reason: reason)
+            case .bool(true): return .failed(isPermanent: true, reason: reason)
+            default: throw Refusal(.fieldInvalid, "\"permanent\" is true or false.")
+            }
+        default: throw Refusal(.fieldInvalid, "The result of an update can be: done, deferred, failed, unsupported.")
+        }
+    }
+
+    /// What the device is told of a result that changed nothing; nil of one that did.
+    fileprivate func ignored(_ answer: ReportAnswer) -> JSONValue? {
+        let why: String
+        switch answer {
+        case .taken: return nil
+        case .late: why = "final"
+        case .unknown: why = "unknown"
+        }
+        return .object([
+            .init(name: "update", value: .string(update.description)), .init(name: "entry", value: .integer(entry)),
+            .init(name: "why", value: .string(why)),
+        ])
+    }
+}

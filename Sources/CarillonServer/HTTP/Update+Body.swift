@@ -1,0 +1,105 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+
+extension Update.Definition {
+    static let memberNames: Set = ["kind", "payload", "audience", "mode", "ttl", "orderKey", "supersedes"]
+
+    /// - Parameter body: An object whose names are all known.
+    init(_ body: JSONValue) throws(Refusal) {
+        guard let name = try body.textMember("kind") else { throw Refusal(.fieldMissing, "The field \"kind\" is missing.") }
+        guard let kind = UpdateKind(name) else {
+            throw Refusal(
+                .fieldInvalid,
+                "\"kind\" can be: content, definitions, status, popup, or a name of the app's own with a dot in it, such as com.example.route."
+            )
+        }
+        _ = try UpdatePayload(body["payload"], of: kind)
+        self.init(
+            kind: kind, payload: (body["payload"] ?? .object([])).bytes,
+            audience: try Self.text("audience", in: body, upTo: UpdateLimits.audienceBytes), mode: try Self.mode(body),
+            ttlSeconds: try Self.ttl(body), orderKey: try Self.text("orderKey", in: body, upTo: UpdateLimits.orderKeyBytes),
+            supersedes: try Self.id("supersedes", in: body))
+    }
+
+    private static func text(_ name: String, in body: JSONValue, upTo bytes: Int) throws(Refusal) -> String? {
+        guard let text = try body.textMember(name) else { return nil }
+        guard (1...bytes).contains(text.utf8.count) else {
+            throw Refusal(.fieldInvalid, "The field \"\(name)\" must be a text of 1 to \(bytes) bytes.")
+        }
+        return text
+    }
+
+    private static func mode(_ body: JSONValue) throws(Refusal) -> Update.Mode {
+        guard let name = try body.textMember("mode") else { return .once }
+        guard let mode = Update.Mode(rawValue: name) else {
+            throw Refusal(.fieldInvalid, "\"mode\" can be: once, standing.")
+        }
+        return mode
+    }
+
+    private static func ttl(_ body: JSONValue) throws(Refusal) -> Int64 {
+        switch body["ttl"] {
+        case nil, .null: return UpdateLimits.standardTTLSeconds
+        case .integer(let seconds) where UpdateLimits.ttlSeconds.contains(Int64(seconds)): return Int64(seconds)
+        default:
+            throw Refusal(
+                .fieldInvalid,
+                "\"ttl\" must be a whole number of seconds from \(UpdateLimits.ttlSeconds.lowerBound) to \(UpdateLimits.ttlSeconds.upperBound)."
+            )
+        }
+    }
+
+    private static func id(_ name: String, in body: JSONValue) throws(Refusal) -> UpdateID? {
+        guard let text = try body.textMember(name) else { return nil }
+        guard let id = UpdateID(text) else {
+            throw Refusal(.fieldInvalid, "The field \"\(name)\" must be the identifier of an update: 32 hexadecimal digits.")
+        }
+        return id
+    }
+}
+
+extension Update {
+    /// As senders see it.
+    ///
+    /// - Parameter counts: Of completions in each state; nil where they were not asked for.
+    func json(_ counts: [CompletionMachine.State: Int]? = nil) -> JSONValue {
+        func text(_ name: String, _ value: String?) -> [JSONValue.Member] {
+            value.map { [.init(name: name, value: .string($0))] } ?? []
+        }
+        let published = JSONValue(parsing: body)
+        var members = text("id", id.description) + text("kind", kind.name)
+        members.append(.init(name: "payload", value: published?["payload"] ?? .null))
+        members += text("audience", audience) + text("mode", mode.rawValue) + text("orderKey", orderKey)
+        members += text("supersedes", supersedes?.description)
+        members += text("publishedAt", Timestamp3339.text(publishedAt.milliseconds))
+        members += text("expiresAt", Timestamp3339.text(expiresAt.milliseconds))
+        members += text("status", status.name) + text("statusAt", Timestamp3339.text(statusAt.milliseconds))
+        if let counts {
+            let states = CompletionMachine.State.allCases.compactMap { state in
+                counts[state].map { JSONValue.Member(name: state.name, value: .integer($0)) }
+            }
+            members.append(.init(name: "devices", value: .object(states)))
+        }
+        return .object(members)
+    }
+}
+
+extension DeviceCompletion {
+    var json: JSONValue {
+        let machine = completion.machine
+        var members: [JSONValue.Member] = [.init(name: "device", value: .string(device.description))]
+        if let user { members.append(.init(name: "user", value: .string(user.text))) }
+        if !profile.isEmpty { members.append(.init(name: "profile", value: .string(profile))) }
+        members.append(.init(name: "entry", value: .integer(completion.key.entry)))
+        members.append(.init(name: "state", value: .string(machine.state.name)))
+        members.append(.init(name: "attempt", value: .integer(machine.attempt)))
+        members.append(.init(name: "failures", value: .integer(machine.failures)))
+        if let reason = machine.reason { members.append(.init(name: "reason", value: .string(reason))) }
+        members.append(.init(name: "changedAt", value: .string(Timestamp3339.text(completion.changedAt.milliseconds))))
+        if let dueAt = machine.dueAt {
+            members.append(.init(name: "dueAt", value: .string(Timestamp3339.text(dueAt.milliseconds))))
+        }
+        return .object(members)
+    }
+}

@@ -1,0 +1,128 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import HTTPTypes
+import Hummingbird
+
+/// Updates for audiences: senders publish them and see what became of them, and operators declare what devices may say of themselves.
+struct UpdateRoutes: Sendable {
+    let domain: Domain
+
+    func add(to routes: Routes) {
+        routes.on(.post, "/v1/updates", publish)
+        routes.on(.get, "/v1/updates", list)
+        routes.on(.get, "/v1/updates/:update", show)
+        routes.on(.delete, "/v1/updates/:update", withdraw)
+        routes.on(.get, "/v1/updates/:update/devices", devices)
+        routes.on(.post, "/v1/updates/:update/requeue", requeue)
+        routes.on(.get, "/v1/apps/:app/parameters", rules)
+        routes.on(.put, "/v1/apps/:app/parameters", setRules)
+    }
+
+    private func id(_ context: RouteContext) throws -> UpdateID {
+        guard let id = UpdateID(try context.parameters.require("update")) else {
+            throw Refusal(.updateUnknown, "An update is named by 32 hexadecimal digits.")
+        }
+        return id
+    }
+
+    // MARK: Senders
+
+    @Sendable private func publish(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let (app, appID) = try await domain.appOfSender(request)
+        let definition = try Update.Definition(try await request.object(of: Update.Definition.memberNames))
+        switch request.uri.queryParameters["validate"] {
+        case "true"?:
+            let (count, isExact) = try await domain.updates.validate(definition, of: app, appID)
+            let json = JSONValue.object([
+                .init(name: "count", value: .integer(count)), .init(name: "exact", value: .bool(isExact)),
+            ])
+            return Response(status: .ok, text: json.bytes, type: "application/json")
+        case nil, "false"?: break
+        case .some: throw Refusal(.parameterInvalid, "validate is true or false.")
+        }
+        let (update, isNew) = try await domain.updates.publish(
+            definition, of: app, idempotencyKey: try Self.idempotencyKey(request))
+        return Response(status: isNew ? .created : .ok, text: update.json().bytes, type: "application/json")
+    }
+
+    private static func idempotencyKey(_ request: Request) throws(Refusal) -> String? {
+        guard let name = HTTPField.Name("Idempotency-Key"), let key = request.headers[name] else { return nil }
+        return try PublishHeaders.checked(idempotencyKey: key)
+    }
+
+    @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let (app, _) = try await domain.appOfSender(request)
+        let limit = try request.number("limit", in: 1...500, default: 100)
+        var before: UpdateSerial?
+        if let text = request.uri.queryParameters["before"] {
+            guard let id = UpdateID(text) else { throw Refusal(.parameterInvalid, "before is the next of a list.") }
+            before = try await domain.updates.update(id, of: app).serial
+        }
+        let updates = try await domain.updates.list(of: app, before: before, limit: limit)
+        let next = updates.count == limit ? updates.last?.id.description : nil
+        return Self.page("updates", updates.map { $0.json() }, next)
+    }
+
+    @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let update = try await domain.updates.update(try id(context), of: try await domain.appOfSender(request).serial)
+        let counts = try await domain.updates.counts(of: update)
+        return Response(status: .ok, text: update.json(counts).bytes, type: "application/json")
+    }
+
+    @Sendable private func withdraw(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await domain.updates.withdraw(try id(context), of: try await domain.appOfSender(request).serial)
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func devices(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let update = try await domain.updates.update(try id(context), of: try await domain.appOfSender(request).serial)
+        let limit = try request.number("limit", in: 1...500, default: 100)
+        var state: CompletionMachine.State?
+        if let name = request.uri.queryParameters["state"] {
+            state = CompletionMachine.State.allCases.first { $0.name == name }
+            guard state != nil else {
+                let known = CompletionMachine.State.allCases.map(\.name).joined(separator: ", ")
+                throw Refusal(.parameterInvalid, "state can be: \(known).")
+            }
+        }
+        var after: CompletionKey?
+        if let text = request.uri.queryParameters["after"] {
+            after = CompletionKey(update.serial, topic: String(text).replacing("-", with: "/"))
+            guard after != nil else { throw Refusal(.parameterInvalid, "after is the next of a list.") }
+        }
+        let page = try await domain.updates.completions(of: update, in: state, after: after, limit: limit)
+        let next = page.count == limit ? page.last?.completion.key.topic.replacing("/", with: "-") : nil
+        return Self.page("devices", page.map(\.json), next)
+    }
+
+    @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await domain.appOfSender(request).serial
+        let body = try await request.object(of: ["device"], mayBeMissing: true)
+        let device = try body.textMember("device").map { try DeviceID.checked($0) }
+        let count = try await domain.updates.requeue(try id(context), of: app, device: device)
+        return Response(
+            status: .ok, text: JSONValue.object([.init(name: "count", value: .integer(count))]).bytes,
+            type: "application/json")
+    }
+
+    private static func page(_ name: String, _ elements: [JSONValue], _ next: String?) -> Response {
+        var members: [JSONValue.Member] = [.init(name: name, value: .array(elements))]
+        if let next { members.append(.init(name: "next", value: .string(next))) }
+        return Response(status: .ok, text: JSONValue.object(members).bytes, type: "application/json")
+    }
+
+    // MARK: Operators
+
+    @Sendable private func rules(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let rules = try await domain.updates.rules(of: try await domain.appSerial(request, context))
+        return Response(status: .ok, text: rules.json.bytes, type: "application/json")
+    }
+
+    @Sendable private func setRules(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await domain.appSerial(request, context)
+        let rules = try ParameterRules(try await request.object(of: ParameterRules.memberNames))
+        try await domain.updates.setRules(rules, of: app)
+        return Response(status: .ok, text: rules.json.bytes, type: "application/json")
+    }
+}

@@ -1,0 +1,21 @@
+import CarillonBasics
+
+/// The server's name for an update: 32 hexadecimal digits. It is not a secret.
+package struct UpdateID: Hashable, Sendable {
+    package let value: Bytes16
+
+    package init(_ value: Bytes16) { self.value = value }
+
+    package init?(_ text: some StringProtocol) {
+        guard let bytes = Hexadecimal.decode(text), let value = Bytes16(bytes) else { return nil }
+        self.value = value
+    }
+
+    package static func random(using generator: inout some RandomNumberGenerator) -> UpdateID {
+        UpdateID(.random(using: &generator))
+    }
+}
+
+extension UpdateID: CustomStringConvertible {
+    package var description: String { Hexadecimal.encode(value.bytes) }
+}

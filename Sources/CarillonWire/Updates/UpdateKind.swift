@@ -1,0 +1,55 @@
+/// What an update is for, which decides what its payload holds and how a client processes it.
+package enum UpdateKind: Hashable, Sendable {
+    /// Objects are to be fetched again, or removed: a ``ContentChange``.
+    case content
+    /// The meta definitions changed, and are to be fetched.
+    case definitions
+    /// The server will be under maintenance, or is not any more: a ``DeviceStatusChange``.
+    case status
+    /// A dialog for the user: a ``Popup``.
+    case popup
+    /// One of the app's own, whose name has a dot in it.
+    case open(String)
+
+    package static let longestNameBytes = 64
+    /// The most kinds that a client announces.
+    package static let mostAnnounced = 64
+
+    package init?(_ name: String) {
+        switch name {
+        case "content": self = .content
+        case "definitions": self = .definitions
+        case "status": self = .status
+        case "popup": self = .popup
+        default:
+            guard Self.isOpen(name) else { return nil }
+            self = .open(name)
+        }
+    }
+
+    /// Letters, digits, `-` and `_` of ASCII, in two parts or more with dots between.
+    private static func isOpen(_ name: String) -> Bool {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return name.utf8.count <= longestNameBytes && parts.count > 1
+            && parts.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(isOpen) }
+    }
+
+    private static func isOpen(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+
+    package var name: String {
+        switch self {
+        case .content: "content"
+        case .definitions: "definitions"
+        case .status: "status"
+        case .popup: "popup"
+        case .open(let name): name
+        }
+    }
+}

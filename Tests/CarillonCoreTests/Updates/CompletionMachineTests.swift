@@ -1,0 +1,139 @@
+import CarillonCore
+import Testing
+
+struct CompletionMachineTests {
+    private let now = Timestamp(milliseconds: 1_000_000)
+    private var machine = CompletionMachine()
+
+    /// The macro takes no mutating calls.
+    private func expect(_ wanted: Bool, _ answer: Bool, sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(answer == wanted, sourceLocation: sourceLocation)
+    }
+
+    private mutating func fail(times: Int, at now: Timestamp? = nil) {
+        for _ in 0..<times {
+            machine.offered()
+            machine.received(at: now ?? self.now)
+            expect(true, machine.reported(.failed(isPermanent: false, reason: "why"), at: now ?? self.now))
+        }
+    }
+
+    @Test mutating func `what was received is given again after a day of silence`() {
+        machine.offered()
+        #expect(machine.isInInbox)
+        machine.received(at: now)
+        #expect(machine.state == .stored && machine.dueAt == now.adding(seconds: 86_400))
+        machine.offered()
+        #expect(machine.state == .waiting && machine.attempt == 2 && machine.dueAt == nil)
+    }
+
+    @Test
+    mutating func `what failed comes again at once, then after 30 seconds and twice as long each time up to six hours`() {
+        var delays: [Int64] = []
+        for _ in 0..<9 {
+            fail(times: 1)
+            #expect(machine.state == .failed)
+            delays.append(((machine.dueAt?.milliseconds ?? 0) - now.milliseconds) / 1000)
+        }
+        #expect(delays == [0, 30, 60, 120, 240, 480, 960, 1920, 3840])
+        #expect(machine.reason == "why")
+    }
+
+    @Test mutating func `the tenth failure parks`() {
+        fail(times: 9)
+        #expect(machine.state == .failed)
+        fail(times: 1)
+        #expect(machine.state == .parked && machine.dueAt == nil && machine.failures == 10)
+    }
+
+    @Test mutating func `seven days of failing park`() {
+        fail(times: 1)
+        fail(times: 1, at: now.adding(seconds: 7 * 86_400 - 1))
+        #expect(machine.state == .failed)
+        fail(times: 1, at: now.adding(seconds: 7 * 86_400))
+        #expect(machine.state == .parked)
+    }
+
+    @Test mutating func `the longest delay is six hours`() {
+        for failures in 1...9 { #expect(CompletionMachine.delay(failures) <= 6 * 3600) }
+        #expect(CompletionMachine.delay(40) == 6 * 3600)
+    }
+
+    @Test mutating func `a permanent failure parks at once`() {
+        machine.offered()
+        expect(true, machine.reported(.failed(isPermanent: true, reason: nil), at: now))
+        #expect(machine.state == .parked)
+    }
+
+    @Test mutating func `a deferral never counts as a failure`() {
+        for _ in 0..<50 {
+            machine.offered()
+            machine.received(at: now)
+            expect(true, machine.reported(.deferred(seconds: 60, reason: "dirty"), at: now))
+        }
+        #expect(machine.state == .deferred && machine.failures == 0 && machine.dueAt == now.adding(seconds: 60))
+        expect(true, machine.reported(.deferred(seconds: nil, reason: nil), at: now))
+        #expect(machine.dueAt == now.adding(seconds: 86_400))
+    }
+
+    @Test mutating func `the delay of a deferral has bounds`() {
+        machine.offered()
+        expect(true, machine.reported(.deferred(seconds: 0, reason: nil), at: now))
+        #expect(machine.dueAt == now.adding(seconds: 1))
+        expect(true, machine.reported(.deferred(seconds: .max, reason: nil), at: now))
+        #expect(machine.dueAt == now.adding(seconds: CompletionMachine.mostDelaySeconds))
+    }
+
+    @Test mutating func `what is parked stays so until it is put back, or the device is done with it`() {
+        machine.offered()
+        expect(true, machine.reported(.failed(isPermanent: true, reason: nil), at: now))
+        expect(false, machine.reported(.failed(isPermanent: false, reason: nil), at: now))
+        expect(false, machine.reported(.deferred(seconds: 1, reason: nil), at: now))
+        machine.due(at: now)
+        #expect(machine.state == .parked && machine.dueAt == nil)
+        var other = machine
+        expect(true, other.reported(.done, at: now))
+        #expect(other.state == .done)
+        expect(true, machine.requeued(at: now))
+        #expect(machine.state == .failed && machine.failures == 0 && machine.firstFailedAt == nil && machine.dueAt == now)
+        expect(false, machine.requeued(at: now))
+    }
+
+    @Test(arguments: CompletionMachine.State.allCases.filter(\.isFinal))
+    func `what is final stays final`(state: CompletionMachine.State) {
+        var machine = CompletionMachine(state, attempt: 1)
+        for result in [
+            UpdateResult.done, .deferred(seconds: 1, reason: nil), .failed(isPermanent: false, reason: nil), .unsupported,
+        ] {
+            expect(false, machine.reported(result, at: now))
+        }
+        expect(false, machine.ended(as: .withdrawn))
+        expect(false, machine.requeued(at: now))
+        machine.received(at: now)
+        #expect(machine.state == state)
+        machine.due(at: now)
+        // Its kinds may change.
+        #expect(machine.state == (state == .unsupported ? .waiting : state))
+    }
+
+    @Test mutating func `nothing is said of what was never given`() {
+        expect(false, machine.reported(.done, at: now))
+        #expect(machine.state == .waiting)
+    }
+
+    @Test mutating func `what stands behind another is due when that lets it`() {
+        #expect(!machine.isInInbox && machine.holdsUpOthers)
+        machine.released(at: now)
+        #expect(machine.dueAt == now)
+        machine.offered()
+        machine.released(at: now)
+        #expect(machine.dueAt == nil && machine.isInInbox)
+    }
+
+    @Test func `others are held up by what is neither final nor parked`() {
+        for state in CompletionMachine.State.allCases {
+            let holdsUp = [.waiting, .stored, .deferred, .failed].contains(state)
+            #expect(CompletionMachine(state, attempt: 1).holdsUpOthers == holdsUp)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// How much of updates there may be, and what happens beyond.
+struct UpdateBoundsTests {
+    private func publish(_ world: UpdateWorld, _ body: String) async throws -> RouteFixture.Answer {
+        try await world.routes.request(.post, "/v1/updates", key: world.sender, body)
+    }
+
+    @Test func `an app has so many live updates, and so many that no index finds`() async throws {
+        let world = try await UpdateWorld(limits: UpdateLimits(live: 4, unindexed: 2))
+        for _ in 0..<2 { try await world.publish(audience: "level > 3") }
+        var answer = try await publish(world, #"{"kind":"definitions","audience":"level > 4"}"#)
+        #expect(answer.status == 409 && answer.code == "updates_too_many")
+        // These an index finds, or there is nothing to find.
+        let indexed = try await world.publish(audience: "level > 4 && region == 'north'")
+        try await world.publish()
+        answer = try await publish(world, #"{"kind":"definitions"}"#)
+        #expect(answer.status == 409 && answer.code == "updates_too_many")
+        // It takes the place of one.
+        answer = try await publish(world, #"{"kind":"definitions","supersedes":"\#(indexed)"}"#)
+        #expect(answer.status == 201)
+        try await world.withdraw(answer["id"])
+        #expect(try await publish(world, #"{"kind":"definitions"}"#).status == 201)
+    }
+
+    @Test func `a device that was away for long is given all of many updates, in their order`() async throws {
+        let world = try await UpdateWorld()
+        var updates: [String] = []
+        for _ in 0..<150 { updates.append(try await world.publish()) }
+        var given: [String] = []
+        for _ in 0..<3 { given += try await world.poll(nil, #""max":60"#).map(\.update) }
+        #expect(given == updates)
+        #expect(try await world.poll().isEmpty)
+    }
+
+    @Test func `ended updates are known for so long, and so many of an app`() async throws {
+        let world = try await UpdateWorld(limits: UpdateLimits(ended: 2, endedSeconds: 1000))
+        var updates: [String] = []
+        for _ in 0..<4 { updates.append(try await world.publish()) }
+        _ = try await world.poll()
+        for update in updates[..<3] { try await world.withdraw(update) }
+        try await world.sweep()
+        var known: [Int] = []
+        for update in updates {
+            known.append(try await world.routes.request(.get, "/v1/updates/\(update)", key: world.sender).status)
+        }
+        #expect(known == [404, 200, 200, 200])
+        world.advance(seconds: 1000)
+        try await world.sweep()
+        #expect(try await world.routes.store.rowCount(of: "audience_update") == 1)
+        #expect(try await world.routes.store.rowCount(of: "completion") == 1)
+        // Their bodies go with the next sweep of the inboxes.
+        _ = try await world.routes.store.sweep(at: .never, limit: 1000)
+        #expect(try await world.routes.store.rowCount(of: "shared_content") <= 1)
+    }
+
+    @Test func `what a full inbox has no room for is given again a minute later`() async throws {
+        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 1)))
+        let world = try await UpdateWorld(store: store)
+        let first = try await world.publish()
+        var copies = try await world.poll()
+        try await world.ask()
+        try await world.publish()
+        try await world.ask(nil, #""max":0"#)
+        // The inbox is full of the second, and there is no room for the first once more.
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[0], "failed") + #","max":0"#).isEmpty)
+        #expect(try await world.counts(first) == ["failed": 1])
+        try await world.sweep()
+        copies = try await world.poll()
+        #expect(copies.count == 1 && copies[0].update != first)
+        try await world.ask()
+        world.advance(seconds: 59)
+        #expect(try await world.poll().isEmpty)
+        world.advance(seconds: 1)
+        #expect(try await world.poll().map(\.update) == [first])
+    }
+
+    @Test func `when an app declares other parameters its updates are held anew`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north","level":1"#))
+        try await world.declare(#"{"parameters":{"level":"int"}}"#)
+        let answer = try await publish(world, #"{"kind":"definitions","audience":"region == 'north'"}"#)
+        #expect(answer.code == "audience_invalid")
+        try await world.declare(UpdateWorld.parameters)
+        let update = try await world.publish(audience: "region == 'north'")
+        try await world.declare(#"{"parameters":{"level":"int"}}"#)
+        #expect(try await world.poll().isEmpty)
+        try await world.declare(UpdateWorld.parameters)
+        #expect(try await world.poll().map(\.update) == [update])
+    }
+
+    @Test(arguments: [
+        #""text":"\#(String(repeating: "t", count: 1024))""#,
+        #""many":[\#(repeatElement(#""e""#, count: 100).joined(separator: ","))]"#,
+    ])
+    func `a value has its bound`(value: String) async throws {
+        let world = try await UpdateWorld()
+        try await world.declare(#"{"parameters":{"text":"string","many":"strings"}}"#)
+        try await world.ask(nil, UpdateWorld.parameters(value))
+        let longer = value.hasSuffix("]") ? value.dropLast() + #","e"]"# : value.dropLast() + #"t""#
+        try await world.ask(nil, UpdateWorld.parameters(String(longer), revision: "2"), expecting: 400)
+    }
+
+    @Test func `all values together have a bound`() async throws {
+        let world = try await UpdateWorld()
+        let names = (0..<17).map { "p\($0)" }
+        try await world.declare(#"{"parameters":{\#(names.map { #""\#($0)":"string""# }.joined(separator: ","))}}"#)
+        func values(_ count: Int) -> String {
+            names.prefix(count).map { #""\#($0)":"\#(String(repeating: "v", count: 1000))""# }.joined(separator: ",")
+        }
+        try await world.ask(nil, UpdateWorld.parameters(values(16)))
+        try await world.ask(nil, UpdateWorld.parameters(values(17), revision: "2"), expecting: 400)
+    }
+
+    @Test(arguments: [
+        (#"{"parameters":{"user":"string"}}"#, "none of"), (#"{"parameters":{"1a":"string"}}"#, "digit"),
+        (#"{"parameters":{"in":"string"}}"#, "name"), (#"{"parameters":{"a":"text"}}"#, "string, int"),
+        (#"{"parameters":{"a":"int","a":"int"}}"#, "twice"), (#"{"parameters":[]}"#, "types"),
+        (
+            #"{"parameters":{\#((0...100).map { #""p\#($0)":"int""# }.joined(separator: ","))}}"#, "at most 100"
+        ),
+    ])
+    func `parameters that cannot be declared are refused, and those before stay`(rules: String, why: String) async throws {
+        let world = try await UpdateWorld()
+        let answer = try await world.routes.request(
+            .put, "/v1/apps/com.example.app/parameters", key: world.routes.admin, rules)
+        #expect(answer.status == 400 && answer.code == "parameter_rules_invalid")
+        #expect(answer["detail"].contains(why), "\(answer["detail"])")
+        try await world.publish(audience: "region == 'north'")
+    }
+
+    @Test func `a validation says for how many devices an update would be, and publishes nothing`() async throws {
+        let world = try await UpdateWorld()
+        for number in 0..<6 {
+            let device = try await world.device()
+            try await world.ask(device, UpdateWorld.parameters(#""level":\#(number)"#))
+        }
+        func validate(_ audience: String) async throws -> JSONValue? {
+            try await world.routes.request(
+                .post, "/v1/updates?validate=true", key: world.sender, #"{"kind":"definitions","audience":"\#(audience)"}"#
+            ).json
+        }
+        let some = try await validate("level >= 4")
+        #expect(some?["count"] == .integer(2) && some?["exact"] == .bool(true))
+        let bad = try await validate("level >= 'x'")
+        #expect(bad?["code"] == .string("audience_invalid"))
+        #expect(try await world.routes.store.rowCount(of: "audience_update") == 0)
+    }
+
+    @Test func `a list of an update's devices is paged, and by state`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        for _ in 0..<5 { _ = try await world.poll(try await world.device()) }
+        let copies = try await world.poll()
+        try await world.ask(nil, UpdateWorld.result(copies[0]))
+        var devices = 0
+        var next = ""
+        repeat {
+            let page = try await world.routes.request(
+                .get, "/v1/updates/\(update)/devices?limit=2\(next.isEmpty ? "" : "&after=\(next)")", key: world.sender)
+            guard case .array(let some)? = page.json?["devices"] else { break }
+            devices += some.count
+            next = page["next"]
+        } while !next.isEmpty
+        #expect(devices == 6)
+        let done = try await world.routes.request(.get, "/v1/updates/\(update)/devices?state=done", key: world.sender)
+        guard case .array(let some)? = done.json?["devices"] else { return #expect(Bool(false)) }
+        #expect(some.map { $0["device"] } == [.string(world.first.id)])
+        #expect(
+            try await world.routes.request(.get, "/v1/updates/\(update)/devices?state=lost", key: world.sender).status == 400
+        )
+    }
+
+    @Test func `an absent device takes no memory`() async throws {
+        let world = try await UpdateWorld()
+        for _ in 0..<20 { try await world.ask(try await world.device()) }
+        #expect(world.routes.domain.updateDelivery.rememberedDevices == 20)
+        world.advance(seconds: 6)
+        try await world.sweep()
+        #expect(world.routes.domain.updateDelivery.rememberedDevices == 0)
+    }
+}

@@ -1,0 +1,141 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Devices that lose answers, change what they say of themselves and fail, beside what a naive eye sees: each ends with exactly what it should.
+@Suite(.timeLimit(.minutes(5)))
+struct UpdateModelTests {
+    private static let regions = ["north", "south", "east"]
+
+    private struct Published {
+        var id: String
+        var region: String?
+        var isStanding: Bool
+        var isLive = true
+
+        func matches(_ region: String) -> Bool { self.region == nil || self.region == region }
+    }
+
+    private struct Phone {
+        var device: UpdateWorld.Device
+        var region = "north"
+        var revision = 0
+        /// By update and entry, what the app did with it: it lasts.
+        var processed: [String: Set<Int>] = [:]
+        /// What it holds, and has not reported.
+        var held: [UpdateWorld.Copy] = []
+        /// Updates for which it was asked in a region that matches, ever.
+        var mayHave: Set<String> = []
+        /// How often it came to match each: its entries are no more.
+        var entries: [String: Int] = [:]
+        var matching: Set<String> = []
+    }
+
+    @Test(arguments: 1...24) func `each device ends with exactly what it should`(seed: UInt64) async throws {
+        var random = SeededRandom(seed: seed)
+        let world = try await UpdateWorld()
+        var phones = [Phone(device: world.first)]
+        for _ in 0..<2 { phones.append(Phone(device: try await world.device())) }
+        var published: [Published] = []
+        for _ in 0..<60 {
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0...1 where published.count < 12:
+                let region = Bool.random(using: &random) ? Self.regions.randomElement(using: &random) : nil
+                let isStanding = Bool.random(using: &random)
+                let id = try await world.publish(
+                    "content", #"{"action":"roots"}"#, audience: region.map { "region == '\($0)'" },
+                    isStanding ? #","mode":"standing""# : "")
+                published.append(Published(id: id, region: region, isStanding: isStanding))
+            case 2:
+                guard let index = published.indices.filter({ published[$0].isLive }).randomElement(using: &random),
+                    Int.random(in: 0..<3, using: &random) == 0
+                else { break }
+                try await world.withdraw(published[index].id)
+                published[index].isLive = false
+            case 3:
+                world.advance(seconds: [1, 40, 4000, 90_000].randomElement(using: &random) ?? 1)
+                try await world.sweep()
+            default:
+                let index = phones.indices.randomElement(using: &random) ?? 0
+                if Int.random(in: 0..<4, using: &random) == 0 {
+                    phones[index].region = Self.regions.randomElement(using: &random) ?? "north"
+                    phones[index].revision += 1
+                }
+                try await poll(&phones[index], world, published, &random)
+            }
+        }
+        try await end(&phones, world, published)
+        for phone in phones {
+            for update in published {
+                let processed = phone.processed[update.id] ?? []
+                #expect(processed.isEmpty || phone.mayHave.contains(update.id), "\(update) reached who never matched")
+                #expect(processed.count <= (update.isStanding ? phone.entries[update.id] ?? 0 : 1), "\(update) \(processed)")
+                if update.isLive, update.matches(phone.region) { #expect(!processed.isEmpty, "\(update) was lost") }
+            }
+        }
+        for update in published where update.isLive {
+            let counts = try await world.counts(update.id)
+            #expect(Set(counts.keys).isSubset(of: ["done"]), "\(counts)")
+        }
+    }
+
+    /// One poll, whose answer may be lost.
+    private func poll(
+        _ phone: inout Phone, _ world: UpdateWorld, _ published: [Published], _ random: inout SeededRandom,
+        isCalm: Bool = false
+    ) async throws {
+        note(&phone, published)
+        var results: [String] = []
+        var finished: [UpdateWorld.Copy] = []
+        for copy in phone.held where isCalm || Bool.random(using: &random) {
+            let result = isCalm ? "done" : ["done", "done", "failed", "deferred"].randomElement(using: &random) ?? "done"
+            if result == "done" { phone.processed[copy.update, default: []].insert(copy.entry) }
+            let rest = result == "deferred" ? #","delay":30"# : ""
+            results.append(#"{"update":"\#(copy.update)","entry":\#(copy.entry),"result":"\#(result)"\#(rest)}"#)
+            if result != "deferred" { finished.append(copy) }
+        }
+        let before = phone.device.position.withLock { $0 }
+        let parameters = UpdateWorld.parameters(#""region":"\#(phone.region)""#, revision: "\(phone.revision)")
+        let copies = try await world.poll(
+            phone.device, parameters + #","results":[\#(results.joined(separator: ","))]"#)
+        if !isCalm, Int.random(in: 0..<4, using: &random) == 0 {
+            // Nobody got it: the client knows what it knew.
+            phone.device.position.withLock { $0 = before }
+            return
+        }
+        phone.held.removeAll { copy in finished.contains { $0.update == copy.update && $0.entry == copy.entry } }
+        for copy in copies {
+            phone.held.removeAll { $0.update == copy.update && $0.entry == copy.entry }
+            // Taken back, or processed before: the effect is not repeated, and is reported once more.
+            if copy.attempt > 0 { phone.held.append(copy) }
+        }
+    }
+
+    private func note(_ phone: inout Phone, _ published: [Published]) {
+        for update in published where update.isLive {
+            if update.matches(phone.region) {
+                phone.mayHave.insert(update.id)
+                if phone.matching.insert(update.id).inserted { phone.entries[update.id, default: 0] += 1 }
+            } else {
+                phone.matching.remove(update.id)
+            }
+        }
+    }
+
+    /// Everybody comes, and is done with what is there.
+    private func end(_ phones: inout [Phone], _ world: UpdateWorld, _ published: [Published]) async throws {
+        var random = SeededRandom(seed: 1)
+        for _ in 0..<6 {
+            world.advance(seconds: 7 * 3600)
+            try await world.sweep()
+            for index in phones.indices {
+                for _ in 0..<2 { try await poll(&phones[index], world, published, &random, isCalm: true) }
+            }
+        }
+    }
+}

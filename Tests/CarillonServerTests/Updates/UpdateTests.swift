@@ -1,0 +1,485 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+struct UpdateTests {
+    // MARK: Once, from end to end
+
+    @Test func `an update reaches a device that matches, once, and is done when it says so`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish(audience: "region == 'north'")
+        #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#)).isEmpty)
+        let copies = try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "2"))
+        #expect(copies.map(\.update) == [update])
+        #expect(copies[0].attempt == 1 && copies[0].entry == 1 && copies[0].kind == "content")
+        #expect(try await world.counts(update) == ["waiting": 1])
+        #expect(try await world.poll().isEmpty)
+        #expect(try await world.counts(update) == ["stored": 1])
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[0])).isEmpty)
+        #expect(try await world.counts(update) == ["done": 1])
+        world.advance(seconds: 3 * 86_400)
+        #expect(try await world.poll().isEmpty)
+    }
+
+    @Test func `what is published reaches a device that waits at once`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        async let copies = world.poll(nil, #""wait":20"#)
+        let waits = ContinuousClock.now + .seconds(10)
+        while !world.routes.domain.homes.here.contains(where: { $0.sessions.population.waiters > 0 }), .now < waits {
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        let began = ContinuousClock.now
+        let update = try await world.publish()
+        #expect(try await copies.map(\.update) == [update])
+        #expect(ContinuousClock.now - began < .seconds(5))
+    }
+
+    @Test func `a device that registers later is given what lives`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        let late = try await world.device()
+        #expect(try await world.poll(late).map(\.update) == [update])
+    }
+
+    @Test func `the position of a poll receives what was given up to there`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        let answer = try await world.ask(nil, #""max":1"#)
+        let more = answer.json?["more"]
+        #expect(more == .bool(false))
+        #expect(try await world.poll().isEmpty)
+        #expect(try await world.counts(update) == ["stored": 1])
+    }
+
+    // MARK: Parameters
+
+    @Test func `a parameter that is missing matches nothing, and neither does its negation`() async throws {
+        let world = try await UpdateWorld()
+        try await world.publish(audience: "region == 'north'")
+        try await world.publish(audience: "region != 'north'")
+        let other = try await world.publish(audience: "region != 'north' || level == 1")
+        #expect(try await world.poll(nil, UpdateWorld.parameters(#""level":1"#)).map(\.update) == [other])
+    }
+
+    @Test(arguments: [
+        ("user == 'anna'", false), ("app == 'com.example.app'", true), ("true", true), ("level in [1, 2]", true),
+        ("!(region == 'south')", true), ("!(region in ['north'])", false), ("level > 2", false), ("score > 0.5 && on", true),
+        ("'b' in tags", true), ("'c' in tags", false),
+        ("since > timestamp('2026-01-01T00:00:00Z')", true), ("within(place, 48.2, 16.4, 5000.0)", true),
+        ("within(place, 49.2, 16.4, 5000.0)", false), ("region.startsWith('no')", true),
+    ])
+    func `audiences speak of what devices say`(audience: String, matches: Bool) async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish(audience: audience)
+        let values =
+            #""region":"north","level":2,"score":1,"on":true,"tags":["a","b"],"since":"2026-02-01T00:00:00.000Z","place":{"latitude":48.2082,"longitude":16.3738}"#
+        #expect(try await world.poll(nil, UpdateWorld.parameters(values)).map(\.update) == (matches ? [update] : []))
+    }
+
+    @Test func `who a device is comes from its credential, and cannot be said`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish(audience: "device == '\(world.first.id)'")
+        let other = try await world.device()
+        for name in ["device", "user", "app"] {
+            let answer = try await world.ask(
+                other, UpdateWorld.parameters(#""\#(name)":"\#(world.first.id)""#), expecting: 400)
+            #expect(answer.code == "field_unknown")
+        }
+        #expect(try await world.poll(other).isEmpty)
+        #expect(try await world.poll().map(\.update) == [update])
+    }
+
+    @Test func `no more is known of a location than a kilometre, and for a day`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.20849,"longitude":16.37208}"#))
+        let kept = try await world.routes.store.numbers("SELECT instr(CAST(locations AS TEXT), '48.21') > 0 FROM binding")
+        #expect(kept == [1])
+        let digits = try await world.routes.store.numbers(
+            "SELECT instr(CAST(parameters || locations AS TEXT), '48.208') FROM binding")
+        #expect(digits == [0])
+        world.advance(seconds: 86_400)
+        try await world.publish(audience: "within(place, 48.2, 16.4, 50000.0)")
+        #expect(try await world.poll().isEmpty)
+        try await world.sweep()
+        #expect(try await world.routes.store.numbers("SELECT count(*) FROM binding WHERE locations NOT NULL") == [0])
+    }
+
+    @Test func `leaving the audience before receipt takes the update away, and after it nothing`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish(audience: "region == 'north'")
+        // It is put into the inbox, and not given.
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#) + #","max":0"#)
+        #expect(try await world.counts(update) == ["waiting": 1])
+        #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2")).isEmpty)
+        #expect(try await world.counts(update) == [:])
+        let copies = try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "3"))
+        #expect(copies.map(\.entry) == [1])
+        #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#, revision: "4")).isEmpty)
+        #expect(try await world.counts(update) == ["stored": 1])
+        #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "5")).isEmpty)
+    }
+
+    @Test func `a standing update comes once for each entry into the audience`() async throws {
+        let world = try await UpdateWorld()
+        try await world.publish(audience: "region == 'north'", #","mode":"standing""#)
+        for round in 1...3 {
+            let copies = try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "n\(round)"))
+            #expect(copies.map(\.entry) == [round])
+            #expect(try await world.poll(nil, UpdateWorld.result(copies[0])).isEmpty)
+            let south = UpdateWorld.parameters(#""region":"south""#, revision: "s\(round)")
+            #expect(try await world.poll(nil, south).isEmpty)
+        }
+    }
+
+    @Test func `an update that did not match before is given when the device comes to match, though it is older`()
+        async throws
+    {
+        let world = try await UpdateWorld()
+        let old = try await world.publish(audience: "region == 'north'")
+        let new = try await world.publish()
+        #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#)).map(\.update) == [new])
+        #expect(
+            try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "2")).map(\.update) == [old])
+    }
+
+    @Test func `of the same revision of parameters the values are not looked at`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
+        try await world.ask(nil, UpdateWorld.parameters(#""region":7"#))
+        try await world.ask(nil, UpdateWorld.parameters(#""region":7"#, revision: "2"), expecting: 400)
+    }
+
+    // MARK: Redelivery
+
+    @Test func `what failed comes with the answer to the poll that says so, then later and later, and is parked`()
+        async throws
+    {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        var copies = try await world.poll()
+        copies = try await world.poll(nil, UpdateWorld.result(copies[0], "failed", #","reason":"disk""#))
+        #expect(copies.map(\.attempt) == [2])
+        for attempt in 3...10 {
+            #expect(try await world.poll(nil, UpdateWorld.result(copies[0], "failed")).isEmpty)
+            world.advance(seconds: CompletionMachine.delay(attempt - 1) - 1)
+            #expect(try await world.poll().isEmpty)
+            world.advance(seconds: 1)
+            copies = try await world.poll()
+            #expect(copies.map(\.attempt) == [attempt])
+        }
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[0], "failed")).isEmpty)
+        #expect(try await world.counts(update) == ["parked": 1])
+        world.advance(seconds: 86_400)
+        #expect(try await world.poll().isEmpty)
+        let answer = try await world.routes.request(.post, "/v1/updates/\(update)/requeue", key: world.sender)
+        let count = answer.json?["count"]
+        #expect(count == .integer(1))
+        #expect(try await world.poll().map(\.attempt) == [11])
+    }
+
+    @Test func `a failure holds up nothing else`() async throws {
+        let world = try await UpdateWorld()
+        try await world.publish()
+        let copies = try await world.poll()
+        let other = try await world.publish()
+        let next = try await world.poll(nil, UpdateWorld.result(copies[0], "failed"))
+        #expect(next.map(\.update).contains(other) && next.count == 2)
+    }
+
+    @Test func `what is deferred is given again after its delay, and never counts as a failure`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        var copies = try await world.poll()
+        for attempt in 2...15 {
+            #expect(try await world.poll(nil, UpdateWorld.result(copies[0], "deferred", #","delay":60"#)).isEmpty)
+            #expect(try await world.counts(update) == ["deferred": 1])
+            world.advance(seconds: 60)
+            copies = try await world.poll()
+            #expect(copies.map(\.attempt) == [attempt])
+        }
+    }
+
+    @Test func `what is stored but silent for a day is given again, also to a device that does not ask`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        _ = try await world.poll()
+        #expect(try await world.poll().isEmpty)
+        world.advance(seconds: 86_399)
+        try await world.sweep()
+        #expect(try await world.counts(update) == ["stored": 1])
+        world.advance(seconds: 1)
+        try await world.sweep()
+        #expect(try await world.counts(update) == ["waiting": 1])
+        #expect(try await world.poll().map(\.attempt) == [2])
+    }
+
+    @Test func `a permanent failure parks at once`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        let copies = try await world.poll()
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[0], "failed", #","permanent":true"#)).isEmpty)
+        #expect(try await world.counts(update) == ["parked": 1])
+    }
+
+    @Test func `results of what is unknown, foreign or final are told and change nothing`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish(audience: "device == '\(world.first.id)'")
+        let copies = try await world.poll()
+        let other = try await world.device()
+        var answer = try await world.ask(other, UpdateWorld.result(copies[0]))
+        #expect(Self.why(answer) == "unknown")
+        #expect(try await world.counts(update) == ["waiting": 1])
+        try await world.ask(nil, UpdateWorld.result(copies[0]))
+        answer = try await world.ask(nil, UpdateWorld.result(copies[0], "failed"))
+        #expect(Self.why(answer) == "final")
+        #expect(try await world.counts(update) == ["done": 1])
+    }
+
+    @Test func `a result that comes before the receipt takes the copy out of the inbox`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        let copies = try await world.poll()
+        // By another way than the poll's position.
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[0]), position: .some(nil)).isEmpty)
+        #expect(try await world.counts(update) == ["done": 1])
+        let inbox = try await world.routes.request(.get, "/v1/inbox?carillon=5", key: world.first.credential)
+        let waiting = inbox.json?["envelopes"]
+        #expect(waiting == .array([]))
+    }
+
+    /// Of the only result that changed nothing.
+    private static func why(_ answer: RouteFixture.Answer) -> String? {
+        guard case .array(let ignored)? = answer.json?["ignored"], ignored.count == 1,
+            case .string(let why)? = ignored[0]["why"]
+        else { return nil }
+        return why
+    }
+
+    // MARK: Kinds and order
+
+    @Test func `a kind that was not announced is unsupported, until it is announced`() async throws {
+        let world = try await UpdateWorld()
+        let popup = try await world.publish("popup", #"{"style":"important","title":"t"}"#)
+        let content = try await world.publish()
+        #expect(try await world.poll(kinds: ["content"]).map(\.update) == [content])
+        #expect(try await world.counts(popup) == ["unsupported": 1])
+        #expect(try await world.poll(kinds: ["content", "popup"]).map(\.update) == [popup])
+    }
+
+    @Test func `of one order key the next comes when the one before is done`() async throws {
+        let world = try await UpdateWorld()
+        let updates = [
+            try await world.publish(#","orderKey":"k""#), try await world.publish(#","orderKey":"k""#),
+            try await world.publish(#","orderKey":"k""#), try await world.publish(#","orderKey":"other""#),
+        ]
+        var copies = try await world.poll()
+        #expect(copies.map(\.update) == [updates[0], updates[3]])
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[0], "deferred", #","delay":600"#)).isEmpty)
+        copies = try await world.poll(nil, UpdateWorld.result(copies[0]))
+        #expect(copies.map(\.update) == [updates[1]])
+        // Parking lets the next through.
+        copies = try await world.poll(nil, UpdateWorld.result(copies[0], "failed", #","permanent":true"#))
+        #expect(copies.map(\.update) == [updates[2]])
+    }
+
+    @Test func `the next of an order key is held up by what a device was given before it was published`() async throws {
+        let world = try await UpdateWorld()
+        try await world.publish(#","orderKey":"k""#)
+        let copies = try await world.poll()
+        let next = try await world.publish(#","orderKey":"k""#)
+        #expect(try await world.poll().isEmpty)
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[0])).map(\.update) == [next])
+    }
+
+    @Test func `the next of an order key comes when the device left the audience of the one before`() async throws {
+        let world = try await UpdateWorld()
+        try await world.publish(
+            "content", #"{"action":"roots"}"#, audience: "region == 'north'", #","orderKey":"k""#)
+        let next = try await world.publish(#","orderKey":"k""#)
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#) + #","max":0"#)
+        #expect(
+            try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2")).map(\.update) == [next])
+    }
+
+    @Test func `order is kept where the inbox has no room for the first`() async throws {
+        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 1)))
+        let world = try await UpdateWorld(store: store)
+        var updates = [try await world.publish()]
+        for _ in 0..<2 { updates.append(try await world.publish(#","orderKey":"k""#)) }
+        var given: [String] = []
+        for _ in 0..<4 {
+            for copy in try await world.poll() {
+                given.append(copy.update)
+                // Received by the position, and done.
+                try await world.ask(nil, UpdateWorld.result(copy) + #","max":0"#)
+            }
+        }
+        #expect(given == updates)
+    }
+
+    @Test func `one that stands behind another which came to its end meanwhile is due at once`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let store = world.routes.store
+        let device = try await world.routes.domain.devices.find(try #require(DeviceID(world.first.id)))
+        let binding = try await world.routes.domain.updateDelivery.binding(of: device, profile: "")
+        try await world.publish(#","orderKey":"k","audience":"level == 1""#)
+        let key = CompletionKey(update: UpdateSerial(1), binding: binding.serial, entry: 1)
+        let behind = Completion(key: key, machine: CompletionMachine(), changedAt: world.now, orderKey: "k")
+        #expect(
+            try await store.held(
+                binding.serial, revision: binding.revision, to: .nowhere, adding: [behind], at: world.now))
+        #expect(try await store.dueCompletions(of: nil, at: world.now, limit: 10).map(\.completion.key) == [key])
+    }
+
+    @Test func `what a device says of the envelope counts as well`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        let copies = try await world.poll()
+        let answer = try await world.routes.request(
+            .post, "/v1/inbox/results", key: world.first.credential,
+            #"{"results":[{"version":"\#(copies[0].version)","result":"failed"}]}"#)
+        #expect(answer.status == 204)
+        #expect(try await world.counts(update) == ["failed": 1])
+        #expect(try await world.poll().map(\.attempt) == [2])
+    }
+
+    @Test func `two polls at a time lose nothing, and what both are given has one name`() async throws {
+        let world = try await UpdateWorld()
+        for _ in 0..<5 { try await world.publish() }
+        async let one = world.poll(nil, position: .some(nil))
+        async let two = world.poll(nil, position: .some(nil))
+        let (first, second) = try await (one, two)
+        let names = Set((first + second).map(\.version))
+        #expect(Set((first + second).map(\.update)).count == 5)
+        // One of both may have had them given anew.
+        let entries = try await world.routes.store.numbers("SELECT count(*) FROM completion")
+        #expect(entries == [5] && names.count >= 5)
+    }
+
+    @Test func `what is due is given once, however many look for it`() async throws {
+        let world = try await UpdateWorld()
+        try await world.publish()
+        _ = try await world.poll()
+        try await world.ask()
+        world.advance(seconds: 86_400)
+        let delivery = world.routes.domain.updateDelivery
+        async let one: Void = delivery.sweep()
+        async let two: Void = delivery.sweep()
+        _ = try await (one, two)
+        #expect(try await world.poll().map(\.attempt) == [2])
+    }
+
+    @Test func `a position receives more than one look finds`() async throws {
+        let world = try await UpdateWorld()
+        let text = String(repeating: "x", count: 8000)
+        for _ in 0..<150 { try await world.publish("a.b", #"{"t":"\#(text)"}"#) }
+        let kinds = ["a.b"]
+        #expect(try await world.poll(nil, #""max":500"#, kinds: kinds).count == 150)
+        #expect(try await world.poll(kinds: kinds).isEmpty)
+        #expect(try await world.routes.store.rowCount(of: "envelope") == 0)
+    }
+
+    @Test func `what is parked at one device is put back there alone`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        let other = try await world.device()
+        for device in [world.first, other] {
+            let copies = try await world.poll(device)
+            try await world.ask(device, UpdateWorld.result(copies[0], "failed", #","permanent":true"#))
+        }
+        let answer = try await world.routes.request(
+            .post, "/v1/updates/\(update)/requeue", key: world.sender, #"{"device":"\#(other.id)"}"#)
+        let count = answer.json?["count"]
+        #expect(count == .integer(1))
+        #expect(try await world.poll().isEmpty)
+        #expect(try await world.poll(other).count == 1)
+    }
+
+    // MARK: The end
+
+    @Test func `a withdrawn update never arrives later`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        try await world.ask(nil, #""max":0"#)
+        try await world.withdraw(update)
+        #expect(try await world.poll().isEmpty)
+        try await world.sweep()
+        #expect(try await world.counts(update) == ["withdrawn": 1])
+        await world.routes.domain.homes.here[0].inbox.flush()
+        #expect(try await world.routes.store.rowCount(of: "envelope") == 0)
+        let late = try await world.device()
+        #expect(try await world.poll(late).isEmpty)
+        #expect(try await world.routes.request(.delete, "/v1/updates/\(update)", key: world.sender).code == "update_final")
+    }
+
+    @Test func `what a device received of a withdrawn update it is told to drop`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        _ = try await world.poll()
+        try await world.ask()
+        try await world.withdraw(update)
+        try await world.sweep()
+        let copies = try await world.poll()
+        #expect(copies.map(\.update) == [update])
+        #expect(copies.map(\.attempt) == [0])
+        #expect(try await world.counts(update) == ["withdrawn": 1])
+        #expect(try await world.poll().isEmpty)
+    }
+
+    @Test func `an update takes the place of the one that it supersedes`() async throws {
+        let world = try await UpdateWorld()
+        let old = try await world.publish()
+        try await world.ask(nil, #""max":0"#)
+        let new = try await world.publish(#","supersedes":"\#(old)""#)
+        #expect(try await world.poll().map(\.update) == [new])
+        try await world.sweep()
+        #expect(try await world.counts(old) == ["superseded": 1])
+        let again = try await world.routes.request(
+            .post, "/v1/updates", key: world.sender,
+            #"{"kind":"definitions","supersedes":"\#(old)"}"#)
+        #expect(again.code == "update_unknown")
+    }
+
+    @Test func `an update ends with its time, given or not`() async throws {
+        let world = try await UpdateWorld()
+        let stored = try await world.publish(#","ttl":60"#)
+        _ = try await world.poll()
+        try await world.ask()
+        let waiting = try await world.publish(#","ttl":60"#)
+        try await world.ask(nil, #""max":0"#)
+        world.advance(seconds: 60)
+        #expect(try await world.poll().isEmpty)
+        try await world.sweep()
+        for update in [stored, waiting] {
+            #expect(try await world.counts(update) == ["expired": 1])
+            let shown = try await world.routes.request(.get, "/v1/updates/\(update)", key: world.sender)
+            #expect(shown["status"] == "expired")
+        }
+        // A device knows itself that it is over.
+        #expect(try await world.poll().isEmpty)
+    }
+
+    @Test func `a full inbox stops the log there, and loses nothing`() async throws {
+        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 2)))
+        let world = try await UpdateWorld(store: store)
+        var updates: [String] = []
+        for _ in 0..<5 { updates.append(try await world.publish()) }
+        #expect(try await world.poll().map(\.update) == Array(updates[..<2]))
+        #expect(try await world.poll().map(\.update) == Array(updates[2..<4]))
+        #expect(try await world.poll().map(\.update) == [updates[4]])
+    }
+}
+
+extension UpdateWorld {
+    /// Content with more to say of it.
+    @discardableResult func publish(_ rest: String) async throws -> String {
+        try await publish("content", #"{"action":"refresh","object":"o"}"#, rest)
+    }
+}

@@ -1,0 +1,107 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Synchronization
+import Testing
+
+@testable import CarillonServer
+
+/// Users, and profiles, of one device.
+struct UpdateUserTests {
+    /// As it is written when a user signs in or out.
+    private func sign(_ user: String?, in world: UpdateWorld) async throws {
+        _ = try await world.routes.request(.patch, "/v1/device", key: world.first.credential, #"{"locale":"de"}"#)
+        try await world.routes.store.run("UPDATE device_profile SET user = \(user.map { "'\($0)'" } ?? "NULL")")
+        world.first.position.withLock { $0 = nil }
+    }
+
+    @Test func `what waits for a user is not given to the next, and is there when he is back`() async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        let update = try await world.publish(audience: "user == 'anna'")
+        try await world.ask(nil, #""max":0"#)
+        #expect(try await world.counts(update) == ["waiting": 1])
+        try await sign("bert", in: world)
+        #expect(try await world.poll().isEmpty)
+        try await world.sweep()
+        #expect(try await world.counts(update) == ["gone": 1])
+        let inbox = try await world.routes.request(.get, "/v1/inbox?carillon=5", key: world.first.credential)
+        let waiting = inbox.json?["envelopes"]
+        #expect(waiting == .array([]))
+        await world.routes.domain.homes.here[0].inbox.flush()
+        #expect(try await world.routes.store.rowCount(of: "envelope") == 0)
+        try await world.sweep()
+        #expect(try await world.routes.store.numbers("SELECT count(*) FROM binding WHERE is_left_over") == [0])
+        try await sign("anna", in: world)
+        #expect(try await world.poll().map(\.update) == [update])
+        #expect(try await world.counts(update) == ["waiting": 1])
+    }
+
+    @Test func `what a user had received and not finished comes again when he is back`() async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        let update = try await world.publish()
+        let copies = try await world.poll()
+        try await world.ask()
+        #expect(try await world.counts(update) == ["stored": 1])
+        try await sign(nil, in: world)
+        #expect(try await world.poll().map(\.entry) == [1])
+        try await world.sweep()
+        try await sign("anna", in: world)
+        #expect(try await world.poll().map(\.attempt) == [copies[0].attempt + 1])
+    }
+
+    @Test func `what a user said is not said of the next`() async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        try await world.ask(
+            nil, UpdateWorld.parameters(#""region":"north","place":{"latitude":48.2,"longitude":16.4}"#))
+        try await world.publish(audience: "region == 'north'")
+        try await sign("bert", in: world)
+        #expect(try await world.poll().isEmpty)
+        #expect(try await world.routes.store.numbers("SELECT count(*) FROM binding WHERE locations NOT NULL") == [0])
+        try await sign("anna", in: world)
+        #expect(try await world.poll().count == 1)
+        try await world.publish(audience: "within(place, 48.2, 16.4, 50000.0)")
+        // Where she was is forgotten with the signing out.
+        #expect(try await world.poll().isEmpty)
+    }
+
+    @Test func `profiles of a device have completions and positions of their own, one at a time`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        let one = try await world.poll(nil, #""profile":"a""#, position: .some(nil))
+        let position = world.first.position.withLock { $0 }
+        try await world.ask(nil, #""profile":"b""#, position: .some(position), expecting: 400)
+        let two = try await world.poll(nil, #""profile":"b""#, position: .some(nil))
+        #expect(one.map(\.update) == [update] && two.map(\.update) == [update])
+        #expect(one.map(\.version) != two.map(\.version))
+        try await world.ask(nil, #""profile":"b","# + UpdateWorld.result(two[0]))
+        #expect(try await world.counts(update)["done"] == 1)
+        // What was for the first is its own again.
+        let again = try await world.poll(nil, #""profile":"a""#, position: .some(nil))
+        #expect(again.map(\.update) == [update])
+        try await world.ask(nil, #""profile":"a","# + UpdateWorld.result(again[0]))
+        #expect(try await world.counts(update) == ["done": 2])
+    }
+
+    @Test func `a device has a hundred profiles`() async throws {
+        let world = try await UpdateWorld()
+        for number in 0..<UpdateBinding.mostOfDevice {
+            try await world.ask(nil, #""profile":"\#(number)""#, position: .some(nil))
+        }
+        let answer = try await world.ask(nil, #""profile":"more""#, position: .some(nil), expecting: 409)
+        #expect(answer.code == "profiles_too_many")
+        try await world.ask(nil, #""profile":"7""#, position: .some(nil))
+    }
+
+    @Test func `nothing of a device stays when it is deleted`() async throws {
+        let world = try await UpdateWorld()
+        try await world.publish()
+        _ = try await world.poll()
+        #expect(try await world.routes.request(.delete, "/v1/device", key: world.first.credential).status == 204)
+        for table in ["binding", "completion"] { #expect(try await world.routes.store.rowCount(of: table) == 0) }
+    }
+}
