@@ -64,6 +64,7 @@ package struct CarillonServer: Service {
     }
 
     private func serve(_ store: SQLiteStore) async throws {
+        try await TimerFiles.open()
         let group = MultiThreadedEventLoopGroup.singleton
         let addresses = Addresses(base: settings.publicURL ?? settings.listenURL)
         let resolver = NameResolver(group: group, lookUp: settings.outward.lookUp)

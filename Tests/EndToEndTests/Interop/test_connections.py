@@ -245,6 +245,13 @@ def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make
     channel.send(b"still here")
 
 
+def test_the_files_that_waiting_needs_are_open_before_the_first_connection(make_server):
+    server = make_server()
+    files = [os.readlink(file.path) for file in os.scandir(f"/proc/{server.process.pid}/fd")]
+    # Each loop has a queue of events and a timer; Dispatch has a queue and a timer for each of three clocks.
+    assert files.count("anon_inode:[timerfd]") == files.count("anon_inode:[eventpoll]") + 2
+
+
 def test_more_connections_than_the_system_has_files_for_are_refused_when_the_server_starts(executable, tmp_path):
     server = Server(executable, tmp_path)
     server.prepare()
