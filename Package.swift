@@ -199,6 +199,10 @@ let package = Package(
         .executableTarget(
             name: "ClientQuickStart", dependencies: ["CarillonClient"], path: "Examples/ClientQuickStart",
             swiftSettings: settings),
+        .target(
+            name: "ClientContent",
+            dependencies: ["CarillonClient", .product(name: "GRDB", package: "GRDB.swift", condition: client)],
+            path: "Examples/ClientContent", swiftSettings: settings),
         .executableTarget(
             name: "ClientService",
             dependencies: [
@@ -253,8 +257,8 @@ let package = Package(
         .testTarget(
             name: "CarillonClientTests",
             dependencies: [
-                "TestSupport",
-                "CarillonClient", "CarillonMessages", "CarillonWire",
+                "ClientContent", "TestSupport",
+                "CarillonBasics", "CarillonClient", "CarillonMessages", "CarillonWire",
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log", condition: network),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
@@ -333,8 +337,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "CarillonAPNsSimulator", "CarillonClient", "CarillonCommand", "CarillonNotification", "CarillonWire",
-                "TestSupport",
+                "CarillonAPNsSimulator", "CarillonBasics", "CarillonClient", "CarillonCommand", "CarillonNotification",
+                "CarillonWire", "ClientContent", "TestSupport",
                 .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "AsyncHTTPClient", package: "async-http-client", condition: server),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// What a wake came to, as a system that lets the app run in the background wants to know it.
 public enum PushWakeResult: Hashable, Sendable {
     /// Messages came, and are in the storage; the channels' readers have them, or will.
@@ -18,7 +24,16 @@ extension PushClient {
     ///
     /// What no library can promise: iOS does not wake an app that the user ended by force, wakes others as it sees fit, a few
     /// times an hour at the most, and keeps one background push of an app that could not be delivered.
+    ///
+    /// Updates are polled for as well, as ``PushUpdates/performBackgroundPoll(deadline:)`` does.
     public func handleWake(within limit: Duration = .seconds(20)) async -> PushWakeResult {
+        async let updates = updates.isWanted ? updates.performBackgroundPoll(deadline: .now + limit.seconds) : .noData
+        let messages = await fetchMessages(within: limit)
+        let results = [messages, await updates]
+        return results.contains(.newData) ? .newData : results.contains(.failed) ? .failed : .noData
+    }
+
+    private func fetchMessages(within limit: Duration) async -> PushWakeResult {
         let before = runner.catchUps.messages
         let end = runner.catchUps.nextEnd()
         let started = startForWake()
@@ -46,5 +61,11 @@ extension PushClient {
         if started != .runs { await stopForWake() }
         guard isInTime else { return .failed }
         return runner.catchUps.messages > before ? .newData : .noData
+    }
+}
+
+extension Duration {
+    fileprivate var seconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

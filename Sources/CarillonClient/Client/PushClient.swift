@@ -26,6 +26,8 @@ public final class PushClient: Sendable, Service {
     let registrar: ClientRegistrar
     /// This install, as Apple's push service and the server know it.
     public let device: PushDevice
+    /// Updates that back ends publish for an audience.
+    public let updates: PushUpdates
     /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
     /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
     /// cannot be told apart.
@@ -68,6 +70,8 @@ public final class PushClient: Sendable, Service {
         runner.setDeviceReporter(registrar)
         device = PushDevice(runner: runner, registrar: registrar)
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
+        updates = PushUpdates(
+            runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
     }
 
     deinit {
@@ -103,8 +107,8 @@ public final class PushClient: Sendable, Service {
         defer { running.withLock { $0 = .no } }
         wakes?.cancel()
         await wakes?.value
-        let loop = loop
-        await cancelWhenGracefulShutdown { await loop.run() }
+        let (loop, updates) = (loop, updates)
+        await cancelWhenGracefulShutdown { await Self.run(loop, updates) }
         let runs = runner.endRun()
         guard !Task.isCancelled else {
             runner.endIterations(runs)
@@ -130,12 +134,20 @@ public final class PushClient: Sendable, Service {
     }
 
     private func begin(after earlier: Task<Void, Never>? = nil) -> Task<Void, Never> {
-        let loop = loop
+        let (loop, updates) = (loop, updates)
         let runner = runner
         return Task {
             await earlier?.value
-            await loop.run()
+            await Self.run(loop, updates)
             runner.endIterations(runner.endRun())
+        }
+    }
+
+    private static func run(_ loop: ConnectionLoop, _ updates: PushUpdates) async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await updates.run() }
+            await loop.run()
+            group.cancelAll()
         }
     }
 

@@ -28,7 +28,7 @@ extension ClientSession {
         case (.live, .deviceStatus(let frame)):
             return deviceStatusReceived(frame, answered: answered)
         case (.live, .fired(let frame)): return firedReceived(frame, answered: answered)
-        // This client announces no kinds, and is given none.
+        // Updates come by their own poll.
         case (.live, .update): return []
         case (.live, .answer(let answer)): return [.tellSubscriptions(.answered(answer))]
         case (.live, .caughtUp):

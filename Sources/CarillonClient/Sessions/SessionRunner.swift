@@ -53,6 +53,8 @@ final class SessionRunner: Sendable {
     private let alarm = Mutex<(at: ContinuousClock.Instant, task: Scheduled<Void>)?>(nil)
     /// Says that there may be something to do beside the socket. Awaited by one loop at a time.
     let wakes = Signal()
+    /// Says that ``updateScope`` may be another. Awaited by the run of updates alone.
+    let updateChanges = Signal()
 
     /// What the app shares with its notification service extension.
     private let shared: SharedFolder?
@@ -94,6 +96,10 @@ final class SessionRunner: Sendable {
     var deviceID: String? { session.withLock { $0.identity?.device } }
 
     var identity: DeviceIdentity? { session.withLock { $0.identity } }
+
+    var updateScope: UpdateScope {
+        session.withLock { UpdateScope(identity: $0.identity, user: $0.takenUser, isUserPending: $0.user != nil) }
+    }
 
     var device: PushDeviceMachine { session.withLock { $0.device } }
 
@@ -417,7 +423,9 @@ final class SessionRunner: Sendable {
             for step in group { step.done(.failure(error)) }
             return true
         }
+        let before = updateScope
         session.withLock { $0 = next }
+        if updateScope != before { updateChanges.send() }
         for action in actions { perform(action) }
         setAlarm(at: next.deadline)
         for (step, result) in zip(group, results) { step.done(result) }

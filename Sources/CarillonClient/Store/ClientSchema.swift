@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 5
+    static let version = 6
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -54,6 +54,12 @@ enum ClientSchema {
                         \(user)
                         PRAGMA user_version = 5;
                         """)
+                return .commit
+            }
+        }
+        if found < 6 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: UpdateInboxSchema.sql + "PRAGMA user_version = 6;")
                 return .commit
             }
         }
@@ -166,6 +172,7 @@ enum ClientSchema {
                     \(messages)
                     \(device)
                     \(user)
+                    \(UpdateInboxSchema.sql)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

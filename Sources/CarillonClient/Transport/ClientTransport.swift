@@ -33,6 +33,8 @@ struct WebQuestion: Sendable {
     var json: Data?
     /// The most bytes that the answer's body may have.
     var answerLimit: Int
+    /// How much longer the answer may take than others do.
+    var patience: Duration = .zero
 }
 
 struct WebAnswer: Sendable {

@@ -12,7 +12,7 @@ extension NIOTransport {
     func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
         let progress = ConnectProgress()
         do {
-            return try await open(question.address, progress) { try Self.ask(question, on: $0) }
+            return try await open(question.address, patience: question.patience, progress) { try Self.ask(question, on: $0) }
         } catch {
             throw fault(error, progress)
         }

@@ -9,8 +9,10 @@ struct NIOTransport: ClientTransport {
     var sockets = Sockets.platform
 
     /// Connects, and has `begin` do what follows on a channel that has TLS, where the address wants it, and nothing else.
+    ///
+    /// - Parameter patience: How much longer what follows may take than the rest together.
     func open<Value: Sendable>(
-        _ address: WebAddress, _ progress: ConnectProgress,
+        _ address: WebAddress, patience: Duration = .zero, _ progress: ConnectProgress,
         _ begin: @escaping @Sendable (any NIOCore.Channel) throws -> EventLoopFuture<Value>
     ) async throws -> Value {
         let limit = TimeAmount(timeout)
@@ -34,7 +36,9 @@ struct NIOTransport: ClientTransport {
                 }
             }
         // The timer covers TLS and what follows as well as the connection.
-        let timer = sockets.group.any().scheduleTask(in: limit) { progress.abandon(TransportFault(.timeOut, nil)) }
+        let timer = sockets.group.any().scheduleTask(in: TimeAmount(timeout + patience)) {
+            progress.abandon(TransportFault(.timeOut, nil))
+        }
         defer { timer.cancel() }
         return try await withTaskCancellationHandler {
             try await progress.first(of: attempt, on: sockets.group.any())

@@ -13,7 +13,7 @@ struct UpdatesCommand: AsyncParsableCommand {
             condition over what devices say of themselves, such as region == 'north' && level >= 2; `carillon apps parameters` \
             declares of what they may speak. These are for the app's back end, with a sender key.
             """,
-        subcommands: [Publish.self, List.self, Show.self, Withdraw.self, Requeue.self])
+        subcommands: [Publish.self, List.self, Show.self, Withdraw.self, Requeue.self, Explain.self])
 
     struct Publish: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -30,6 +30,7 @@ struct UpdatesCommand: AsyncParsableCommand {
         @Flag(help: "For each entry of a device into the audience, and not once for all.") var standing = false
         @Option(help: "How long it lives, in seconds; 30 days unless said.") var ttl: Int?
         @Option(help: "Of updates with the same key a device is given one after the other.") var orderKey: String?
+        @Flag(help: "Wake devices that sleep and match.") var wake = false
         @Option(help: "The update whose place it takes.") var supersedes: String?
         @Option(help: "Sent again with the same key, the request makes no second update.") var idempotencyKey: String?
         @Flag(help: "Only say how many devices it would be for.") var validate = false
@@ -77,12 +78,13 @@ struct UpdatesCommand: AsyncParsableCommand {
                     writer.member("mode", standing ? "standing" : "once")
                     writer.member("ttl", ttl)
                     writer.member("orderKey", orderKey)
+                    writer.member("wake", wake ? "match" : "none")
                     writer.member("supersedes", supersedes)
                 }
             }
         }
 
-        fileprivate static func json(_ answer: APIClient.Answer) throws -> JSONValue {
+        static func json(_ answer: APIClient.Answer) throws -> JSONValue {
             guard let json = JSONValue(parsing: Array(answer.body)) else {
                 throw CommandFault(ExitStatus.tryAgain, "the server's answer cannot be read")
             }
@@ -208,25 +210,5 @@ struct UpdatesCommand: AsyncParsableCommand {
                     otherwise: "requeued  \(update)  for \(count) devices")
             }
         }
-    }
-}
-
-extension PublisherOptions {
-    /// With the app, where one is named.
-    fileprivate func path(_ path: String, _ parameters: [(String, String)] = []) -> String {
-        let all = (app.map { [("app", $0)] } ?? []) + parameters
-        guard !all.isEmpty else { return path }
-        return path + "?" + all.map { "\($0)=\(APIClient.inQuery($1))" }.joined(separator: "&")
-    }
-}
-
-extension JSONValue {
-    /// Empty where there is none.
-    fileprivate func text(_ name: String) -> String {
-        if case .string(let text)? = self[name] { text } else { "" }
-    }
-
-    fileprivate func integer(_ name: String) -> Int64 {
-        if case .integer(let number)? = self[name] { Int64(number) } else { 0 }
     }
 }

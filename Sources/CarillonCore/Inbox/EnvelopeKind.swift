@@ -58,7 +58,7 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
         case .update:
             Behaviour(
                 endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
-                mayWake: false, knownSince: 5, isForAnyClient: true, isToldToOrigin: true)
+                mayWake: true, knownSince: 5, isForAnyClient: true, isToldToOrigin: true)
         case .retraction:
             Behaviour(
                 endsWithOrigin: false, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,

@@ -84,31 +84,43 @@ package struct AppUpdates: Sendable {
 
     private static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 
-    /// How many devices would be given an update now: with what they said last of themselves. Nothing is sent.
-    ///
-    /// - Returns: The number, and whether all were looked at; otherwise it is projected from those that were.
-    package func validate(
+    /// How an update and the devices of its app come together now, with what they said last of themselves. Nothing is sent.
+    package func report(
         _ definition: Update.Definition, of app: AppSerial, _ appID: AppID
-    ) async throws -> (count: Int, isExact: Bool) {
+    ) async throws -> AudienceReport {
+        try await report(audience: definition.audience, of: app, appID)
+    }
+
+    package func report(audience source: String?, of app: AppSerial, _ appID: AppID) async throws -> AudienceReport {
         let rules = try await rules(of: app)
-        let audience = try definition.audience.map { source throws(Refusal) in try logs.audience(source, by: rules) }
+        let audience = try source.map { source throws(Refusal) in try logs.audience(source, by: rules) }
         let began = ticks.now()
-        var (matching, looked) = (0, 0)
+        var report = AudienceReport()
         var last = BindingSerial(0)
         while true {
             let page = try await store.bindings(of: app, after: last, limit: Self.pageSize)
             for entry in page {
                 let facts = logs.facts(entry.binding.counting(at: time.now()), of: entry.device, appID, by: rules)
-                if audience.map({ (try? $0.holds(for: facts)) ?? false }) ?? true { matching += 1 }
+                report.note(audience.verdict(for: facts, source: source))
             }
-            looked += page.count
-            guard page.count == Self.pageSize, let end = page.last else { return (matching, true) }
+            guard page.count == Self.pageSize, let end = page.last else { return report }
             last = end.binding.serial
             if ticks.now() - began > Self.validationNanoseconds {
-                let all = try await store.bindingCount(of: app)
-                return (Int((Double(matching) / Double(looked) * Double(max(all, looked))).rounded()), false)
+                report.all = try await store.bindingCount(of: app)
+                return report
             }
         }
+    }
+
+    /// The same of one device; nil where it never polled.
+    package func report(audience source: String?, for device: Device) async throws -> DeviceReport? {
+        let rules = try await rules(of: device.app)
+        let audience = try source.map { source throws(Refusal) in try logs.audience(source, by: rules) }
+        guard let binding = try await store.presentBinding(of: device.serial)?.counting(at: time.now()) else { return nil }
+        let facts = logs.facts(binding, of: device.id, device.appID, by: rules)
+        return DeviceReport(
+            profile: binding.profile, verdict: audience.verdict(for: facts, source: source),
+            says: binding.values.values.keys.sorted())
     }
 
     private static let pageSize = 1000
@@ -189,7 +201,7 @@ extension Update.Definition {
     fileprivate var fingerprint: String {
         let parts: [String?] = [
             kind.name, String(decoding: payload, as: UTF8.self), audience, mode.rawValue, String(ttlSeconds), orderKey,
-            supersedes?.description,
+            supersedes?.description, wakes ? "wakes" : nil,
         ]
         return parts.map { $0.map { "\($0.utf8.count):\($0)" } ?? "-" }.joined(separator: ",")
     }

@@ -88,6 +88,9 @@ package struct CompletionMachine: Equatable, Sendable {
         case .done:
             finish(.done)
             reason = nil
+        case .doneWith(let reason):
+            finish(.done)
+            self.reason = reason
         case .unsupported: finish(.unsupported)
         case .deferred(let seconds, let reason):
             guard state != .parked else { return false }
@@ -156,6 +159,8 @@ package struct CompletionMachine: Equatable, Sendable {
 /// What a device did with an update.
 package enum UpdateResult: Equatable, Sendable {
     case done
+    /// Done, and not everything was as it should be.
+    case doneWith(reason: String)
     /// It cannot be processed now: for so many seconds, or until something happens at the device.
     case deferred(seconds: Int64?, reason: String?)
     case failed(isPermanent: Bool, reason: String?)
@@ -163,7 +168,7 @@ package enum UpdateResult: Equatable, Sendable {
 
     var name: String {
         switch self {
-        case .done: "done"
+        case .done, .doneWith: "done"
         case .deferred: "deferred"
         case .failed: "failed"
         case .unsupported: "unsupported"

@@ -9,11 +9,14 @@ package struct InboxPosition: Equatable, Sendable {
     package var binding: BindingSerial
     /// Of the last envelope that was given; 0 before the first.
     package var place: Int64
+    /// Only updates were given up to there: nothing else is received by it.
+    package var isOfUpdates: Bool
 
-    package init(history: Int64, binding: BindingSerial, place: Int64) {
+    package init(history: Int64, binding: BindingSerial, place: Int64, isOfUpdates: Bool = false) {
         self.history = history
         self.binding = binding
         self.place = place
+        self.isOfUpdates = isOfUpdates
     }
 }
 
@@ -23,14 +26,15 @@ package struct InboxPositions: Sendable {
     package init(sealer: SecretSealer) { self.sealer = sealer }
 
     package func seal(_ position: InboxPosition, of device: DeviceSerial) throws -> String {
-        let plain = [position.history, position.binding.rawValue, position.place].flatMap(\.bigEndianBytes)
+        let only: Int64 = position.isOfUpdates ? 1 : 0
+        let plain = [position.history, position.binding.rawValue, position.place, only].flatMap(\.bigEndianBytes)
         return Base64URL.encode(try sealer.seal(plain, for: device.rawValue))
     }
 
     /// - Throws: ``ErrorCode/positionInvalid`` for anything that was not sealed here for this device.
     package func open(_ text: String, of device: DeviceSerial) throws(Refusal) -> InboxPosition {
         guard text.utf8.count <= Self.mostCharacters, let sealed = Base64URL.decode(text),
-            let plain = sealer.open(sealed, for: device.rawValue), plain.count == 24
+            let plain = sealer.open(sealed, for: device.rawValue), plain.count == 32
         else {
             throw Refusal(
                 .positionInvalid, "The position is not one that this device was given; poll without one to begin anew.")
@@ -38,7 +42,8 @@ package struct InboxPositions: Sendable {
         func number(_ index: Int) -> Int64 {
             plain[8 * index..<8 * index + 8].reduce(0) { $0 << 8 | Int64($1) }
         }
-        return InboxPosition(history: number(0), binding: BindingSerial(number(1)), place: number(2))
+        return InboxPosition(
+            history: number(0), binding: BindingSerial(number(1)), place: number(2), isOfUpdates: number(3) != 0)
     }
 
     private static let mostCharacters = 128

@@ -38,11 +38,13 @@ package struct Update: Equatable, Sendable {
         package var ttlSeconds: Int64
         /// Of updates with the same key a device is given one after the other.
         package var orderKey: String?
+        /// Devices that sleep and match are woken for it.
+        package var wakes: Bool
         package var supersedes: UpdateID?
 
         package init(
             kind: UpdateKind, payload: [UInt8], audience: String?, mode: Mode, ttlSeconds: Int64, orderKey: String?,
-            supersedes: UpdateID?
+            wakes: Bool = false, supersedes: UpdateID?
         ) {
             self.kind = kind
             self.payload = payload
@@ -50,6 +52,7 @@ package struct Update: Equatable, Sendable {
             self.mode = mode
             self.ttlSeconds = ttlSeconds
             self.orderKey = orderKey
+            self.wakes = wakes
             self.supersedes = supersedes
         }
     }
@@ -61,6 +64,7 @@ package struct Update: Equatable, Sendable {
     package var audience: String?
     package var mode: Mode
     package var orderKey: String?
+    package var wakes: Bool
     package var supersedes: UpdateID?
     package var publishedAt: Timestamp
     package var expiresAt: Timestamp
@@ -73,7 +77,7 @@ package struct Update: Equatable, Sendable {
 
     package init(
         serial: UpdateSerial, id: UpdateID, app: AppSerial, kind: UpdateKind, audience: String?, mode: Mode,
-        orderKey: String?,
+        orderKey: String?, wakes: Bool = false,
         supersedes: UpdateID?, publishedAt: Timestamp, expiresAt: Timestamp, status: Status, statusAt: Timestamp,
         body: [UInt8], content: SharedContentID
     ) {
@@ -84,6 +88,7 @@ package struct Update: Equatable, Sendable {
         self.audience = audience
         self.mode = mode
         self.orderKey = orderKey
+        self.wakes = wakes
         self.supersedes = supersedes
         self.publishedAt = publishedAt
         self.expiresAt = expiresAt

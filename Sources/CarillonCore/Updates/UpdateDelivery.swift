@@ -43,7 +43,11 @@ package final class UpdateDelivery: Sendable {
     /// Holds the log against a binding. What does not fit into its inbox is held another time.
     func hold(_ binding: UpdateBinding, of device: Device) async throws {
         let log = try await logs.log(of: device.app)
-        let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
+        try await hold(
+            binding, log, logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules))
+    }
+
+    private func hold(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws {
         var place = binding.place(in: log)
         if place.rawValue == 0 { try await leave(binding, facts, log) }
         while log.live.last > place {
@@ -117,7 +121,8 @@ package final class UpdateDelivery: Sendable {
     private func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [Inbox.Delivered] {
         let answers = Answers<Inbox.Delivered>(offers.count)
         for (place, (update, offer, device)) in offers.enumerated() {
-            let rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
+            var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
+            if update.wakes { rules.wake = WakeWish(.background, dueAt: offer.at) }
             homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
                 Envelope(
                     id: id, device: device, app: update.app, origin: update.origin,
@@ -180,6 +185,33 @@ package final class UpdateDelivery: Sendable {
 
     private static let dueAtOnce = 256
     private static let fullSeconds: Int64 = 60
+
+    // MARK: Waking
+
+    /// Puts updates that wake into the inboxes of devices that sleep and match, some at a time, so that they are woken by what waits there.
+    /// Answers whether more are to be looked at.
+    package func wakeSome() async throws -> Bool {
+        let waking = try await store.wakingUpdates(limit: Self.wakingAtOnce)
+        for waking in waking {
+            let log = try await logs.log(of: waking.update.app)
+            let page = try await store.bindingsToWake(
+                of: waking.update.app, after: waking.wokenTo, limit: Self.bindingsAtOnce)
+            if let entry = log.live[waking.update.serial] {
+                for sleeping in page where sleeping.binding.place(in: log) < waking.update.serial {
+                    let facts = logs.facts(
+                        sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
+                    guard log.holds(entry, for: facts) == true else { continue }
+                    try await hold(sleeping.binding, log, facts)
+                }
+            }
+            try await store.woke(
+                waking.update.serial, to: page.count == Self.bindingsAtOnce ? page.last?.binding.serial : nil)
+        }
+        return !waking.isEmpty
+    }
+
+    private static let wakingAtOnce = 100
+    private static let bindingsAtOnce = 200
 
     // MARK: Polls
 

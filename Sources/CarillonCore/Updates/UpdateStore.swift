@@ -34,6 +34,8 @@ package protocol UpdateStore: Sendable {
 
     /// The binding of a device with its present user and a profile; made where there is none.
     func binding(of device: DeviceSerial, profile: String, at now: Timestamp) async throws -> UpdateBinding?
+    /// The binding that a device came with last, unless it ended.
+    func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
     /// Writes what a device says of itself, if its revision is the one it was: with it every update is held against it anew.
     func change(_ binding: UpdateBinding, at now: Timestamp) async throws -> UpdateBinding?
     func bindingCount(of app: AppSerial) async throws -> Int
@@ -45,6 +47,15 @@ package protocol UpdateStore: Sendable {
     func bindingsToRelease(limit: Int) async throws -> [ReleasedBinding]
     /// Some of a binding's completions that are not final are gone: answers what of them is in the inbox. Nil when there is none left.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
+
+    // MARK: Waking
+
+    /// Live updates for which sleeping devices are to be woken still: of each app the first.
+    func wakingUpdates(limit: Int) async throws -> [WakingUpdate]
+    /// Those of an app whose devices can be pushed to.
+    func bindingsToWake(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
+    /// The devices of bindings up to there were woken; nil: all.
+    func woke(_ update: UpdateSerial, to place: BindingSerial?) async throws
 
     // MARK: Completions
 
@@ -139,6 +150,18 @@ package struct DeviceCompletion: Sendable {
         self.user = user
         self.profile = profile
         self.completion = completion
+    }
+}
+
+package struct WakingUpdate: Sendable {
+    package var update: Update
+    package var app: AppID
+    package var wokenTo: BindingSerial
+
+    package init(update: Update, app: AppID, wokenTo: BindingSerial) {
+        self.update = update
+        self.app = app
+        self.wokenTo = wokenTo
     }
 }
 

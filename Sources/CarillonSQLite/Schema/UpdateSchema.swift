@@ -16,7 +16,7 @@ enum UpdateSchema {
         ) STRICT;
 
         -- The log: its order is that of the serials. status is that of Update.Status; is_left_over: completions of it are not final
-        -- although it ended.
+        -- although it ended. With wakes sleeping devices are woken for it: those of bindings up to woken_to were; null, when all were.
         CREATE TABLE audience_update (
             serial INTEGER PRIMARY KEY AUTOINCREMENT,
             id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
@@ -32,6 +32,8 @@ enum UpdateSchema {
             status INTEGER NOT NULL DEFAULT 0,
             status_at INTEGER NOT NULL,
             is_left_over INTEGER NOT NULL DEFAULT 0,
+            wakes INTEGER NOT NULL,
+            woken_to INTEGER,
             idempotency_key BLOB,
             fingerprint BLOB,
             content INTEGER NOT NULL REFERENCES shared_content
@@ -41,6 +43,7 @@ enum UpdateSchema {
         CREATE INDEX audience_update_ended ON audience_update (status_at) WHERE status != 0;
         CREATE INDEX audience_update_left_over ON audience_update (serial) WHERE is_left_over;
         CREATE INDEX audience_update_end ON audience_update (expires_at) WHERE status = 0;
+        CREATE INDEX audience_update_wakes ON audience_update (app, serial) WHERE woken_to NOT NULL;
         CREATE UNIQUE INDEX audience_update_key ON audience_update (app, idempotency_key) WHERE idempotency_key NOT NULL;
         CREATE TRIGGER audience_update_deleted AFTER DELETE ON audience_update
             BEGIN UPDATE shared_content SET is_released = TRUE WHERE serial = old.content; END;

@@ -35,7 +35,15 @@ struct BindingTable {
         return try select.first(UpdateBinding.init)
     }
 
-    /// The same; one that ended, or was never there, begins. Nil where there is no such device, or it has too many.
+    /// The one that a device came with last, unless it ended.
+    func present(of device: DeviceSerial) throws -> UpdateBinding? {
+        var select = try BoundStatement(
+            db, "SELECT \(Self.columns) FROM binding WHERE device = ? AND ended_at IS NULL ORDER BY serial DESC LIMIT 1")
+        select.bind(device.rawValue)
+        return try select.first(UpdateBinding.init)
+    }
+
+    /// That of a device with its present user and a profile; one that ended, or was never there, begins. Nil where there is no such device, or it has too many.
     func begin(of device: DeviceSerial, profile: String, at now: Timestamp) throws -> UpdateBinding? {
         if let present = try present(of: device, profile: profile) { return present }
         // A device has one at a time: what is for another is not given to this.
@@ -138,12 +146,14 @@ struct BindingTable {
             """, [moment.milliseconds, limit])
     }
 
-    func of(_ app: AppSerial, after: BindingSerial, limit: Int) throws -> [AppBinding] {
+    /// - Parameter withAddress: Only of devices that can be pushed to.
+    func of(_ app: AppSerial, after: BindingSerial, limit: Int, withAddress: Bool = false) throws -> [AppBinding] {
         var select = try BoundStatement(
             db,
             """
             SELECT \(Self.columns), device.id FROM binding JOIN device ON device.serial = binding.device
-            WHERE binding.app = ? AND binding.serial > ? AND binding.ended_at IS NULL ORDER BY binding.serial LIMIT ?
+            WHERE binding.app = ? AND binding.serial > ? AND binding.ended_at IS NULL \(withAddress ? Self.hasAddress : "")
+            ORDER BY binding.serial LIMIT ?
             """)
         select.bind(app.rawValue)
         select.bind(after.rawValue)
@@ -155,6 +165,13 @@ struct BindingTable {
         }
         return found
     }
+}
+
+extension BindingTable {
+    fileprivate static let hasAddress = """
+        AND EXISTS (SELECT 1 FROM device_profile
+            WHERE device_profile.device = binding.device AND token NOT NULL AND reason IS NULL)
+        """
 }
 
 extension UpdateBinding {

@@ -121,6 +121,10 @@ extension SQLiteStore: UpdateStore {
         return try await group.run { db in try BindingTable(db).begin(of: device, profile: profile, at: now) }
     }
 
+    package func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding? {
+        try await read { db in try BindingTable(db).present(of: device) }
+    }
+
     package func change(_ binding: UpdateBinding, at now: Timestamp) async throws -> UpdateBinding? {
         try await group.run { db in try BindingTable(db).change(binding, at: now) }
     }
@@ -177,6 +181,20 @@ extension SQLiteStore: UpdateStore {
                 return envelope
             }
         }
+    }
+
+    // MARK: Waking
+
+    package func wakingUpdates(limit: Int) async throws -> [WakingUpdate] {
+        try await read { db in try UpdateTable(db).waking(limit: limit) }
+    }
+
+    package func bindingsToWake(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding] {
+        try await read { db in try BindingTable(db).of(app, after: after, limit: limit, withAddress: true) }
+    }
+
+    package func woke(_ update: UpdateSerial, to place: BindingSerial?) async throws {
+        try await group.run { db in try UpdateTable(db).woke(update, to: place) }
     }
 
     // MARK: Completions
@@ -273,8 +291,8 @@ extension SQLiteStore: UpdateStore {
             try select.forEachRow { columns in
                 found.append(
                     DueCompletion(
-                        completion: Completion(columns, from: 14), update: try Update(columns, from: 0),
-                        device: DeviceSerial(columns.integer(26))))
+                        completion: Completion(columns, from: Update.columnCount), update: try Update(columns, from: 0),
+                        device: DeviceSerial(columns.integer(Update.columnCount + 12))))
                 return true
             }
             return found

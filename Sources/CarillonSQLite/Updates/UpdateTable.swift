@@ -17,7 +17,8 @@ struct UpdateTable {
     static let columns = """
         audience_update.serial, audience_update.id, audience_update.app, audience_update.kind, audience, is_standing,
         audience_update.order_key, supersedes, published_at, audience_update.expires_at, audience_update.status,
-        audience_update.status_at, content, (SELECT body FROM shared_content WHERE shared_content.serial = content)
+        audience_update.status_at, content, (SELECT body FROM shared_content WHERE shared_content.serial = content),
+        audience_update.wakes
         """
 
     func updates(_ condition: String, _ bind: (inout BoundStatement) -> Void) throws -> [Update] {
@@ -58,7 +59,8 @@ struct UpdateTable {
         let definition = wish.definition
         let made = Update(
             serial: serial, id: wish.proposed, app: wish.app, kind: definition.kind, audience: definition.audience,
-            mode: definition.mode, orderKey: definition.orderKey, supersedes: definition.supersedes, publishedAt: now,
+            mode: definition.mode, orderKey: definition.orderKey, wakes: definition.wakes,
+            supersedes: definition.supersedes, publishedAt: now,
             expiresAt: now.adding(seconds: definition.ttlSeconds), status: .live, statusAt: now, body: wish.body,
             content: content)
         return .made(made, superseded: superseded?.serial)
@@ -97,8 +99,8 @@ struct UpdateTable {
             db,
             """
             INSERT INTO audience_update (id, app, kind, audience, is_indexed, is_standing, order_key, supersedes, published_at,
-                expires_at, status_at, idempotency_key, fingerprint, content)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                expires_at, status_at, idempotency_key, fingerprint, content, wakes, woken_to)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         let definition = wish.definition
         insert.bind(wish.proposed.value)
@@ -115,15 +117,47 @@ struct UpdateTable {
         insert.bind(wish.idempotency?.key)
         insert.bind(wish.idempotency?.fingerprint)
         insert.bind(content.rawValue)
+        insert.bind(definition.wakes ? 1 : 0)
+        insert.bind(definition.wakes ? Int64(0) : nil)
         try insert.run()
         return UpdateSerial(db.lastInsertedRowID)
+    }
+
+    // MARK: Waking
+
+    /// Of each app the first whose devices are to be woken still.
+    func waking(limit: Int) throws -> [WakingUpdate] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns), woken_to, app.id FROM audience_update JOIN app ON app.serial = audience_update.app
+            WHERE audience_update.serial IN
+                (SELECT min(serial) FROM audience_update WHERE woken_to NOT NULL GROUP BY app LIMIT ?)
+            """)
+        select.bind(limit)
+        var found: [WakingUpdate] = []
+        try select.forEachRow { columns in
+            guard let app = columns.text(Update.columnCount + 1).flatMap({ AppID($0) }) else { return true }
+            found.append(
+                WakingUpdate(
+                    update: try Update(columns, from: 0), app: app,
+                    wokenTo: BindingSerial(columns.integer(Update.columnCount))))
+            return true
+        }
+        return found
+    }
+
+    func woke(_ update: UpdateSerial, to place: BindingSerial?) throws {
+        try db.run(
+            "UPDATE audience_update SET woken_to = ? WHERE serial = ? AND woken_to NOT NULL",
+            [place?.rawValue, update.rawValue])
     }
 
     // MARK: Ending
 
     func end(_ update: UpdateSerial, as status: Update.Status, at now: Timestamp) throws -> Bool {
         try db.run(
-            "UPDATE audience_update SET status = ?, status_at = ?, is_left_over = 1 WHERE serial = ? AND status = 0",
+            "UPDATE audience_update SET status = ?, status_at = ?, is_left_over = 1, woken_to = NULL WHERE serial = ? AND status = 0",
             [status.rawValue, now.milliseconds, update.rawValue])
         return db.changesCount == 1
     }
@@ -195,6 +229,9 @@ struct UpdateTable {
 }
 
 extension Update {
+    /// How many ``UpdateTable/columns`` there are.
+    static let columnCount: Int32 = 15
+
     /// - Parameter place: Of the first of ``UpdateTable/columns``.
     init(_ columns: StatementColumns, from place: Int32) throws {
         guard let kind = columns.text(place + 3).flatMap(UpdateKind.init),
@@ -204,6 +241,7 @@ extension Update {
             serial: UpdateSerial(columns.integer(place)), id: UpdateID(try columns.bytes16(place + 1)),
             app: AppSerial(columns.integer(place + 2)), kind: kind, audience: columns.text(place + 4),
             mode: columns.integer(place + 5) != 0 ? .standing : .once, orderKey: columns.text(place + 6),
+            wakes: columns.integer(place + 14) != 0,
             supersedes: columns.bytes(place + 7).flatMap { Bytes16($0) }.map(UpdateID.init),
             publishedAt: columns.timestamp(place + 8), expiresAt: columns.timestamp(place + 9), status: status,
             statusAt: columns.timestamp(place + 11), body: columns.bytes(place + 13) ?? [],

@@ -56,16 +56,20 @@ final class InboxFeed: LiveSession {
 
     /// The buffer needs no bound of its own: what waits in it pauses the machine.
     ///
-    /// - Parameter version: Of Carillon's extension, that the client speaks.
+    /// - Parameters:
+    ///   - version: Of Carillon's extension, that the client speaks.
+    ///   - only: What is wanted; nil: everything.
     init(
-        _ kind: Kind, of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits, version: Int = 1
+        _ kind: Kind, of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits,
+        version: Int = 1,
+        only: Set<EnvelopeKind>? = nil
     ) {
         self.kind = kind
         self.device = device
         self.home = home
         self.time = time
         outputBytes = limits.outputBytes
-        state = Mutex(State(machine: DeliveryMachine(limits: limits, version: version)))
+        state = Mutex(State(machine: DeliveryMachine(limits: limits, version: version, only: only)))
         (batches, output) = AsyncStream.makeStream(of: Batch.self, bufferingPolicy: .unbounded)
     }
 

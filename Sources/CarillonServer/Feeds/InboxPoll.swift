@@ -17,12 +17,16 @@ struct InboxPoll: Sendable {
     /// - Parameters:
     ///   - max: Envelopes; none is looked for where it is 0.
     ///   - version: Of Carillon's extension, that the client speaks.
-    func page(of device: DeviceSerial, waitSeconds: Int, max: Int, _ version: Int) async throws -> Page {
+    ///   - only: What is wanted; nil: everything.
+    func page(
+        of device: DeviceSerial, waitSeconds: Int, max: Int, _ version: Int, only: Set<EnvelopeKind>? = nil
+    ) async throws -> Page {
         guard max > 0 else { return Page(envelopes: [], more: false) }
         let limits = DeliveryMachine.Limits(
             envelopes: max, bytes: Self.pollBytes, outputBytes: Self.pollBytes, lookAhead: 1)
         let feed = InboxFeed(
-            .poll, of: device, home: domain.homes.home(of: device), time: domain.time, limits: limits, version: version)
+            .poll, of: device, home: domain.homes.home(of: device), time: domain.time, limits: limits, version: version,
+            only: only)
         feed.begin()
         defer { feed.finish() }
         var isTimeUp = waitSeconds == 0 || !readiness.isReady

@@ -26,14 +26,18 @@ struct PollRoutes: Sendable {
         if isKnown, position?.binding != binding.serial {
             throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
         }
-        if isKnown, let position { try await received(upTo: position.place, by: device.serial) }
+        if isKnown, let position {
+            let only = body.only ?? (position.isOfUpdates ? InboxPollBody.updates : nil)
+            try await received(only, upTo: position.place, by: device.serial)
+        }
         let answers = try await domain.updateDelivery.take(
             body.word(offersAgain: !isKnown && !(isOnSocket && position == nil)), from: device, binding)
         let poll = InboxPoll(domain: domain, readiness: readiness)
         let page = try await poll.page(
-            of: device.serial, waitSeconds: body.wait, max: body.max, CarillonVersion.ofExtension)
+            of: device.serial, waitSeconds: body.wait, max: body.max, CarillonVersion.ofExtension, only: body.only)
         let place = page.envelopes.last?.position ?? (isKnown ? position?.place ?? 0 : 0)
-        let next = InboxPosition(history: domain.history, binding: binding.serial, place: place)
+        let next = InboxPosition(
+            history: domain.history, binding: binding.serial, place: place, isOfUpdates: body.only != nil)
         var others: [JSONValue.Member] = [
             .init(name: "position", value: .string(try domain.inboxPositions.seal(next, of: device.serial)))
         ]
@@ -52,18 +56,19 @@ struct PollRoutes: Sendable {
         return try await domain.devices.authenticate(bearer: request.bearer)
     }
 
-    /// The device has everything up to there.
-    private func received(upTo place: Int64, by device: DeviceSerial) async throws {
+    /// The device has everything up to there, or only what it wanted.
+    private func received(_ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial) async throws {
         guard place > 0 else { return }
         let home = domain.homes.home(of: device)
         var after: Int64 = 0
         while true {
             let load = DeliveryMachine.Load(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
             guard case .page(let page) = try await home.inbox.waiting(device: device, load) else { return }
-            let received = page.envelopes.prefix { $0.position <= place }.map(\.id)
+            let past = page.envelopes.prefix { $0.position <= place }
+            let received = past.filter { only?.contains($0.kind.number) ?? true }.map(\.id)
             for id in received { home.inbox.settle(id, device: device, .acknowledged, code: nil) }
             home.sessions.session(of: device)?.settled(received)
-            guard received.count == page.envelopes.count, !page.isComplete, let last = received.last else { break }
+            guard past.count == page.envelopes.count, !page.isComplete, let last = past.last else { break }
             after = last.position
         }
         await home.inbox.flush(device)
@@ -76,10 +81,11 @@ struct PollRoutes: Sendable {
 /// What a poll says.
 struct InboxPollBody {
     static let memberNames: Set = [
-        "protocol", "profile", "kinds", "parameters", "position", "results", "wait", "max",
+        "protocol", "profile", "kinds", "parameters", "position", "results", "wait", "max", "only",
     ]
     /// The version of the poll.
     static let version = 1
+    static let updates: Set<EnvelopeKind> = [.update, .retraction]
 
     var profile = ""
     /// Nil: as before.
@@ -89,6 +95,8 @@ struct InboxPollBody {
     var results: [ReportedResult] = []
     var wait = 0
     var max: Int
+    /// Nil: everything.
+    var only: Set<EnvelopeKind>?
 
     init(_ body: JSONValue, max standardMax: Int) throws(Refusal) {
         switch body["protocol"] {
@@ -109,6 +117,11 @@ struct InboxPollBody {
         results = try Self.results(body["results"])
         wait = try Self.number("wait", in: body, 0...Limits.pollWaitSeconds) ?? 0
         max = try Self.number("max", in: body, 0...Limits.pollEnvelopes) ?? standardMax
+        switch try body.textMember("only") {
+        case nil: only = nil
+        case "updates"?: only = Self.updates
+        default: throw Refusal(.fieldInvalid, "\"only\" can be: updates.")
+        }
     }
 
     func word(offersAgain: Bool) -> UpdateDelivery.Word {
@@ -171,7 +184,9 @@ struct InboxPollBody {
 }
 
 extension ReportedResult {
-    private static let memberNames: Set = ["update", "entry", "result", "reason", "delay", "permanent"]
+    private static let memberNames: Set = ["update", "entry", "result", "reason", "delay", "until", "permanent"]
+    /// What must happen at the device, which looks at the update again by itself then.
+    private static let conditions: Set = ["committed", "mode", "maintenanceOver", "answer"]
     private static let longestReason = 256
 
     fileprivate init(_ json: JSONValue) throws(Refusal) {
@@ -190,11 +205,16 @@ extension ReportedResult {
 
     private static func result(_ json: JSONValue, _ reason: String?) throws(Refusal) -> UpdateResult {
         switch try json.textMember("result") {
-        case "done"?: return .done
+        case "done"?: return reason.map { .doneWith(reason: $0) } ?? .done
         case "unsupported"?: return .unsupported
         case "deferred"?:
+            let until = try json.textMember("until")
+            if let until, !Self.conditions.contains(until) {
+                throw Refusal(
+                    .fieldInvalid, "\"until\" can be: \(Self.conditions.sorted().joined(separator: ", ")).")
+            }
             switch json["delay"] {
-            case nil, .null: return .deferred(seconds: nil, reason: reason)
+            case nil, .null: return .deferred(seconds: nil, reason: reason ?? until)
             case .integer(let seconds) where seconds >= 0: return .deferred(seconds: Int64(seconds), reason: reason)
             default: throw Refusal(.fieldInvalid, "The \"delay\" of a result must be a number of seconds.")
             }

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 
 extension Update.Definition {
-    static let memberNames: Set = ["kind", "payload", "audience", "mode", "ttl", "orderKey", "supersedes"]
+    static let memberNames: Set = ["kind", "payload", "audience", "mode", "ttl", "orderKey", "wake", "supersedes"]
 
     /// - Parameter body: An object whose names are all known.
     init(_ body: JSONValue) throws(Refusal) {
@@ -19,7 +19,7 @@ extension Update.Definition {
             kind: kind, payload: (body["payload"] ?? .object([])).bytes,
             audience: try Self.text("audience", in: body, upTo: UpdateLimits.audienceBytes), mode: try Self.mode(body),
             ttlSeconds: try Self.ttl(body), orderKey: try Self.text("orderKey", in: body, upTo: UpdateLimits.orderKeyBytes),
-            supersedes: try Self.id("supersedes", in: body))
+            wakes: try Self.wakes(body), supersedes: try Self.id("supersedes", in: body))
     }
 
     private static func text(_ name: String, in body: JSONValue, upTo bytes: Int) throws(Refusal) -> String? {
@@ -36,6 +36,14 @@ extension Update.Definition {
             throw Refusal(.fieldInvalid, "\"mode\" can be: once, standing.")
         }
         return mode
+    }
+
+    private static func wakes(_ body: JSONValue) throws(Refusal) -> Bool {
+        switch try body.textMember("wake") {
+        case nil, "none"?: return false
+        case "match"?: return true
+        default: throw Refusal(.fieldInvalid, "\"wake\" can be: none, match.")
+        }
     }
 
     private static func ttl(_ body: JSONValue) throws(Refusal) -> Int64 {
@@ -71,6 +79,7 @@ extension Update {
         var members = text("id", id.description) + text("kind", kind.name)
         members.append(.init(name: "payload", value: published?["payload"] ?? .null))
         members += text("audience", audience) + text("mode", mode.rawValue) + text("orderKey", orderKey)
+        members += text("wake", wakes ? "match" : "none")
         members += text("supersedes", supersedes?.description)
         members += text("publishedAt", Timestamp3339.text(publishedAt.milliseconds))
         members += text("expiresAt", Timestamp3339.text(expiresAt.milliseconds))
@@ -101,5 +110,37 @@ extension DeviceCompletion {
             members.append(.init(name: "dueAt", value: .string(Timestamp3339.text(dueAt.milliseconds))))
         }
         return .object(members)
+    }
+}
+
+extension AudienceReport {
+    var counts: [JSONValue.Member] {
+        [.init(name: "count", value: .integer(count)), .init(name: "exact", value: .bool(all == nil))]
+    }
+
+    /// The most frequent first.
+    var reasons: [JSONValue.Member] {
+        let errors = errors.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { error, count in
+            JSONValue.object([
+                .init(name: "error", value: .string(error)), .init(name: "count", value: .integer(count)),
+            ])
+        }
+        return [.init(name: "looked", value: .integer(looked)), .init(name: "errors", value: .array(errors))]
+    }
+}
+
+extension DeviceReport {
+    static func members(_ report: DeviceReport?) -> [JSONValue.Member] {
+        guard let report else {
+            return [
+                .init(name: "matches", value: .bool(false)),
+                .init(name: "error", value: .string("The device never polled for updates, or its user signed out.")),
+            ]
+        }
+        var members: [JSONValue.Member] = [.init(name: "matches", value: .bool(report.verdict == .belongs))]
+        if case .error(let text) = report.verdict { members.append(.init(name: "error", value: .string(text))) }
+        if !report.profile.isEmpty { members.append(.init(name: "profile", value: .string(report.profile))) }
+        members.append(.init(name: "says", value: .array(report.says.map { .string($0) })))
+        return members
     }
 }

@@ -11,6 +11,7 @@ struct UpdateRoutes: Sendable {
     func add(to routes: Routes) {
         routes.on(.post, "/v1/updates", publish)
         routes.on(.get, "/v1/updates", list)
+        routes.on(.post, "/v1/updates/explain", explain)
         routes.on(.get, "/v1/updates/:update", show)
         routes.on(.delete, "/v1/updates/:update", withdraw)
         routes.on(.get, "/v1/updates/:update/devices", devices)
@@ -33,17 +34,40 @@ struct UpdateRoutes: Sendable {
         let definition = try Update.Definition(try await request.object(of: Update.Definition.memberNames))
         switch request.uri.queryParameters["validate"] {
         case "true"?:
-            let (count, isExact) = try await domain.updates.validate(definition, of: app, appID)
-            let json = JSONValue.object([
-                .init(name: "count", value: .integer(count)), .init(name: "exact", value: .bool(isExact)),
-            ])
-            return Response(status: .ok, text: json.bytes, type: "application/json")
+            let report = try await domain.updates.report(definition, of: app, appID)
+            return Response(status: .ok, text: JSONValue.object(report.counts).bytes, type: "application/json")
         case nil, "false"?: break
         case .some: throw Refusal(.parameterInvalid, "validate is true or false.")
         }
         let (update, isNew) = try await domain.updates.publish(
             definition, of: app, idempotencyKey: try Self.idempotencyKey(request))
         return Response(status: isNew ? .created : .ok, text: update.json().bytes, type: "application/json")
+    }
+
+    /// For whom an audience is, or that of an update, and why others are not.
+    @Sendable private func explain(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let (app, appID) = try await domain.appOfSender(request)
+        let body = try await request.object(of: ["audience", "update", "device"])
+        var audience = try body.textMember("audience")
+        if let text = try body.textMember("update") {
+            guard audience == nil, let id = UpdateID(text) else {
+                throw Refusal(.fieldInvalid, "Name an \"update\" by 32 hexadecimal digits, or give an \"audience\".")
+            }
+            audience = try await domain.updates.update(id, of: app).audience
+        }
+        guard audience?.utf8.count ?? 0 <= UpdateLimits.audienceBytes else {
+            throw Refusal(.fieldInvalid, "An audience has at most \(UpdateLimits.audienceBytes) bytes.")
+        }
+        let json: JSONValue
+        if let text = try body.textMember("device") {
+            let device = try await domain.devices.find(try DeviceID.checked(text))
+            guard device.app == app else { throw Refusal(.deviceUnknown, "The app has no device \(text).") }
+            json = .object(DeviceReport.members(try await domain.updates.report(audience: audience, for: device)))
+        } else {
+            let report = try await domain.updates.report(audience: audience, of: app, appID)
+            json = .object(report.counts + report.reasons)
+        }
+        return Response(status: .ok, text: json.bytes, type: "application/json")
     }
 
     private static func idempotencyKey(_ request: Request) throws(Refusal) -> String? {

@@ -22,6 +22,7 @@ struct Sweeper: Service {
             async let firings: Void = tellFirings()
             async let held: Void = tellHeldFirings()
             async let updates: Void = sweepUpdates()
+            async let waking: Void = wakeForUpdates()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
@@ -53,6 +54,7 @@ struct Sweeper: Service {
             await firings
             await held
             await updates
+            await waking
         }
     }
 
@@ -77,6 +79,15 @@ struct Sweeper: Service {
         while !Task.isCancelled {
             await report("updates") { try await domain.updateDelivery.sweep() }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+        }
+    }
+
+    /// At a pace that leaves others their time: an app may have a million devices.
+    private func wakeForUpdates() async {
+        while !Task.isCancelled {
+            var isMore = false
+            await report("waking for updates") { isMore = try await domain.updateDelivery.wakeSome() }
+            try? await Task.sleep(for: isMore ? .milliseconds(50) : .seconds(settings.sweepSeconds))
         }
     }
 

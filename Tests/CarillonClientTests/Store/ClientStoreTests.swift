@@ -89,7 +89,7 @@ struct ClientStoreTests {
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersion5(database)
+            try Self.undoVersions5And6(database)
             try Self.undoVersion3(database)
             for column in ["private_key", "auth_secret", "token_due"] {
                 try database.execute(sql: "ALTER TABLE channel DROP COLUMN \(column)")
@@ -103,7 +103,10 @@ struct ClientStoreTests {
         #expect(state.channels["a"]?.keys == nil)
     }
 
-    private static func undoVersion5(_ database: Database) throws {
+    private static func undoVersions5And6(_ database: Database) throws {
+        for table in ["update_inbox", "update_done", "update_result", "update_place", "maintenance"] {
+            try database.execute(sql: "DROP TABLE \(table)")
+        }
         try database.execute(
             sql: """
                 DROP TABLE push_user; ALTER TABLE channel DROP COLUMN wake; ALTER TABLE owner DROP COLUMN renewal;
@@ -144,7 +147,7 @@ struct ClientStoreTests {
     @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
         do { _ = try open() }
         let queue = try connect()
-        try await queue.writeWithoutTransaction { try Self.undoVersion5($0) }
+        try await queue.writeWithoutTransaction { try Self.undoVersions5And6($0) }
         try queue.close()
         let channel = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
@@ -172,7 +175,7 @@ struct ClientStoreTests {
         do { _ = try open() }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersion5(database)
+            try Self.undoVersions5And6(database)
             try database.execute(sql: "DROP TABLE push_device; PRAGMA user_version = 3")
         }
         try queue.close()
@@ -205,7 +208,7 @@ struct ClientStoreTests {
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersion5(database)
+            try Self.undoVersions5And6(database)
             try Self.undoVersion3(database)
         }
         try queue.close()

@@ -1,0 +1,50 @@
+import CarillonBasics
+import CarillonWire
+import Crypto
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// What a device says of itself, by which audiences are found. The app's operator declares the names and their types.
+public enum UpdateParameter: Hashable, Sendable {
+    case text(String)
+    case integer(Int)
+    case number(Double)
+    case flag(Bool)
+    case moment(Date)
+    case texts([String])
+    /// In degrees. The server keeps it to a kilometre, and for a day. Leave the parameter out where the user does not let the app know.
+    case location(latitude: Double, longitude: Double)
+
+    var json: JSONValue {
+        switch self {
+        case .text(let text): .string(text)
+        case .integer(let number): .integer(number)
+        case .number(let number): .number(number)
+        case .flag(let flag): .bool(flag)
+        case .moment(let date): .string(Timestamp3339.text(date.milliseconds))
+        case .texts(let texts): .array(texts.map { .string($0) })
+        case .location(let latitude, let longitude):
+            .object([.init(name: "latitude", value: .number(latitude)), .init(name: "longitude", value: .number(longitude))])
+        }
+    }
+}
+
+/// All parameters at one moment, under a name that is another for others.
+struct ParameterSet: Equatable, Sendable {
+    let revision: String
+    let values: JSONValue
+
+    init(_ parameters: [String: UpdateParameter]) {
+        values = .object(
+            parameters.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value.json) })
+        revision = Base64URL.encode(Array(SHA256.hash(data: values.bytes).prefix(12)))
+    }
+
+    var json: JSONValue {
+        .object([.init(name: "revision", value: .string(revision)), .init(name: "values", value: values)])
+    }
+}

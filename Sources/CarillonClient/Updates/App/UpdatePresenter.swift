@@ -1,0 +1,64 @@
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// What the user said when asked whether to commit before a maintenance.
+public enum CommitConsent: String, CaseIterable, Sendable {
+    case given
+    case declined
+    case unanswered
+}
+
+/// The app's user interface, as updates need it.
+public protocol UpdatePresenter: Sendable {
+    /// Updates came: how many of each kind.
+    func received(_ counts: [String: Int]) async
+    /// Something keeps updates from the device, or one could not be processed. The same is told once.
+    func failed(_ failure: UpdateFailure) async
+    /// Definitions wait until the user's changes are committed; told once for each update.
+    func conflict(_ update: PushUpdate) async
+    /// Asks the user whether to commit his changes before a maintenance. What is not answered by `deadline` is
+    /// ``CommitConsent/unanswered``; the task is cancelled then.
+    func mayCommit(before update: PushUpdate, deadline: Date) async -> CommitConsent
+    /// A popup that raises no dialog.
+    func notify(_ popup: PushUpdate.Popup) async
+    /// Shows a dialog, or what changed in the one that is shown. Only its button dismisses it: ``PopupDialog/press()``.
+    func show(_ dialog: PopupDialog) async
+    /// The dialog goes: its button was pressed, its update was withdrawn, or the user signed out.
+    func dismiss(_ dialog: PopupDialog.ID) async
+    /// Opens what a popup brought along.
+    func open(_ attachment: PushUpdate.Attachment) async
+}
+
+/// What keeps updates from the device, and what to mend.
+public struct UpdateFailure: Error, Equatable, Sendable {
+    /// What kind of failure it is.
+    public enum Kind: Equatable, Sendable {
+        /// The server was not reached: is the server's name right, and the port?
+        case unreachable
+        /// The server refuses this device: its credential, or its app.
+        case refused
+        /// The server speaks another version of the protocol.
+        case incompatible
+        /// The server, or something before it, said what the protocol does not allow.
+        case protocolViolated
+        /// The server does not take the parameters as they are: they are left out until they change.
+        case parametersRefused
+        /// Content could not be applied, or an attachment not downloaded.
+        case processing
+        /// The durable storage cannot be written.
+        case storage
+    }
+
+    public var kind: Kind
+    /// What was wrong, and what would be right. It holds no payload.
+    public var message: String
+
+    /// Makes a failure, for instance in the tests of an app.
+    public init(_ kind: Kind, _ message: String) {
+        self.kind = kind
+        self.message = message
+    }
+}

@@ -1,0 +1,387 @@
+import CarillonBasics
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Whose updates they are. With another, nothing of the one before is left.
+struct UpdateOwner: Equatable, Sendable {
+    var device: String
+    /// Empty of nobody.
+    var user: String
+    var profile: String
+}
+
+/// An update that waits at the device.
+struct WaitingUpdate: Equatable, Sendable {
+    enum State: String, Sendable {
+        /// To be looked at.
+        case new
+        /// It waits for something to happen at the device.
+        case deferred
+        /// It comes again, or it is with the user or the app's own code.
+        case away
+    }
+
+    var number: Int64
+    var key: UpdateKey
+    var attempt: Int
+    var kind: UpdateKind
+    var payload: UpdatePayload
+    var publishedAt: Int64
+    var orderKey: String?
+    var wasTold: Bool
+
+    var update: PushUpdate {
+        PushUpdate(
+            id: key.update, entry: key.entry, attempt: attempt, kind: .init(payload, kind),
+            publishedAt: Date(milliseconds: publishedAt))
+    }
+}
+
+/// What waits to be said of an update.
+struct WaitingResult: Equatable, Sendable {
+    var number: Int64
+    var json: JSONValue
+}
+
+/// What one poll brought.
+struct PollAnswer: Sendable {
+    var updates: [UpdateFrame] = []
+    var position: String?
+    var more = false
+}
+
+/// What changed when an answer was stored.
+struct Arrival: Equatable, Sendable {
+    /// By kind.
+    var counts: [String: Int] = [:]
+    var retracted: [UpdateKey] = []
+    var isStored = false
+}
+
+/// The updates of one device, user and profile: received, waiting, done, and what is to be said of them. Each method is one transaction
+/// on the disk (`synchronous=FULL`): what an answer brought is committed together with its position.
+struct UpdateInbox: Sendable {
+    let store: ClientStore
+
+    static let mostWaiting = 2_500
+    static let rememberedDone = 10_000
+
+    // MARK: Whose it is
+
+    /// Makes it somebody's: what another left is gone. Nil is nobody.
+    func belong(to owner: UpdateOwner?) async throws(PushError) {
+        try await write { db in
+            let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
+            let present = row.map { UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }
+            guard present != owner else {
+                try db.execute(sql: "UPDATE update_inbox SET state = 'new'")
+                return
+            }
+            try db.execute(
+                sql: """
+                    DELETE FROM update_inbox; DELETE FROM update_done; DELETE FROM update_result; DELETE FROM update_place;
+                    """)
+            guard let owner else { return }
+            try db.execute(
+                sql: "INSERT INTO update_place (id, device, user, profile) VALUES (1, ?, ?, ?)",
+                arguments: [owner.device, owner.user, owner.profile])
+        }
+    }
+
+    // MARK: Polling
+
+    struct Word: Equatable, Sendable {
+        var position: String?
+        /// The revision of the parameters that the server has.
+        var parameters: String?
+        var results: [WaitingResult] = []
+        /// How many updates there is room for.
+        var room: Int
+    }
+
+    /// What the next poll has to say.
+    func word(results limit: Int) async throws(PushError) -> Word {
+        try await write { db in
+            let place = try Row.fetchOne(db, sql: "SELECT position, parameters FROM update_place")
+            let results = try Row.fetchAll(
+                db, sql: "SELECT number, result FROM update_result ORDER BY number LIMIT ?", arguments: [limit])
+            let waiting = try Int.fetchOne(db, sql: "SELECT count(*) FROM update_inbox") ?? 0
+            return Word(
+                position: place?["position"], parameters: place?["parameters"],
+                results: results.compactMap { row in
+                    JSONValue(parsing: Array((row["result"] as String).utf8)).map {
+                        WaitingResult(number: row["number"], json: $0)
+                    }
+                },
+                room: max(0, Self.mostWaiting - waiting))
+        }
+    }
+
+    /// Stores what a poll brought, unless the inbox is somebody else's by now.
+    ///
+    /// - Parameters:
+    ///   - said: What the server has taken with it.
+    ///   - parameters: The revision that it was told.
+    func received(
+        _ answer: PollAnswer, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
+    ) async throws(PushError) -> Arrival {
+        try await write { db in
+            let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
+            guard row.map({ UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }) == owner else {
+                return Arrival()
+            }
+            var arrival = Arrival(isStored: true)
+            for result in said {
+                try db.execute(sql: "DELETE FROM update_result WHERE number = ?", arguments: [result.number])
+            }
+            if let parameters { try db.execute(sql: "UPDATE update_place SET parameters = ?", arguments: [parameters]) }
+            for frame in answer.updates { try Self.take(frame, into: &arrival, db) }
+            if let position = answer.position {
+                try db.execute(sql: "UPDATE update_place SET position = ?", arguments: [position])
+            }
+            return arrival
+        }
+    }
+
+    /// The server will not have the position: everything that is not done is asked for again.
+    func forgetPosition() async throws(PushError) {
+        try await write { db in try db.execute(sql: "UPDATE update_place SET position = NULL") }
+    }
+
+    private static func take(_ frame: UpdateFrame, into arrival: inout Arrival, _ db: Database) throws {
+        guard let json = JSONValue(parsing: frame.body), case .string(let id)? = json["id"],
+            case .string(let name)? = json["kind"]
+        else { return }
+        let key = UpdateKey(update: id, entry: frame.entry)
+        if frame.attempt == 0 {
+            try db.execute(
+                sql: "DELETE FROM update_inbox WHERE id = ? AND entry = ?", arguments: [id, frame.entry])
+            arrival.retracted.append(key)
+            return
+        }
+        let done = try String.fetchOne(
+            db, sql: "SELECT result FROM update_done WHERE id = ? AND entry = ?", arguments: [id, frame.entry])
+        if let done { return try say(done, of: key, db) }
+        guard let kind = UpdateKind(name), let payload = try? UpdatePayload(json["payload"], of: kind) else {
+            // Of a later version: what was not understood is not done.
+            return try say(UpdateOutcome.unsupported.json(of: key), of: key, db)
+        }
+        try db.execute(
+            sql: """
+                INSERT INTO update_inbox (id, entry, attempt, body, state) VALUES (?, ?, ?, ?, 'new')
+                ON CONFLICT (id, entry) DO UPDATE SET attempt = excluded.attempt, state = 'new'
+                WHERE excluded.attempt > update_inbox.attempt
+                """, arguments: [id, frame.entry, frame.attempt, Data(frame.body)])
+        guard db.changesCount > 0 else { return }
+        if frame.attempt == 1 { arrival.counts[name, default: 0] += 1 }
+        if case .content(let change) = payload { try absorb(what: change, by: key, orderKey: orderKey(json), db) }
+    }
+
+    private static func orderKey(_ json: JSONValue) -> String? {
+        if case .string(let key)? = json["orderKey"] { key } else { nil }
+    }
+
+    /// Earlier content of the same order key that a later change stands for need not be processed.
+    private static func absorb(
+        what change: ContentChange, by key: UpdateKey, orderKey: String?, _ db: Database
+    ) throws {
+        let number = try Int64.fetchOne(
+            db, sql: "SELECT number FROM update_inbox WHERE id = ? AND entry = ?", arguments: [key.update, key.entry])
+        guard let number else { return }
+        for row in try Row.fetchAll(db, sql: "SELECT * FROM update_inbox WHERE number < ?", arguments: [number]) {
+            guard let earlier = waiting(row), earlier.orderKey == orderKey, case .content(let other) = earlier.payload,
+                change.absorbs(other)
+            else { continue }
+            try finish(earlier, .done(code: "absorbed"), db)
+        }
+    }
+
+    // MARK: Processing
+
+    /// The next that is to be looked at.
+    func next() async throws(PushError) -> WaitingUpdate? {
+        try await write { db in
+            while let row = try Row.fetchOne(
+                db, sql: "SELECT * FROM update_inbox WHERE state = 'new' ORDER BY number LIMIT 1")
+            {
+                if let update = Self.waiting(row) { return update }
+                // Another version of the library wrote it.
+                try db.execute(sql: "DELETE FROM update_inbox WHERE number = ?", arguments: [row["number"] as Int64])
+            }
+            return nil
+        }
+    }
+
+    func isAllProcessed() async throws(PushError) -> Bool {
+        try await write { db in try Row.fetchOne(db, sql: "SELECT 1 FROM update_inbox WHERE state = 'new'") == nil }
+    }
+
+    /// It is with the user, or with the app's own code.
+    func setAway(_ update: WaitingUpdate) async throws(PushError) {
+        try await write { db in try Self.set(.away, nil, update, db) }
+    }
+
+    func noteTold(_ update: WaitingUpdate) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "UPDATE update_inbox SET was_told = 1 WHERE number = ?", arguments: [update.number])
+        }
+    }
+
+    /// It is looked at again.
+    func lookAgain(at update: WaitingUpdate) async throws(PushError) {
+        try await write { db in try Self.set(.new, nil, update, db) }
+    }
+
+    /// Something happened: what waited for it is looked at again.
+    func happened(_ condition: DeferralCondition) async throws(PushError) {
+        try await write { db in
+            try db.execute(
+                sql: "UPDATE update_inbox SET state = 'new' WHERE state = 'deferred' AND condition = ?",
+                arguments: [condition.rawValue])
+        }
+    }
+
+    /// Says what became of an update. Answers false, and says nothing, where it was taken back meanwhile.
+    @discardableResult
+    func finished(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) -> Bool {
+        try await write { db in
+            let isThere =
+                try Int.fetchOne(
+                    db, sql: "SELECT 1 FROM update_inbox WHERE number = ? AND id = ?",
+                    arguments: [update.number, update.key.update]) != nil
+            guard isThere else { return false }
+            try Self.finish(update, outcome, db)
+            return true
+        }
+    }
+
+    private static func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome, _ db: Database) throws {
+        let result = outcome.json(of: update.key)
+        try say(result, of: update.key, db)
+        switch outcome {
+        case .deferred(let condition, _): try set(.deferred, condition, update, db)
+        case .failed: try set(.away, nil, update, db)
+        case .done, .unsupported:
+            try db.execute(sql: "DELETE FROM update_inbox WHERE number = ?", arguments: [update.number])
+            try db.execute(
+                sql: "INSERT INTO update_done (id, entry, result) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                arguments: [update.key.update, update.key.entry, result])
+            try db.execute(
+                sql: "DELETE FROM update_done WHERE number <= (SELECT max(number) FROM update_done) - ?",
+                arguments: [rememberedDone])
+        }
+    }
+
+    private static func set(
+        _ state: WaitingUpdate.State, _ condition: DeferralCondition?, _ update: WaitingUpdate, _ db: Database
+    ) throws {
+        try db.execute(
+            sql: "UPDATE update_inbox SET state = ?, condition = ? WHERE number = ?",
+            arguments: [state.rawValue, condition?.rawValue, update.number])
+    }
+
+    /// The last word on an update counts; one that is said anew is not mistaken for one that was sent.
+    private static func say(_ result: String, of key: UpdateKey, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM update_result WHERE id = ? AND entry = ?", arguments: [key.update, key.entry])
+        try db.execute(
+            sql: "INSERT INTO update_result (id, entry, result) VALUES (?, ?, ?)",
+            arguments: [key.update, key.entry, result])
+    }
+
+    private static func waiting(_ row: Row) -> WaitingUpdate? {
+        guard let json = JSONValue(parsing: Array(row["body"] as Data)), case .string(let name)? = json["kind"],
+            let kind = UpdateKind(name), let payload = try? UpdatePayload(json["payload"], of: kind)
+        else { return nil }
+        var publishedAt: Int64 = 0
+        if case .string(let text)? = json["publishedAt"] { publishedAt = Timestamp3339.milliseconds(text) ?? 0 }
+        return WaitingUpdate(
+            number: row["number"], key: UpdateKey(update: row["id"], entry: row["entry"]), attempt: row["attempt"],
+            kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasTold: row["was_told"])
+    }
+
+    // MARK: Maintenance
+
+    struct Maintenance: Equatable, Sendable {
+        var beginsAt: Int64
+        var endsAt: Int64?
+        /// Nil: the user chose one.
+        var modeBefore: SyncMode?
+        var hasBegun = false
+    }
+
+    func maintenance() async throws(PushError) -> Maintenance? {
+        try await write { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM maintenance").map { row in
+                Maintenance(
+                    beginsAt: row["begins_at"], endsAt: row["ends_at"],
+                    modeBefore: (row["mode"] as String?).flatMap(SyncMode.init), hasBegun: row["has_begun"])
+            }
+        }
+    }
+
+    func setMaintenance(_ maintenance: Maintenance?) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "DELETE FROM maintenance")
+            guard let maintenance else { return }
+            try db.execute(
+                sql: "INSERT INTO maintenance (id, begins_at, ends_at, mode, has_begun) VALUES (1, ?, ?, ?, ?)",
+                arguments: [
+                    maintenance.beginsAt, maintenance.endsAt, maintenance.modeBefore?.rawValue, maintenance.hasBegun,
+                ])
+        }
+    }
+
+    // MARK: One transaction
+
+    private func write<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(PushError) -> Value {
+        let result: Result<Value, PushError> = await withCheckedContinuation { continuation in
+            store.schedule { db in
+                var value: Value?
+                let result = Result { () throws(PushError) in
+                    try store.transaction(reachingDisk: true, in: db) { value = try body(db) }
+                }
+                continuation.resume(
+                    returning: result.flatMap { value.map { .success($0) } ?? .failure(Self.nothing) })
+            }
+        }
+        return try result.get()
+    }
+
+    private static let nothing = PushError(.storageUnavailable, "The storage answered nothing.")
+}
+
+extension UpdateOutcome {
+    private static let longestReason = 200
+
+    /// As the server is told it.
+    func json(of key: UpdateKey) -> String {
+        var members: [JSONValue.Member] = [
+            .init(name: "update", value: .string(key.update)), .init(name: "entry", value: .integer(key.entry)),
+        ]
+        func add(_ name: String, _ value: JSONValue) { members.append(.init(name: name, value: value)) }
+        func reason(_ text: String) { add("reason", .string(String(text.prefix(Self.longestReason)))) }
+        switch self {
+        case .done(let code):
+            add("result", .string("done"))
+            if let code { reason(code) }
+        case .deferred(let condition, let text):
+            add("result", .string("deferred"))
+            add("until", .string(condition.rawValue))
+            reason(text)
+        case .failed(let isPermanent, let text):
+            add("result", .string("failed"))
+            if isPermanent { add("permanent", .bool(true)) }
+            reason(text)
+        case .unsupported: add("result", .string("unsupported"))
+        }
+        return String(decoding: JSONValue.object(members).bytes, as: UTF8.self)
+    }
+}

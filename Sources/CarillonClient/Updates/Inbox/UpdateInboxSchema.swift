@@ -1,0 +1,54 @@
+/// The tables of updates in the client's store: version 6 added them.
+enum UpdateInboxSchema {
+    static let sql = """
+        -- Updates that were received and are not done with.
+        CREATE TABLE update_inbox (
+            number INTEGER PRIMARY KEY,
+            id TEXT NOT NULL,
+            entry INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            body BLOB NOT NULL,
+            state TEXT NOT NULL,
+            -- Of one that is deferred: what it waits for.
+            condition TEXT,
+            -- Whether the user was told of its conflict.
+            was_told INTEGER NOT NULL DEFAULT 0,
+            UNIQUE (id, entry)
+        ) STRICT;
+        -- What was done, so that it is not done again; the oldest are forgotten.
+        CREATE TABLE update_done (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL,
+            entry INTEGER NOT NULL,
+            result TEXT NOT NULL,
+            UNIQUE (id, entry)
+        ) STRICT;
+        -- What the server is to be told.
+        CREATE TABLE update_result (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL,
+            entry INTEGER NOT NULL,
+            result TEXT NOT NULL,
+            UNIQUE (id, entry)
+        ) STRICT;
+        -- One row: whose the inbox is, and how far it was received.
+        CREATE TABLE update_place (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            device TEXT NOT NULL,
+            user TEXT NOT NULL,
+            profile TEXT NOT NULL,
+            position TEXT,
+            parameters TEXT
+        ) STRICT;
+        -- One row while a maintenance is announced or under way.
+        CREATE TABLE maintenance (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            begins_at INTEGER NOT NULL,
+            ends_at INTEGER,
+            -- What comes back with its end: null where the user chose another.
+            mode TEXT,
+            has_begun INTEGER NOT NULL
+        ) STRICT;
+
+        """
+}

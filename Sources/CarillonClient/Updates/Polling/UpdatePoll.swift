@@ -1,0 +1,86 @@
+import CarillonBasics
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// One question to the server: what is said, and what the answer means.
+struct UpdatePoll: Sendable {
+    var profile: String
+    var kinds: [String]
+    var position: String?
+    /// Nil: as before.
+    var parameters: ParameterSet?
+    var results: [WaitingResult]
+    var waitSeconds: Int
+    var room: Int
+
+    /// The version of the poll.
+    static let version = 1
+    static let mostResults = 200
+    static let mostUpdates = 100
+    /// The most bytes of an answer: what the server puts into one, and room for JSON.
+    static let answerLimit = 8 << 20
+
+    var body: Data {
+        var members: [JSONValue.Member] = [
+            .init(name: "protocol", value: .integer(Self.version)), .init(name: "only", value: .string("updates")),
+            .init(name: "kinds", value: .array(kinds.sorted().map { .string($0) })),
+            .init(name: "wait", value: .integer(room > 0 ? waitSeconds : 0)),
+            .init(name: "max", value: .integer(min(room, Self.mostUpdates))),
+        ]
+        if !profile.isEmpty { members.append(.init(name: "profile", value: .string(profile))) }
+        if let position { members.append(.init(name: "position", value: .string(position))) }
+        if let parameters { members.append(.init(name: "parameters", value: parameters.json)) }
+        if !results.isEmpty { members.append(.init(name: "results", value: .array(results.map(\.json)))) }
+        return Data(JSONValue.object(members).bytes)
+    }
+
+    /// Nil: not what the protocol has.
+    static func answer(_ body: [UInt8]) -> PollAnswer? {
+        guard let json = JSONValue(parsing: body), case .array(let envelopes)? = json["envelopes"],
+            case .bool(let more)? = json["more"], case .string(let position)? = json["position"]
+        else { return nil }
+        var answer = PollAnswer(position: position, more: more)
+        for envelope in envelopes {
+            // What this version does not know it did not ask for.
+            guard case .string("update")? = envelope["messageType"] else { continue }
+            guard case .string(let version)? = envelope["version"], case .integer(let attempt)? = envelope["attempt"],
+                case .integer(let entry)? = envelope["entry"], let update = envelope["update"]
+            else { return nil }
+            answer.updates.append(UpdateFrame(version: version, attempt: attempt, entry: entry, body: update.bytes))
+        }
+        return answer
+    }
+}
+
+/// Why a poll brought nothing.
+enum PollFault: Error, Equatable, Sendable {
+    /// The position is another's, or of no server.
+    case positionRefused
+    case failed(UpdateFailure, retryAfter: Duration?)
+
+    /// What an answer that is no page means.
+    ///
+    /// - Parameter server: As the user knows it.
+    init(status: Int, _ problem: ProblemDocument?, retryAfter: Duration?, hadParameters: Bool, server: String) {
+        func failed(_ kind: UpdateFailure.Kind, _ what: String) -> PollFault {
+            .failed(UpdateFailure(kind, "The server \(server) \(what)"), retryAfter: retryAfter)
+        }
+        switch (status, problem.flatMap { ErrorCode(rawValue: $0.code) }) {
+        case (_, .positionInvalid?): self = .positionRefused
+        case (_, .protocolUnsupported?):
+            self = failed(.incompatible, "speaks another version of the protocol; update the app.")
+        case (404, nil), (405, nil), (404, .notFound?), (405, _):
+            self = failed(.incompatible, "has no updates; is the service's name right, and the server new enough?")
+        case (401, _), (403, _): self = failed(.refused, "does not let this device in.")
+        case (429, _), (500..., _): self = failed(.unreachable, "cannot answer now (status \(status)).")
+        case (400..<500, .some) where hadParameters:
+            self = failed(.parametersRefused, "does not take the parameters: \(problem?.detail ?? "").")
+        default: self = failed(.protocolViolated, "answered with status \(status), which is no answer to a poll.")
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import CarillonBasics
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Asks the server for one owner's updates, and stores what it answers.
+struct UpdatePoller: Sendable {
+    let owner: UpdateOwner
+    let credential: String
+    /// Without a slash at its end.
+    let base: String
+    let kinds: [String]
+    let inbox: UpdateInbox
+    let transport: any ClientTransport
+
+    struct Page: Sendable {
+        var arrival: Arrival
+        var more: Bool
+    }
+
+    /// Nil where the server was to wait, and was not waited for any more.
+    ///
+    /// - Parameters:
+    ///   - wait: How long the server may wait for something to give, in seconds; it does not where results are said.
+    ///   - parameters: What the device says of itself now; nil leaves it as it is.
+    ///   - hints: What ends the wait.
+    func poll(wait: Int, parameters: ParameterSet?, hints: Signal) async throws(PollFault) -> Page? {
+        let word: UpdateInbox.Word
+        do {
+            word = try await inbox.word(results: UpdatePoll.mostResults)
+        } catch {
+            throw Self.storage(error)
+        }
+        let said = parameters?.revision == word.parameters ? nil : parameters
+        let poll = UpdatePoll(
+            profile: owner.profile, kinds: kinds, position: word.position, parameters: said, results: word.results,
+            waitSeconds: word.results.isEmpty ? wait : 0, room: word.room)
+        guard let answer = try await answer(to: poll, hints) else { return nil }
+        do {
+            let arrival = try await inbox.received(answer, by: owner, said: word.results, parameters: said?.revision)
+            return Page(arrival: arrival, more: answer.more && word.room > 0)
+        } catch {
+            throw Self.storage(error)
+        }
+    }
+
+    /// A question that says something is not given up for another.
+    private func answer(to poll: UpdatePoll, _ hints: Signal) async throws(PollFault) -> PollAnswer? {
+        guard poll.waitSeconds > 0 else { return try await ask(poll) }
+        let result = await withTaskGroup(of: Result<PollAnswer?, PollFault>.self) { group in
+            group.addTask {
+                do throws(PollFault) {
+                    return .success(try await self.ask(poll))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask {
+                await hints.wait()
+                return .success(nil)
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? .success(nil)
+        }
+        return try result.get()
+    }
+
+    private func ask(_ poll: UpdatePoll) async throws(PollFault) -> PollAnswer {
+        guard let address = WebAddress(http: base + "/v1/inbox") else {
+            throw .failed(UpdateFailure(.unreachable, "\(base) is not the address of a server."), retryAfter: nil)
+        }
+        let answer: WebAnswer
+        do {
+            answer = try await transport.ask(
+                WebQuestion(
+                    method: .post, address: address, bearer: credential, json: poll.body,
+                    answerLimit: UpdatePoll.answerLimit, patience: .seconds(poll.waitSeconds)))
+        } catch {
+            throw .failed(
+                UpdateFailure(
+                    .unreachable, "The server \(address.authority) is not reached; are its name and port right?"),
+                retryAfter: nil)
+        }
+        guard answer.status == 200 else {
+            let seconds = answer.retryAfter.flatMap { Int($0) }.map { max(0, min($0, 86_400)) }
+            throw PollFault(
+                status: answer.status, try? JSONDecoder().decode(ProblemDocument.self, from: answer.body),
+                retryAfter: seconds.map { .seconds($0) }, hadParameters: poll.parameters != nil, server: address.authority)
+        }
+        guard let page = UpdatePoll.answer(Array(answer.body)) else {
+            throw .failed(
+                UpdateFailure(.protocolViolated, "The server \(address.authority) answered what is no answer to a poll."),
+                retryAfter: nil)
+        }
+        return page
+    }
+
+    private static func storage(_ error: PushError) -> PollFault {
+        .failed(UpdateFailure(.storage, error.message), retryAfter: nil)
+    }
+}

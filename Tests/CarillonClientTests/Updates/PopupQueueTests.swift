@@ -1,0 +1,125 @@
+import Testing
+
+@testable import CarillonClient
+
+struct PopupQueueTests {
+    private typealias Action = PopupQueue.Action
+
+    /// An expectation takes nothing that changes by a call.
+    private final class Queue {
+        private var queue = PopupQueue()
+
+        var isEmpty: Bool { queue.isEmpty }
+        func added(_ key: UpdateKey, _ popup: PushUpdate.Popup) -> [Action] { queue.added(key, popup) }
+        func removed(_ key: UpdateKey) -> [Action] { queue.removed(key) }
+        func removedAll() -> [Action] { queue.removedAll() }
+        func pressed(_ key: UpdateKey) -> [Action] { queue.pressed(key) }
+        func settled(_ key: UpdateKey) -> [Action] { queue.settled(key) }
+        func unsettled(_ key: UpdateKey) { queue.unsettled(key) }
+        func progressed(_ key: UpdateKey, to part: Double) -> [Action] { queue.progressed(key, to: part) }
+        func downloaded(_ key: UpdateKey, errors: [String]? = nil) -> [Action] { queue.downloaded(key, errors: errors) }
+    }
+
+    private func key(_ name: String) -> UpdateKey { UpdateKey(update: name, entry: 1) }
+
+    private func popup(_ style: PushUpdate.Popup.Style, _ object: String? = nil) -> PushUpdate.Popup {
+        PushUpdate.Popup(style: style, title: "t", attachment: object.map { .object($0) })
+    }
+
+    @Test func `one is shown at a time, the gravest next, and none is taken away for a graver one`() {
+        let queue = Queue()
+        let important = popup(.important)
+        #expect(queue.added(key("a"), important) == [.show(key("a"), important, .ok)])
+        #expect(queue.added(key("b"), popup(.important)).isEmpty)
+        #expect(queue.added(key("c"), popup(.failure)).isEmpty)
+        #expect(queue.added(key("d"), popup(.emergency)).isEmpty)
+        #expect(queue.added(key("e"), popup(.emergency)).isEmpty)
+        var order: [String] = []
+        var shown = "a"
+        while !queue.isEmpty {
+            order.append(shown)
+            #expect(queue.pressed(key(shown)) == [.confirm(key(shown), opens: nil)])
+            let actions = queue.settled(key(shown))
+            #expect(actions.first == .dismiss(key(shown)))
+            for case .show(let next, _, _) in actions { shown = next.update }
+        }
+        #expect(order == ["a", "d", "e", "c", "b"])
+    }
+
+    @Test func `the same comes once`() {
+        let queue = Queue()
+        #expect(queue.added(key("a"), popup(.failure)).count == 1)
+        #expect(queue.added(key("a"), popup(.failure)).isEmpty)
+        _ = queue.settled(key("a"))
+        #expect(queue.isEmpty)
+    }
+
+    @Test func `the button waits, downloads, and opens what is there`() {
+        let queue = Queue()
+        let one = popup(.failure, "pump")
+        #expect(
+            queue.added(key("a"), one) == [
+                .download(key("a"), .object("pump")), .show(key("a"), one, .downloading(0)),
+            ])
+        #expect(queue.pressed(key("a")).isEmpty, "there is nothing to open yet")
+        #expect(queue.progressed(key("a"), to: 0.5) == [.show(key("a"), one, .downloading(0.5))])
+        #expect(queue.progressed(key("a"), to: 0.501).isEmpty, "nobody sees that")
+        #expect(queue.progressed(key("a"), to: 0.2).isEmpty, "it does not go back")
+        #expect(queue.progressed(key("a"), to: .nan).isEmpty)
+        #expect(queue.progressed(key("a"), to: 7) == [.show(key("a"), one, .downloading(1))])
+        #expect(queue.downloaded(key("a")) == [.show(key("a"), one, .detail)])
+        #expect(queue.pressed(key("a")) == [.confirm(key("a"), opens: .object("pump"))])
+        #expect(queue.pressed(key("a")).isEmpty, "once")
+        queue.unsettled(key("a"))
+        #expect(queue.pressed(key("a")) == [.confirm(key("a"), opens: .object("pump"))], "it could not be stored")
+    }
+
+    @Test func `what cannot be downloaded is closed, and is a failure`() {
+        let queue = Queue()
+        let one = popup(.emergency, "pump")
+        _ = queue.added(key("a"), one)
+        #expect(queue.downloaded(key("a"), errors: ["gone"]) == [.show(key("a"), one, .close)])
+        #expect(queue.pressed(key("a")) == [.giveUp(key("a"), errors: ["gone"])])
+    }
+
+    @Test func `attachments are downloaded while their popups wait, two at a time`() {
+        let queue = Queue()
+        _ = queue.added(key("a"), popup(.failure))
+        #expect(queue.added(key("b"), popup(.failure, "b")) == [.download(key("b"), .object("b"))])
+        #expect(queue.added(key("c"), popup(.failure, "c")) == [.download(key("c"), .object("c"))])
+        #expect(queue.added(key("d"), popup(.failure, "d")).isEmpty)
+        #expect(queue.downloaded(key("b")) == [.download(key("d"), .object("d"))])
+        // The one whose turn it is has been taken back.
+        #expect(queue.added(key("e"), popup(.failure, "e")).isEmpty)
+        #expect(queue.removed(key("c")) == [.download(key("e"), .object("e"))])
+        #expect(queue.downloaded(key("c")).isEmpty)
+        _ = queue.pressed(key("a"))
+        #expect(queue.settled(key("a")).last == .show(key("b"), popup(.failure, "b"), .detail))
+    }
+
+    @Test func `one that waits for its download is shown as waiting`() {
+        let queue = Queue()
+        _ = queue.added(key("a"), popup(.important))
+        for name in ["b", "c"] { _ = queue.added(key(name), popup(.important, name)) }
+        let grave = popup(.emergency, "d")
+        #expect(queue.added(key("d"), grave).isEmpty)
+        #expect(queue.removed(key("a")) == [.dismiss(key("a")), .show(key("d"), grave, .waiting)])
+        #expect(queue.pressed(key("d")).isEmpty)
+        #expect(
+            queue.downloaded(key("b"), errors: ["gone"]) == [
+                .download(key("d"), .object("d")), .show(key("d"), grave, .downloading(0)),
+            ])
+    }
+
+    @Test func `what is taken back goes, shown or not, and the next comes`() {
+        let queue = Queue()
+        _ = queue.added(key("a"), popup(.failure))
+        _ = queue.added(key("b"), popup(.failure))
+        _ = queue.added(key("c"), popup(.failure))
+        #expect(queue.removed(key("b")).isEmpty)
+        #expect(queue.removed(key("a")) == [.dismiss(key("a")), .show(key("c"), popup(.failure), .ok)])
+        #expect(queue.pressed(key("a")).isEmpty && queue.pressed(key("b")).isEmpty)
+        #expect(queue.removedAll() == [.dismiss(key("c"))])
+        #expect(queue.isEmpty && queue.removedAll().isEmpty)
+    }
+}

@@ -1,0 +1,95 @@
+import CarillonBasics
+import CarillonWire
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// One device's durable inbox, and whoever processes it until he is killed.
+final class ProcessingFixture: Sendable {
+    static let owner = UpdateOwner(device: "d", user: "ada", profile: "")
+
+    let directory = TemporaryDirectory()
+    let content: ContentFixture
+    let presenter = PresenterFixture()
+    /// In milliseconds since 1970.
+    let clock = Mutex<Int64>(1_700_000_000_000)
+    let inbox: UpdateInbox
+
+    init(_ content: ContentFixture = ContentFixture()) async throws {
+        self.content = content
+        inbox = UpdateInbox(store: try ClientStore(directory: directory.path))
+        try await inbox.belong(to: Self.owner)
+    }
+
+    /// What the server would say in a poll.
+    static func frame(
+        _ id: String, _ kind: String, _ payload: String = "{}", attempt: Int = 1, entry: Int = 1
+    ) -> UpdateFrame {
+        let body =
+            #"{"id":"\#(id)","kind":"\#(kind)","payload":\#(payload),"publishedAt":"2026-01-31T12:00:00.000Z","ttl":86400}"#
+        return UpdateFrame(version: "v-\(id)-\(attempt)", attempt: attempt, entry: entry, body: Array(body.utf8))
+    }
+
+    @discardableResult
+    func receive(_ frames: UpdateFrame...) async throws -> Arrival {
+        try await inbox.received(
+            PollAnswer(updates: frames, position: "p"), by: Self.owner, said: [], parameters: nil)
+    }
+
+    func worker(
+        failsConflicts: Bool = false, custom: [String: PushUpdates.CustomHandler] = [:]
+    ) -> UpdateWorker {
+        UpdateWorker(
+            .init(content: content, presenter: presenter, custom: custom), inbox: inbox,
+            settings: .init(failsConflicts: failsConflicts), logger: Logger(label: "test"),
+            now: { [self] in clock.withLock { $0 } }
+        ) {}
+    }
+
+    /// Processes until nothing is left to do, or until it is killed.
+    func run(_ worker: UpdateWorker, until isOver: @escaping @Sendable () async throws -> Bool) async throws {
+        let task = Task {
+            await withDiscardingTaskGroup { group in
+                group.addTask {
+                    await withDiscardingTaskGroup { jobs in
+                        for await job in worker.jobs { jobs.addTask { await job() } }
+                    }
+                }
+                do {
+                    while try await !isOver() {
+                        try Task.checkCancellation()
+                        try await worker.processAll()
+                        try await Task.sleep(for: .milliseconds(1))
+                    }
+                } catch {
+                    // Killed.
+                }
+                group.cancelAll()
+            }
+        }
+        content.state.withLock { $0.die = { task.cancel() } }
+        await task.value
+    }
+
+    /// Processes everything that can be processed without anybody.
+    func process(failsConflicts: Bool = false) async throws {
+        let inbox = inbox
+        try await run(worker(failsConflicts: failsConflicts)) { try await inbox.isAllProcessed() }
+    }
+
+    /// What the server would be told, without the words for people.
+    func results() async throws -> [String] {
+        try await inbox.word(results: 1000).results.map { result in
+            let json = result.json
+            guard case .string(let update)? = json["update"], case .string(let name)? = json["result"] else { return "?" }
+            var text = "\(update) \(name)"
+            if case .string(let until)? = json["until"] { text += " \(until)" }
+            if case .string(let reason)? = json["reason"] { text += " (\(reason))" }
+            return text
+        }
+    }
+}

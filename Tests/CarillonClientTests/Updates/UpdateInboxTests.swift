@@ -1,0 +1,121 @@
+import CarillonBasics
+import CarillonWire
+import Foundation
+import Testing
+
+@testable import CarillonClient
+
+@Suite(.timeLimit(.minutes(5)))
+struct UpdateInboxTests {
+    private typealias Fixture = ProcessingFixture
+
+    @Test func `another owner finds nothing of the one before, and the same one everything`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "hologram"))
+        let update = try #require(try await inbox.next())
+        try await inbox.setAway(update)
+        try await inbox.belong(to: Fixture.owner)
+        #expect(try await inbox.next() == update, "whoever is started again looks at it again")
+        #expect(try await inbox.word(results: 9).position == "p")
+        for other in [
+            UpdateOwner(device: "d", user: "bob", profile: ""), UpdateOwner(device: "e", user: "ada", profile: ""),
+            UpdateOwner(device: "d", user: "ada", profile: "other"), nil,
+        ] {
+            try await inbox.belong(to: Fixture.owner)
+            try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "hologram"))
+            try await inbox.belong(to: other)
+            #expect(try await inbox.next() == nil)
+            let word = try await inbox.word(results: 9)
+            #expect(word.position == nil && word.results.isEmpty && word.parameters == nil)
+        }
+    }
+
+    @Test func `an answer to a question of somebody who left is not stored`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.inbox.belong(to: UpdateOwner(device: "d", user: "bob", profile: ""))
+        let arrival = try await fixture.receive(Fixture.frame("a", "definitions"))
+        #expect(!arrival.isStored && arrival.counts.isEmpty)
+        #expect(try await fixture.inbox.next() == nil)
+        #expect(try await fixture.inbox.word(results: 9).position == nil)
+    }
+
+    @Test func `a result that was said is gone, one that came up meanwhile stays`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        try await fixture.receive(Fixture.frame("a", "definitions"), Fixture.frame("b", "definitions"))
+        let (one, _) = (try #require(try await inbox.next()), 0)
+        try await inbox.finished(one, .deferred(until: .committed, reason: "r"))
+        let said = try await inbox.word(results: 1).results
+        #expect(said.count == 1)
+        try await inbox.finished(one, .done())
+        _ = try await inbox.received(PollAnswer(), by: Fixture.owner, said: said, parameters: "r1")
+        #expect(try await fixture.results() == ["a done"])
+        #expect(try await inbox.word(results: 9).parameters == "r1")
+    }
+
+    @Test func `the position is forgotten when the server will not have it`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive()
+        #expect(try await fixture.inbox.word(results: 9).position == "p")
+        try await fixture.inbox.forgetPosition()
+        #expect(try await fixture.inbox.word(results: 9).position == nil)
+    }
+
+    @Test func `a later attempt is looked at again, an earlier one is not`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        try await fixture.receive(Fixture.frame("a", "definitions", attempt: 3))
+        let update = try #require(try await inbox.next())
+        #expect(update.attempt == 3)
+        try await inbox.finished(update, .failed(isPermanent: false, reason: "r"))
+        for attempt in [2, 3] {
+            try await fixture.receive(Fixture.frame("a", "definitions", attempt: attempt))
+            #expect(try await inbox.next() == nil)
+        }
+        try await fixture.receive(Fixture.frame("a", "definitions", attempt: 4))
+        #expect(try await inbox.next()?.attempt == 4)
+    }
+
+    @Test func `only what waits for it is looked at again`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        for condition in DeferralCondition.allCases {
+            try await fixture.receive(Fixture.frame(condition.rawValue, "definitions"))
+            let update = try #require(try await inbox.next())
+            try await inbox.finished(update, .deferred(until: condition, reason: "r"))
+        }
+        for condition in DeferralCondition.allCases {
+            #expect(try await inbox.next() == nil)
+            try await inbox.happened(condition)
+            let update = try #require(try await inbox.next())
+            #expect(update.key.update == condition.rawValue)
+            try await inbox.finished(update, .done())
+        }
+    }
+
+    @Test func `the room for what waits is bounded, and what was done is remembered`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        let frames = (0..<UpdateInbox.mostWaiting).map { Fixture.frame("u\($0)", "definitions") }
+        _ = try await inbox.received(PollAnswer(updates: frames), by: Fixture.owner, said: [], parameters: nil)
+        #expect(try await inbox.word(results: 0).room == 0)
+        let update = try #require(try await inbox.next())
+        try await inbox.finished(update, .done())
+        #expect(try await inbox.word(results: 0).room == 1)
+        try await fixture.receive(Fixture.frame("u0", "definitions", attempt: 2))
+        #expect(try await inbox.word(results: 0).room == 1)
+    }
+
+    @Test func `reasons are short enough for the server`() throws {
+        let key = UpdateKey(update: "a", entry: 1)
+        let long = String(repeating: "é", count: 5000)
+        for outcome in [
+            UpdateOutcome.done(code: long), .deferred(until: .mode, reason: long), .failed(isPermanent: true, reason: long),
+        ] {
+            let json = try #require(JSONValue(parsing: Array(outcome.json(of: key).utf8)))
+            guard case .string(let reason)? = json["reason"] else { return #expect(Bool(false)) }
+            #expect(reason.count == 200)
+        }
+    }
+}

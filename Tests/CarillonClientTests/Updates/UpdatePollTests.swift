@@ -1,0 +1,102 @@
+import CarillonBasics
+import CarillonWire
+import Foundation
+import Testing
+
+@testable import CarillonClient
+
+struct UpdatePollTests {
+    private func body(
+        room: Int = 10, parameters: ParameterSet? = nil, results: [WaitingResult] = [], position: String? = nil
+    ) throws -> JSONValue {
+        let poll = UpdatePoll(
+            profile: "p", kinds: ["popup", "content"], position: position, parameters: parameters, results: results,
+            waitSeconds: 25, room: room)
+        return try #require(JSONValue(parsing: Array(poll.body)))
+    }
+
+    @Test func `a poll says what there is to say, and nothing else`() throws {
+        let empty = try body()
+        #expect(empty["protocol"] == .integer(1) && empty["only"] == .string("updates"))
+        #expect(empty["kinds"] == .array([.string("content"), .string("popup")]))
+        #expect(empty["wait"] == .integer(25) && empty["max"] == .integer(10) && empty["profile"] == .string("p"))
+        for name in ["position", "parameters", "results"] { #expect(empty[name] == nil) }
+        #expect(try body(room: 5000)["max"] == .integer(UpdatePoll.mostUpdates))
+        let full = try body(room: 0, position: "x")
+        #expect(full["max"] == .integer(0) && full["wait"] == .integer(0) && full["position"] == .string("x"))
+        let said = try body(results: [WaitingResult(number: 1, json: .object([]))])
+        #expect(said["results"] == .array([.object([])]))
+    }
+
+    @Test func `parameters have one revision, whatever their order, and what is refused is absent`() throws {
+        let here = UpdateParameter.location(latitude: 48.2, longitude: 16.4)
+        let one = ParameterSet(["region": .text("north"), "place": here, "level": .integer(2)])
+        let same = ParameterSet(["level": .integer(2), "place": here, "region": .text("north")])
+        #expect(one == same)
+        let without = ParameterSet(["region": .text("north"), "level": .integer(2)])
+        #expect(without.revision != one.revision)
+        #expect(without.values["place"] == nil)
+        #expect(one.values["place"]?["latitude"] == .number(48.2))
+        let json = try body(parameters: one)
+        #expect(json["parameters"]?["revision"] == .string(one.revision))
+        #expect(ParameterSet(["level": .integer(3)]).revision != ParameterSet(["level": .integer(4)]).revision)
+        let moment = UpdateParameter.moment(Date(milliseconds: 1000))
+        #expect(moment.json == .string("1970-01-01T00:00:01.000Z"))
+        #expect(UpdateParameter.texts(["a"]).json == .array([.string("a")]))
+        #expect(UpdateParameter.flag(true).json == .bool(true) && UpdateParameter.number(0.5).json == .number(0.5))
+    }
+
+    @Test func `an answer is read whole or not at all`() throws {
+        let update = #"{"messageType":"update","version":"v","attempt":2,"entry":3,"update":{"id":"a"}}"#
+        let text = #"{"envelopes":[{"messageType":"other"},\#(update)],"more":true,"position":"p"}"#
+        let answer = try #require(UpdatePoll.answer(Array(text.utf8)))
+        #expect(answer.more && answer.position == "p")
+        #expect(answer.updates == [UpdateFrame(version: "v", attempt: 2, entry: 3, body: Array(#"{"id":"a"}"#.utf8))])
+        for bad in [
+            "", "{}", "[]", #"{"envelopes":[],"more":true}"#, #"{"envelopes":[],"position":"p"}"#,
+            #"{"more":true,"position":"p"}"#, #"{"envelopes":[{"messageType":"update"}],"more":true,"position":"p"}"#,
+            "<html>",
+        ] { #expect(UpdatePoll.answer(Array(bad.utf8)) == nil, "\(bad)") }
+    }
+
+    @Test func `faults are told apart`() {
+        func kind(_ status: Int, _ code: ErrorCode?, parameters: Bool = false) -> UpdateFailure.Kind? {
+            let problem = code.map { ProblemDocument(Refusal($0, "why")) }
+            let fault = PollFault(
+                status: status, problem, retryAfter: .seconds(7), hadParameters: parameters, server: "host")
+            guard case .failed(let failure, .seconds(7)) = fault else { return nil }
+            #expect(failure.message.contains("host"))
+            return failure.kind
+        }
+        #expect(kind(400, .positionInvalid) == nil)
+        #expect(kind(400, .protocolUnsupported) == .incompatible)
+        #expect(kind(404, nil) == .incompatible && kind(404, .notFound) == .incompatible && kind(405, nil) == .incompatible)
+        #expect(kind(401, .credentialInvalid) == .refused && kind(403, nil) == .refused)
+        #expect(kind(429, nil) == .unreachable && kind(503, nil) == .unreachable && kind(500, nil) == .unreachable)
+        #expect(kind(400, .fieldInvalid, parameters: true) == .parametersRefused)
+        #expect(kind(400, .fieldInvalid) == .protocolViolated && kind(302, nil) == .protocolViolated)
+        #expect(kind(400, nil, parameters: true) == .protocolViolated, "a proxy's word")
+    }
+
+    @Test func `a failure is told once, until something worked, and a maintenance is quiet`() {
+        var notes = FailureNotes()
+        let now = ContinuousClock.now
+        func isTold(_ kind: UpdateFailure.Kind, after: Duration = .zero) -> Bool { notes.failed(kind, at: now + after) }
+        #expect(isTold(.unreachable))
+        #expect(!isTold(.unreachable))
+        #expect(isTold(.refused), "another")
+        #expect(isTold(.unreachable))
+        notes.succeeded()
+        #expect(isTold(.unreachable))
+        notes.succeeded()
+        notes.maintenanceEnded(at: now)
+        #expect(isTold(.unreachable), "there was none")
+        notes.succeeded()
+        notes.maintenanceBegan()
+        #expect(!isTold(.unreachable))
+        #expect(isTold(.incompatible), "that is no maintenance")
+        notes.maintenanceEnded(at: now)
+        #expect(!isTold(.unreachable, after: .seconds(299)))
+        #expect(isTold(.unreachable, after: .seconds(300)))
+    }
+}
