@@ -37,6 +37,10 @@ struct UpdatesTests {
         func open(_ attachment: PushUpdate.Attachment) async {}
     }
 
+    private final class Place: Sendable {
+        let region = Mutex<String?>("north")
+    }
+
     /// A server with an app that declares a region, a device of it, and who publishes.
     private final class World: Sendable {
         /// What runs at the same time only asks it, and its address stays.
@@ -45,7 +49,7 @@ struct UpdatesTests {
         let presenter = Presenter()
         let client: PushClient
         let sender: String
-        let region = Mutex<String?>("north")
+        let place = Place()
         private let signer = TokenSigner.eddsa(Curve25519.Signing.PrivateKey())
 
         init() async throws {
@@ -75,8 +79,8 @@ struct UpdatesTests {
 
         func process(_ settings: PushUpdates.Settings = .init()) {
             client.updates.settings = settings
-            client.updates.process(content: content, presenter: presenter) { [self] in
-                region.withLock { region in region.map { ["region": .text($0)] } ?? [:] }
+            client.updates.process(content: content, presenter: presenter) { [place] in
+                place.region.withLock { region in region.map { ["region": .text($0)] } ?? [:] }
             }
         }
 
@@ -119,7 +123,7 @@ struct UpdatesTests {
         let late = try await world.publish(Self.refresh)
         try await eventually { try await world.states(late) == #"{"done":1}"# }
         // It moves away, and back.
-        world.region.withLock { $0 = nil }
+        world.place.region.withLock { $0 = nil }
         world.client.updates.poll()
         let other = try await world.publish(Self.refresh)
         let everybody = try await world.publish(#"{"kind":"popup","payload":{"style":"important","title":"t"}}"#)
@@ -127,7 +131,7 @@ struct UpdatesTests {
         try await eventually { try await world.states(everybody) == #"{"stored":1}"# }
         world.presenter.shown.withLock { $0 }?.press()
         try await eventually { try await world.states(everybody) == #"{"done":1}"# }
-        world.region.withLock { $0 = "north" }
+        world.place.region.withLock { $0 = "north" }
         world.client.updates.poll()
         try await eventually { try await world.states(other) == #"{"done":1}"# }
         // Definitions wait for the user, and are replaced when he has committed.

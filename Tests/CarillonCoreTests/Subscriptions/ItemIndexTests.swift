@@ -259,7 +259,7 @@ struct ItemIndexTests {
     }
 
     @Test func `an update at which nothing fires costs no more among many than among few`() throws {
-        func median(among count: Int) throws -> Duration {
+        func world(of count: Int) throws -> World {
             var world = World()
             let program = try Self.program("price > 1.5")
             let shape = try world.shapes.number(of: program)
@@ -267,14 +267,21 @@ struct ItemIndexTests {
                 _ = world.index.add(Int64(number), .once, shape: shape, constants: [.double(1000 + Double(number))])
             }
             _ = world.update(.double(1))
-            let times = (0..<1001).map { number in
-                let bindings = Self.bindings(["price": .double(Double(number % 900))])
-                return ContinuousClock().measure { #expect(world.index.update(bindings).fired.isEmpty) }
-            }
-            return times.sorted()[500]
+            return world
         }
-        let (few, many) = (try median(among: 1000), try median(among: 50_000))
-        #expect(many < few * 4, "\(few) and \(many)")
+        var worlds = [try world(of: 1000), try world(of: 50_000)]
+        // What else the machine does makes either slower, but not each time.
+        var fastest = [Duration.seconds(9), .seconds(9)]
+        for number in 0..<1001 {
+            let bindings = Self.bindings(["price": .double(Double(number % 900))])
+            for place in worlds.indices {
+                let time = ContinuousClock().measure {
+                    #expect(worlds[place].index.update(bindings).fired.isEmpty)
+                }
+                fastest[place] = min(fastest[place], time)
+            }
+        }
+        #expect(fastest[1] < fastest[0] * 4, "\(fastest)")
     }
 
     // MARK: By chance
