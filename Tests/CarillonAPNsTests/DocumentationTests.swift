@@ -8,7 +8,7 @@ import UnixSignals
 
 /// The code of the pages, so that it goes on compiling, and doing what the pages say. `pages agree with this file` holds each
 /// block of a page to what stands here.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DocumentationTests {
     struct Install: APNsRecipient {
         let user: Int

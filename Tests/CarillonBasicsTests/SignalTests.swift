@@ -1,7 +1,7 @@
 import CarillonBasics
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SignalTests {
     @Test func `a signal that was sent before is taken at once, and once`() async {
         let signal = Signal()

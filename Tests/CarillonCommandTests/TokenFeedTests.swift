@@ -3,7 +3,7 @@ import Testing
 
 @testable import CarillonCommand
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TokenFeedTests {
     private func withFile(_ content: String, _ work: (String) async throws -> Void) async throws {
         let path = NSTemporaryDirectory() + UUID().uuidString

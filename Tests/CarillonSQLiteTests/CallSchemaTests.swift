@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// Files of earlier versions, as they were left.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct CallSchemaTests {
     private let start = StoreFixture.start
 

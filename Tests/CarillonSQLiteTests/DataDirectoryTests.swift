@@ -7,7 +7,7 @@ import StoreConformance
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DataDirectoryTests {
     private func refusal(opening directory: String) -> StoreOpenFault? {
         do {

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// A file of an earlier version is opened with everything in it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct MigrationTests {
     private let start = StoreFixture.start
     private let key = IdempotencyClaim(

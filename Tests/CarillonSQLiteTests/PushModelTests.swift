@@ -8,7 +8,7 @@ import Testing
 
 /// Whatever happens in whatever order, a device that is to be woken is, in time, and no other: acknowledgements against timers,
 /// leases and answers, other tokens between a lease and its answer, answers that never come.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PushModelTests {
     @Test(arguments: 0..<40 as Range<UInt64>)
     func `who is to be woken is, and nobody else`(seed: UInt64) async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReadGroupTests {
     private let database: DatabasePool
     private let transactions = Counted()

@@ -7,7 +7,7 @@ import StoreConformance
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SecretsTests {
     @Test func `no secret of a registration is in the store`() async throws {
         let directory = try TemporaryDirectory.make()

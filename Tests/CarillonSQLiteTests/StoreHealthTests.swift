@@ -5,7 +5,7 @@ import Foundation
 import StoreConformance
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct StoreHealthTests {
     private func fault(_ work: () async throws -> Void) async -> StoreFault.Kind? {
         do {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonSQLite
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransactionGroupTests {
     private let database: DatabaseQueue
     private let rollbacks = Counted()

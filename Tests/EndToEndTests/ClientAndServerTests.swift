@@ -5,7 +5,7 @@ import NIOHTTP1
 import Testing
 
 /// The real client library against the real server.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct ClientAndServerTests {
     private func client(_ server: LiveServer, key: String, state: String = "app") throws -> PushClient {
         try PushClient(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The real executable, used as a person would use it.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct CommandLineTests {
     private struct Line: Decodable {
         var event: String?

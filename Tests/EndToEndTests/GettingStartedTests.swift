@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct GettingStartedTests {
     @Test func `the Package.swift of the client's page is a package that links the client`() async throws {
         let page = try String(

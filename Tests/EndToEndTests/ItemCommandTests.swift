@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `carillon items` and `carillon subscriptions`, used as a person would use them.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct ItemCommandTests {
     private struct Registered: Decodable {
         var id: String

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// A sleeping phone from end to end: the client library, the real executable, and a simulator of Apple's service.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct PushDeviceTests {
     private final class Delegate: PushDeviceDelegate {
         let heard = Mutex<[String]>([])

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Backups that are restored, on the client's side and on the server's.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct RestoreTests {
     private func client(_ server: LiveServer, _ key: String, _ state: String) throws -> PushClient {
         try PushClient(

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The server watches for a phone: the client library, the real executable, and a simulator of Apple's service.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct SubscriptionTests {
     private static func open(_ world: PushWorld) async throws -> String {
         let file = world.server.directory + "/rules.json"

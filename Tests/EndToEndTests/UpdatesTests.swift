@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// Updates from a back end to an app and back: the client library, the real executable, content in SQLite.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct UpdatesTests {
     private final class Source: ContentSource {
         func objects(_ change: PushUpdate.Content) async throws -> [String: String] {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Users from end to end: the client library, the real executable, and tokens that an app's server signs.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct UserTests {
     @Test func `a user signs in, another takes over, and what was the first one's is gone`() async throws {
         let server = try await LiveServer.start()

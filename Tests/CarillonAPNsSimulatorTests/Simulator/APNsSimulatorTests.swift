@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonAPNsSimulator
 
 /// The product as a test of somebody else's would use it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct APNsSimulatorTests {
     private static func plain() -> APNsSimulator.Configuration {
         APNsSimulator.Configuration(ports: [Port(.push, isSecure: false), Port(.management, .production, isSecure: false)])

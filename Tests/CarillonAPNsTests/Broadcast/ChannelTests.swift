@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonAPNs
 
 /// Broadcasts and their channels, by the exact paths, headers and statuses.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct ChannelTests {
     /// What the service does with channels, as its documentation has it.
     static let service: ScriptedServer.Script = { connection, request in

@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonAPNs
 
 /// Names are resolved for each connection, and say no more than they know.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct AddressSpreaderTests {
     private let spreader = AddressSpreader(loop: MultiThreadedEventLoopGroup.singleton.next())
 

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonAPNs
 
 /// What happens before the first push: names, TLS, proxies, and hosts that are not what they should be.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct ConnectingTests {
     @Test func `a certificate that is not trusted is said at once, with what to do`() async throws {
         let stage = try await Stage(configure: { $0.trustRoots = nil })

@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 
 /// Keys, tokens and topics while a client runs.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct CredentialUseTests {
     @Test func `an expired provider token is renewed once at most, and never within twenty minutes`() async throws {
         let seen = Mutex<Set<String>>([])

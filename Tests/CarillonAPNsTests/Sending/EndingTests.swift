@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// How a client, and what runs on it, comes to its end.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct EndingTests {
     @Test func `a shutdown without draining fails each push exactly once, and says what is known`() async throws {
         let stage = try await Stage(configure: { $0.pool.maximum = 1 }) { connection, request in

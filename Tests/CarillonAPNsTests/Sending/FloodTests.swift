@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonAPNs
 
 /// A service that floods and does not read costs a connection, and no memory.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct FloodTests {
     @Test(arguments: [(BacklogTests.Flood.pings, true), (.emptySettings, false)])
     func `a flood that nobody reads the answers to ends its connection`(

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Pushes that come to no good end: each ends in time, and says whether it may have been processed.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct GivingUpTests {
     @Test func `a service that refuses without end does not outlast the deadline`() async throws {
         let stage = try await Stage(configure: { $0.timeout = .seconds(2) }) { connection, request in

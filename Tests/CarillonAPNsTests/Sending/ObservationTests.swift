@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What an operator sees of a client, and what nobody may see.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct ObservationTests {
     /// Keeps every line that is logged, whatever its level.
     struct Recorder: LogHandler {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What is sent again, what is not, and what is said of it, when connections do what real ones do.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct ResendingTests {
     @Test func `refused streams are sent again, and the caller sees nothing of it`() async throws {
         let refused = Mutex<Set<String>>([])

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Sending over true TLS and HTTP/2 to a server that does what each test says.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct SendingTests {
     @Test func `a push carries path, headers and payload, and its answer comes back`() async throws {
         let stage = try await Stage { connection, request in

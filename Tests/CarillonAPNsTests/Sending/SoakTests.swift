@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonAPNs
 
 /// Many pushes to a service that misbehaves at random: each has one result, and none is processed twice.
-@Suite(.serialized, .timeLimit(.minutes(3)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct SoakTests {
     /// What the service did, decided by a generator that can be played again.
     final class Misbehaviour: Sendable {

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonAPNs
 
 /// A service in trouble is not stormed, and a connection that ends for a good reason is replaced.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct BackOffTests {
     @Test func `a service that leaves at once is told, and is not called in a loop`() async throws {
         var options = ScriptedServer.Options()

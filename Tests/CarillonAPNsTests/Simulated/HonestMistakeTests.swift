@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// What a strict service says to the library, and what the library makes of it.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct HonestMistakeTests {
     @Test func `a push arrives as it was made, with the service's IDs`() async throws {
         let scene = try await Scene()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A service that does what real ones were seen to do: each push has its one true result all the same.
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct MisbehaviourTests {
     @Test func `five hundred queued pushes put one stream on the wire until the first is accepted`() async throws {
         let scene = try await Scene(

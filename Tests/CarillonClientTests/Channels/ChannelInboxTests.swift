@@ -2,7 +2,7 @@ import Testing
 
 @testable import CarillonClient
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ChannelInboxTests {
     private static func message(_ position: Int64) -> BufferedMessage {
         BufferedMessage(position: position, id: "\(position)", body: [], coding: nil)

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonClient
 
 /// What a channel has to do with its back end: keys, tokens and pings, over real sockets.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct BackEndTests {
     private let base = PushClientTests()
 

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonClient
 
 /// A client in a service group, beside services that iterate, as SIGTERM ends them.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct GracefulShutdownTests {
     private let base = PushClientTests()
 

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// A device from its registration to its end, over real sockets.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct LifeOfDeviceTests {
     private let base = PushClientTests()
     private var directory: TemporaryDirectory { base.directory }

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonClient
 
 /// The real client over real sockets.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PushClientTests {
     let directory = TemporaryDirectory()
 

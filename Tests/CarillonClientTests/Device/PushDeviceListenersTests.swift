@@ -5,7 +5,7 @@ import Testing
 @testable import CarillonClient
 
 /// Who hears what happens to a device, without a server.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PushDeviceListenersTests {
     private final class Delegate: PushDeviceDelegate {
         let name: String

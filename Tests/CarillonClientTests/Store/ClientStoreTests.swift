@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonClient
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ClientStoreTests {
     let directory = TemporaryDirectory()
 

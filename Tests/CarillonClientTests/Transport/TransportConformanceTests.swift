@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonClient
 
 /// What every transport of the client must do, whatever opens its connections.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TransportConformanceTests {
     /// A transport that can be built here.
     enum Kind: CaseIterable {

@@ -38,8 +38,9 @@ struct KilledProcessingTests {
                     for commit in [CommitOutcome.committed, .refused("no"), .unreachable, .unknown] {
                         for consent in CommitConsent.allCases {
                             // What is not asked and not committed is the same in all of them.
-                            let isPlain = edits == 0 && (commit != .committed || consent != .given)
-                            if isPlain || kind == "content" && (commit != .committed || consent != .given) { continue }
+                            let isUnasked = edits == 0 || kind == "content" || payload.contains("over")
+                            if isUnasked, commit != .committed || consent != .given { continue }
+                            if consent != .given, kind == "definitions" || commit != .committed { continue }
                             cells.append(
                                 Cell(
                                     kind: kind, payload: payload, mode: mode, edits: edits, commit: commit,

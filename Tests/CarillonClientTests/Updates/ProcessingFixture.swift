@@ -63,7 +63,7 @@ final class ProcessingFixture: Sendable {
                     while try await !isOver() {
                         try Task.checkCancellation()
                         try await worker.processAll()
-                        try await Task.sleep(for: .milliseconds(1))
+                        try await Task.sleep(for: .milliseconds(3))
                     }
                 } catch {
                     // Killed.

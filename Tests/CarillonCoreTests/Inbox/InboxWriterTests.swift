@@ -4,7 +4,7 @@ import Logging
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct InboxWriterTests {
     private let store = ScriptedInboxStore()
     private let sessions = LiveSessions()

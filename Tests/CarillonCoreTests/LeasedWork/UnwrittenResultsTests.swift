@@ -2,7 +2,7 @@ import CarillonCore
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct UnwrittenResultsTests {
     @Test func `of results that cannot be written so many are kept, the newest, and are written when they can be`()
         async throws

@@ -8,7 +8,7 @@ import Testing
 
 /// A publisher, an inbox, two connections of one device, and a store whose process is killed now and then: whatever happens
 /// in whatever order, what was promised holds.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.timeLimit(.minutes(5)))
 struct DeliveryModelTests {
     @Test(arguments: RandomSeed.some(25))
     func `nothing accepted is lost, nothing final comes back, and every outcome is true`(seed: UInt64) async throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The publisher and the inbox over a real store.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PublisherTests {
     private func rows(_ world: DeliveryWorld) async throws -> Int {
         await world.writer.flush()

@@ -4,7 +4,7 @@ import Dispatch
 import StoreConformance
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ArrivalTests {
     @Test func `a device that is deleted while it is let in is told that it is gone`() async throws {
         let fixture = try await StoreFixture(.file)

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// The index and the tables that it is of.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct InboxIndexStoreTests {
     private let start = StoreFixture.start
 

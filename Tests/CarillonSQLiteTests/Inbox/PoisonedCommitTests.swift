@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// One change that cannot be stored fails, and takes none with it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PoisonedCommitTests {
     /// How the database refuses the poisoned row: it takes back the statement, or the whole transaction.
     enum Fault: String, CaseIterable, Sendable {

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonSQLite
 
 /// Every row counts against somebody, and the oldest go first.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RowAllowanceTests {
     private let start = StoreFixture.start
 

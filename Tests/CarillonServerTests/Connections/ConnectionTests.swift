@@ -8,7 +8,7 @@ import Testing
 
 @testable import CarillonServer
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ConnectionTests {
     private static let message = ["Content-Encoding: identity"]
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// Devices that say hello: who is let in, and what becomes of the connection before.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ArrivalTests {
     private let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 10_000)
 

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// The event stream's side of an inbox, over a real core.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct InboxFeedTests {
     private struct World {
         let domain: Domain

@@ -13,7 +13,7 @@ import X509
 @testable import CarillonServer
 
 /// What an operator sets for an app to push with, and what is refused.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct CredentialTests {
     private static let wrapping = WrappingKey(bytes: Array(repeating: 1, count: 32))
     private static let path = "/v1/apps/com.example.app/credentials/"

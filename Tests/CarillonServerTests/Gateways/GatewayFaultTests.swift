@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// What a push meets when something is wrong with the token, the credentials or the service.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct GatewayFaultTests {
     private func handed(_ id: MessageID, _ device: Device, _ world: GatewayWorld) async throws {
         try await eventually { try await world.standings(id, of: device).contains(.state(.handed)) }

@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// Who is there is not woken at once, nor collected, and is let go when its credential is another's.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PresenceTests {
     private final class Session: LiveSession {
         let ends = Mutex<[SessionEnd]>([])

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// What senders and operators are told of pushes, by HTTP.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PushFactTests {
     private struct World {
         let routes: RouteFixture

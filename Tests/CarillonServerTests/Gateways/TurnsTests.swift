@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct TurnsTests {
     private final class Seen: Sendable {
         let counts = Mutex((underWay: 0, most: 0, done: 0))
@@ -47,7 +47,7 @@ struct TurnsTests {
 }
 
 /// What was read of a text while it was replaced is not kept.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct AlertTextsTests {
     private final class SlowStore: GatewayStore {
         let document = Mutex(#"{"title":"old"}"#)

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// Messages to devices that sleep, as Apple's service sees them.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct WakeTests {
     private func handed(_ id: MessageID, _ device: Device, _ world: GatewayWorld) async throws {
         try await eventually { try await world.standings(id, of: device).contains(.state(.handed)) }

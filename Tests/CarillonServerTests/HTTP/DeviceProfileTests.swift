@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// What a device says of itself, and what an operator and another device make of it.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct DeviceProfileTests {
     private static let full = """
         {"platform":"apple","pushToken":"ABcd01","environment":"sandbox","appVersion":"1.2","locale":"de-AT",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CarillonServer
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct RouteTests {
     @Test func `the operator makes an app and keys, a device registers, opens a channel, and is forgotten`() async throws {
         let routes = try await RouteFixture()

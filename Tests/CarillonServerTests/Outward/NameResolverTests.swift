@@ -6,7 +6,7 @@ import Testing
 
 @testable import CarillonServer
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct NameResolverTests {
     /// A resolver whose look-ups end when the test says so.
     private func makeResolver(

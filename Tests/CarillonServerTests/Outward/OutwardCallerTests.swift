@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// Calls over true sockets, each to a back end that does one thing wrong.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct OutwardCallerTests {
     /// What names lead to, and how often each was asked for.
     private final class Names: Sendable {

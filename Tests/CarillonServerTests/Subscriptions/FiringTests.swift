@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// What fires, whom it reaches, and what is shown.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct FiringTests {
     @Test func `a price that crosses fires once, with the text and the badge, and again when it is armed anew`() async throws
     {

@@ -12,7 +12,7 @@ import Testing
 @testable import CarillonServer
 
 /// What waits, what is in memory and what fires at once has a bound each, and an owner.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ItemEngineBoundsTests {
     @Test func `an app whose updates wait leaves room for others`() async throws {
         let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))

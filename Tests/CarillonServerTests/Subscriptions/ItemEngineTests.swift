@@ -12,7 +12,7 @@ import Testing
 @testable import CarillonServer
 
 /// The engine over a store whose disk can fail, and that is opened again as after a kill.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ItemEngineTests {
     @Test func `what a full disk did not take is not true, and fires when it is published again`() async throws {
         let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make()))

@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// How often a device is told at the most, and whether it is pushed to whatever it acknowledged.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PaceTests {
     private static func body(
         _ rest: String, item: String = "stock.ACME", trigger: String? = nil, policy: String = "every",

@@ -9,7 +9,7 @@ import Testing
 @testable import CarillonServer
 
 /// Notifications that the vendor's service carries and cannot read.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PrivateFormatTests {
     private let keys = SubscriptionKeys()
 

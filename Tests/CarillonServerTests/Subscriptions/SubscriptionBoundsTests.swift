@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// How many subscriptions, items and conditions there may be, and how often they are changed.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SubscriptionBoundsTests {
     private func refused(_ world: SubscriptionWorld, _ body: String) async throws -> RouteFixture.Answer {
         try await world.routes.request(.post, "/v1/device/subscriptions", key: world.device, body)

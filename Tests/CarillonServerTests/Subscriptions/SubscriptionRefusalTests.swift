@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// What publishers, devices and operators get wrong, and what they are told.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SubscriptionRefusalTests {
     struct Wrong: Sendable, CustomTestStringConvertible {
         var body: String

@@ -7,7 +7,7 @@ import Testing
 @testable import CarillonServer
 
 /// Updates of many items in one request, over true connections.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct UpdateStreamTests {
     private static func sender(_ served: ServedConnections) async throws -> (key: String, app: AppSerial) {
         let id = try AppID.checked("com.example.app")

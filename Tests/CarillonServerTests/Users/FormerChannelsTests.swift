@@ -10,7 +10,7 @@ import Testing
 @testable import CarillonServer
 
 /// What a server that was killed left to be done for devices, and what is kept to the day.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct FormerChannelsTests {
     private final class Clock: Sendable {
         private let value = Mutex(TimeSource.system.now())

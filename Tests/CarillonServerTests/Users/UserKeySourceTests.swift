@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonServer
 
 /// Key sets fetched over true sockets.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct UserKeySourceTests {
     private func fetch(
         _ answer: ScriptedBackEnd.Answer, isPrivateAllowed: Bool = true, patience: Duration = .seconds(30)

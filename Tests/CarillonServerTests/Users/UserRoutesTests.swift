@@ -11,7 +11,7 @@ import Testing
 @testable import CarillonServer
 
 /// Users by HTTP, over a key set that the test publishes and a clock that it moves.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct UserRoutesTests {
     private final class World: Sendable {
         /// What the key set's address answers, and how often it was asked.

@@ -6,7 +6,7 @@ import Testing
 @testable import CarillonServer
 
 /// Questions over true sockets.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct VetoSourceTests {
     private func ask(
         _ answer: ScriptedBackEnd.Answer, isPrivateAllowed: Bool = true

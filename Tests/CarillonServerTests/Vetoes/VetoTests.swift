@@ -11,7 +11,7 @@ import Testing
 @testable import CarillonServer
 
 /// An app's own server is asked, and what it says counts.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct VetoTests {
     /// Answers as it is told to, and remembers what it was asked.
     final class BackEnd: Sendable {

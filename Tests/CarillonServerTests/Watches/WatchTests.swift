@@ -8,7 +8,7 @@ import Testing
 @testable import CarillonServer
 
 /// A real server, its store, its doors, and back ends that do what the test says.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct WatchTests {
     private let names = NameLookUp { name in
         name == "back.example" ? .addresses([.v4(0x7F00_0001)]) : .notFound("no such name")
