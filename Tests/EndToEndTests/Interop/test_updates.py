@@ -137,7 +137,9 @@ def test_bad_updates_and_polls_are_refused_and_nothing_else_is_harmed(open_serve
         ({**REFRESH, "mode": "twice"}, 400, "field_invalid"),
         ({**REFRESH, "ttl": 59}, 400, "field_invalid"),
         ({**REFRESH, "supersedes": "0" * 32}, 404, "update_unknown"),
-        ({**REFRESH, "wake": "match"}, 400, "field_unknown"),
+        ({**REFRESH, "wake": "everyone"}, 400, "field_invalid"),
+        ({**REFRESH, "wake": True}, 400, "field_invalid"),
+        ({**REFRESH, "colour": "red"}, 400, "field_unknown"),
     ]
     for body, status, code in bad:
         assert_problem(open_server.request("POST", "/v1/updates", key=open_server.sender_key, json=body), status, code)
