@@ -190,28 +190,39 @@ package final class UpdateDelivery: Sendable {
 
     /// Puts updates that wake into the inboxes of devices that sleep and match, some at a time, so that they are woken by what waits there.
     /// Answers whether more are to be looked at.
-    package func wakeSome() async throws -> Bool {
-        let waking = try await store.wakingUpdates(limit: Self.wakingAtOnce)
-        for waking in waking {
-            let log = try await logs.log(of: waking.update.app)
-            let page = try await store.bindingsToWake(
-                of: waking.update.app, after: waking.wokenTo, limit: Self.bindingsAtOnce)
-            if let entry = log.live[waking.update.serial] {
-                for sleeping in page where sleeping.binding.place(in: log) < waking.update.serial {
-                    let facts = logs.facts(
-                        sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
-                    guard log.holds(entry, for: facts) == true else { continue }
-                    try await hold(sleeping.binding, log, facts)
-                }
+    ///
+    /// - Parameter bindings: The most that are looked at for one update.
+    package func wakeSome(bindings limit: Int = 200) async throws -> Bool {
+        var (woken, fault): (Int, (any Error)?) = (0, nil)
+        for waking in try await store.wakingUpdates(limit: Self.wakingAtOnce) {
+            do {
+                try await wake(for: waking, limit)
+                woken += 1
+            } catch {
+                // It holds up no other app.
+                faults.increment()
+                fault = error
             }
-            try await store.woke(
-                waking.update.serial, to: page.count == Self.bindingsAtOnce ? page.last?.binding.serial : nil)
         }
-        return !waking.isEmpty
+        if woken == 0, let fault { throw fault }
+        return woken > 0
+    }
+
+    private func wake(for waking: WakingUpdate, _ limit: Int) async throws {
+        let log = try await logs.log(of: waking.update.app)
+        let page = try await store.bindingsToWake(of: waking.update.app, after: waking.wokenTo, limit: limit)
+        if let entry = log.live[waking.update.serial] {
+            for sleeping in page where sleeping.binding.place(in: log) < waking.update.serial {
+                let facts = logs.facts(
+                    sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
+                guard log.holds(entry, for: facts) == true else { continue }
+                try await hold(sleeping.binding, log, facts)
+            }
+        }
+        try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)
     }
 
     private static let wakingAtOnce = 100
-    private static let bindingsAtOnce = 200
 
     // MARK: Polls
 

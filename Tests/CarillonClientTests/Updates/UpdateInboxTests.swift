@@ -107,6 +107,33 @@ struct UpdateInboxTests {
         #expect(try await inbox.word(results: 0).room == 1)
     }
 
+    @Test func `what failed waits for the server, takes no room, and is not kept without end`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        for number in 0...UpdateInbox.rememberedFailed {
+            try await fixture.receive(Fixture.frame("u\(number)", "definitions"))
+            let update = try #require(try await inbox.next())
+            try await inbox.finished(update, .failed(isPermanent: true, reason: "r"))
+        }
+        #expect(try await inbox.word(results: 0).room == UpdateInbox.mostWaiting)
+        try await inbox.belong(to: Fixture.owner)
+        #expect(try await inbox.next() == nil, "a start is no reason to try again")
+        try await fixture.receive(Fixture.frame("u1", "definitions"))
+        #expect(try await inbox.next() == nil)
+        try await fixture.receive(Fixture.frame("u0", "definitions"))
+        #expect(try await inbox.next()?.key.update == "u0", "the oldest is forgotten")
+    }
+
+    @Test func `what was not understood is looked at when it comes again`() async throws {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        try await fixture.receive(Fixture.frame("a", "definitions"))
+        try await inbox.finished(try #require(try await inbox.next()), .unsupported)
+        #expect(try await fixture.results() == ["a unsupported"])
+        try await fixture.receive(Fixture.frame("a", "definitions", attempt: 2))
+        #expect(try await inbox.next()?.attempt == 2)
+    }
+
     @Test func `reasons are short enough for the server`() throws {
         let key = UpdateKey(update: "a", entry: 1)
         let long = String(repeating: "é", count: 5000)

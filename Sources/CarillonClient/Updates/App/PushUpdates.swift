@@ -22,7 +22,7 @@ public final class PushUpdates: Sendable {
         public enum Polling: Equatable, Sendable {
             /// The server answers when there is something, or after so long; a tenth less by chance.
             case long(Duration)
-            /// The server answers at once, and is asked again after so long; a tenth more or less by chance.
+            /// The server answers at once, and is asked again after so long, a second at the least; a tenth more or less by chance.
             case every(Duration)
         }
 
@@ -453,7 +453,7 @@ extension PushUpdates.Settings.Polling {
         switch self {
         // A server that does not wait is not asked without end.
         case .long: max(.zero, .seconds(1) - answer)
-        case .every(let interval): interval * Double.random(in: 0.9...1.1)
+        case .every(let interval): max(interval, .seconds(1)) * Double.random(in: 0.9...1.1)
         }
     }
 }

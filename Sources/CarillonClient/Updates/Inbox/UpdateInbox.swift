@@ -25,6 +25,8 @@ struct WaitingUpdate: Equatable, Sendable {
         case deferred
         /// It comes again, or it is with the user or the app's own code.
         case away
+        /// It failed, and comes again.
+        case failed
     }
 
     var number: Int64
@@ -71,6 +73,7 @@ struct UpdateInbox: Sendable {
 
     static let mostWaiting = 2_500
     static let rememberedDone = 10_000
+    static let rememberedFailed = 1_000
 
     // MARK: Whose it is
 
@@ -80,7 +83,7 @@ struct UpdateInbox: Sendable {
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
             let present = row.map { UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }
             guard present != owner else {
-                try db.execute(sql: "UPDATE update_inbox SET state = 'new'")
+                try db.execute(sql: "UPDATE update_inbox SET state = 'new' WHERE state <> 'failed'")
                 return
             }
             try db.execute(
@@ -111,7 +114,7 @@ struct UpdateInbox: Sendable {
             let place = try Row.fetchOne(db, sql: "SELECT position, parameters FROM update_place")
             let results = try Row.fetchAll(
                 db, sql: "SELECT number, result FROM update_result ORDER BY number LIMIT ?", arguments: [limit])
-            let waiting = try Int.fetchOne(db, sql: "SELECT count(*) FROM update_inbox") ?? 0
+            let waiting = try Int.fetchOne(db, sql: "SELECT count(*) FROM update_inbox WHERE state <> 'failed'") ?? 0
             return Word(
                 position: place?["position"], parameters: place?["parameters"],
                 results: results.compactMap { row in
@@ -266,9 +269,16 @@ struct UpdateInbox: Sendable {
         try say(result, of: update.key, db)
         switch outcome {
         case .deferred(let condition, _): try set(.deferred, condition, update, db)
-        case .failed: try set(.away, nil, update, db)
-        case .done, .unsupported:
-            try db.execute(sql: "DELETE FROM update_inbox WHERE number = ?", arguments: [update.number])
+        case .failed:
+            try set(.failed, nil, update, db)
+            try db.execute(
+                sql: """
+                    DELETE FROM update_inbox WHERE number IN
+                    (SELECT number FROM update_inbox WHERE state = 'failed' ORDER BY number DESC LIMIT -1 OFFSET ?)
+                    """, arguments: [rememberedFailed])
+        case .unsupported: try remove(update, db)
+        case .done:
+            try remove(update, db)
             try db.execute(
                 sql: "INSERT INTO update_done (id, entry, result) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                 arguments: [update.key.update, update.key.entry, result])
@@ -276,6 +286,10 @@ struct UpdateInbox: Sendable {
                 sql: "DELETE FROM update_done WHERE number <= (SELECT max(number) FROM update_done) - ?",
                 arguments: [rememberedDone])
         }
+    }
+
+    private static func remove(_ update: WaitingUpdate, _ db: Database) throws {
+        try db.execute(sql: "DELETE FROM update_inbox WHERE number = ?", arguments: [update.number])
     }
 
     private static func set(
