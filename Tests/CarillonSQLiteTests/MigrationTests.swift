@@ -196,4 +196,35 @@ struct MigrationTests {
         #expect(try await again.watch(of: ChannelSerial(1)) != nil)
         try again.close()
     }
+
+    @Test func `a file of version 15 keeps its updates, and its devices missed none that they were held to`() async throws {
+        let directory = try makeFile(version: 15)
+        let queue = try DatabaseQueue(path: directory + "/carillon.sqlite")
+        try await queue.write { [start] db in
+            try db.execute(
+                sql: """
+                    INSERT INTO binding (device, app, profile, parameters, kinds, held_to, created_at)
+                        VALUES (1, 1, '', x'7b7d', 'content', 1, ?1);
+                    """, arguments: [start.milliseconds])
+            for serial in 1...2 {
+                try db.execute(sql: "INSERT INTO shared_content (body) VALUES (x'7b7d')")
+                try db.execute(
+                    sql: """
+                        INSERT INTO audience_update (id, app, kind, is_indexed, is_standing, published_at, expires_at, status,
+                            status_at, content, wakes) VALUES (?, 1, 'content', 1, 0, ?2, ?2, 3, ?2, ?, 0)
+                        """, arguments: [Bytes16(high: 9, low: UInt64(serial)).data, start.milliseconds, serial])
+            }
+        }
+        try queue.close()
+        let store = try SQLiteStore(directory: directory)
+        let app = AppSerial(1)
+        let binding = try #require(try await store.binding(of: DeviceSerial(1), profile: "", at: start))
+        #expect(binding.heldTo.place == UpdateSerial(1) && binding.seenTo == UpdateSerial(1))
+        #expect(!binding.needsResync && binding.receivedTo == ReceivedTo(all: 0, updates: 0))
+        #expect(try await store.lastExpiredContent(of: app) == UpdateSerial(2))
+        let missed = try await store.expiredContent(of: app, after: binding.seenTo, limit: 9)
+        #expect(missed?.map(\.serial) == [UpdateSerial(2)] && missed?.first?.isResync == false)
+        #expect(try await store.audit(of: app, before: nil, limit: 9).isEmpty)
+        try store.close()
+    }
 }

@@ -31,7 +31,9 @@ struct CommandLineTests {
             ] + more)
     }
 
-    @Test func `the demo shows one push on its way, a back end that is lost and found, a phone that is woken, and a price`()
+    @Test
+    func
+        `the demo shows one push on its way, a back end that is lost and found, an update, a phone that is woken, and a price`()
         async throws
     {
         let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
@@ -42,6 +44,9 @@ struct CommandLineTests {
         }
         let watched = lines.compactMap { $0.firstMatch(of: /^  (pingFailed \d+|recovered):/).map { String($0.1) } }
         #expect(watched == ["pingFailed 601", "pingFailed 605", "recovered"], "the demo said:\n\(text)")
+        for line in ["the app fetches pump-7 anew", "for the north: 1 done", "for the south: no device"] {
+            #expect(lines.contains("  " + line), "the demo said:\n\(text)")
+        }
         let slept = text.split(separator: "The phone sleeps").last ?? ""
         for word in ["sent", "woken", "fetched", "acknowledged"] {
             #expect(slept.contains(" ms  \(word)"), "the demo said:\n\(text)")

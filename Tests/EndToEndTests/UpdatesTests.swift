@@ -144,7 +144,7 @@ struct UpdatesTests {
         await world.client.stop()
     }
 
-    @Test func `there are updates for a user while he is signed in, and his popup goes with him`() async throws {
+    @Test func `row 2: there are updates for a user while he is signed in, and his popup goes with him`() async throws {
         let world = try await World()
         world.process()
         try world.client.start()

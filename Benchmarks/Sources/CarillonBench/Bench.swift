@@ -22,6 +22,7 @@ struct Bench: Sendable {
         if wants(.wakes) { await wakes(&table) }
         if wants(.expressions) { expressions(&table) }
         if wants(.items) { await items(&table) }
+        if wants(.updates) { await updates(&table) }
         if wants(.apns) {
             table.sending = await SendingBench(scale: scale.sending, runs: scale.runs, carillon: carillon).table()
         }
@@ -200,6 +201,24 @@ struct Bench: Sendable {
         } catch {
             say("not measured: \(error)")
             table.rows.append(Row(group: .items, name: "items", carillon: .notMeasured("\(error)"), nchan: .absent))
+        }
+    }
+
+    private func updates(_ table: inout Table) async {
+        let measurement = UpdateMeasurement(scale: scale, setup: carillon)
+        do {
+            var runs: [[UpdateMeasurement.Result]] = []
+            for run in 1...scale.runs {
+                say("updates for audiences of \(scale.updateDevices) devices, run \(run)")
+                runs.append(try await measurement.measure())
+            }
+            for (index, first) in runs[0].enumerated() {
+                table.rows.append(
+                    Row(group: .updates, name: first.name, carillon: .runs(runs.map { $0[index].value }), nchan: .absent))
+            }
+        } catch {
+            say("not measured: \(error)")
+            table.rows.append(Row(group: .updates, name: "updates", carillon: .notMeasured("\(error)"), nchan: .absent))
         }
     }
 

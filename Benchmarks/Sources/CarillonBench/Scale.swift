@@ -15,6 +15,8 @@ struct Scale: Sendable {
     var evaluations = 2_000_000
     var itemUpdates = 1_000_000
     var firings = 100_000
+    var updateDevices = 1_000_000
+    var updateProbe = 20_000
     /// Whether it is only tried.
     var isQuick = false
     var crowdDevices = 200_000
@@ -31,7 +33,8 @@ struct Scale: Sendable {
     static let quick = Scale(
         runs: 1, connections: 1000, settle: .seconds(1), latencyMessages: 1000, offlineDevices: 200,
         offlineMessages: 10_000, registrations: 1000, wakes: 1000, registryDevices: 10_000, registryProbe: 1000,
-        evaluations: 20_000, itemUpdates: 20_000, firings: 2000, isQuick: true,
+        evaluations: 20_000, itemUpdates: 20_000, firings: 2000, updateDevices: 10_000,
+        updateProbe: 1000, isQuick: true,
         crowdDevices: 5000, liveDevices: 200,
         liveMessages: 10_000,
         catchUpDevices: 40, catchUpEach: 100,

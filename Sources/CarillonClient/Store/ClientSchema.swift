@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 6
+    static let version = 7
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -60,6 +60,12 @@ enum ClientSchema {
         if found < 6 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: UpdateInboxSchema.sql + "PRAGMA user_version = 6;")
+                return .commit
+            }
+        }
+        if found < 7 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: UpdateInboxSchema.absorbed + "PRAGMA user_version = 7;")
                 return .commit
             }
         }
@@ -173,6 +179,7 @@ enum ClientSchema {
                     \(device)
                     \(user)
                     \(UpdateInboxSchema.sql)
+                    \(UpdateInboxSchema.absorbed)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

@@ -7,8 +7,8 @@ import Foundation
 import ServiceLifecycle
 
 /// The main job in front of the user's eyes: an app opens a channel, a backend sends to it, the app acknowledges, and
-/// the backend is told; then the backend itself is looked after; then the phone sleeps; then the server watches
-/// a price for it.
+/// the backend is told; then the backend itself is looked after; then an update is published for an audience; then the phone sleeps;
+/// then the server watches a price for it.
 struct DemoStory: Service {
     let server: AsyncStream<CarillonServer.Running>
     let simulator: APNsSimulator
@@ -41,7 +41,7 @@ struct DemoStory: Service {
         if staysUp { showCommands(address, key, endpoint, state) }
     }
 
-    /// The app and its channel live through two chapters. Answers the endpoint.
+    /// The app and its channel live through three chapters. Answers the endpoint.
     private func live(
         _ running: CarillonServer.Running, _ app: AppID, _ key: String, _ state: String
     ) async throws -> String {
@@ -53,6 +53,8 @@ struct DemoStory: Service {
         try await DemoPush(channel: channel, say: say).tell()
         say("")
         try await DemoWatch(channel: channel, say: say).tell()
+        say("")
+        try await DemoUpdates(client: client, domain: running.domain, app: app, say: say).tell()
         say("")
         await client.stop()
         try await sleep(running, app, key)

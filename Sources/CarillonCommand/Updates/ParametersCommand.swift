@@ -65,7 +65,7 @@ struct ParametersCommand: AsyncParsableCommand {
         }
     }
 
-    fileprivate static func serial(of app: String, in domain: Domain) async throws -> AppSerial {
+    static func serial(of app: String, in domain: Domain) async throws -> AppSerial {
         let id = try AppID.checked(app)
         guard let serial = try await domain.apps.serial(of: id) else {
             throw Refusal(.appUnknown, "There is no app \"\(id)\".")

@@ -42,14 +42,14 @@ package struct AppUpdates: Sendable {
     ///
     /// - Parameter idempotencyKey: A request that was made before with the same is answered with what it made then.
     package func publish(
-        _ definition: Update.Definition, of app: AppSerial, idempotencyKey: String? = nil
+        _ definition: Update.Definition, of app: AppSerial, by key: KeyID, idempotencyKey: String? = nil
     ) async throws -> (update: Update, isNew: Bool) {
         let audience = try await audience(of: definition, app)
         var random = random
         let id = UpdateID.random(using: &random)
         let now = time.now()
         let wish = UpdateWish(
-            proposed: id, app: app, definition: definition, body: definition.body(id, at: now),
+            proposed: id, app: app, key: key, definition: definition, body: definition.body(id, at: now),
             isIndexed: audience == nil || audience?.choices != nil,
             idempotency: idempotencyKey.map { (Self.hash($0), Self.hash(definition.fingerprint)) }, limits: limits)
         switch try await store.publishUpdate(wish, at: now) {
@@ -152,9 +152,12 @@ package struct AppUpdates: Sendable {
     // MARK: Changing
 
     /// Takes an update back: when this returns, no device is given it any more.
-    package func withdraw(_ id: UpdateID, of app: AppSerial) async throws {
+    package func withdraw(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws {
         let update = try await update(id, of: app)
-        guard try await store.endUpdate(update.serial, as: .withdrawn, at: time.now()) else {
+        guard !update.isResync else {
+            throw Refusal(.updateFinal, "The update tells devices that missed content to fetch everything; it stays.")
+        }
+        guard try await store.withdrawUpdate(update, by: key, at: time.now()) else {
             throw Refusal(.updateFinal, "The update is \(try await self.update(id, of: app).status.name) already.")
         }
         logs.ended(update.serial, of: app)
@@ -164,7 +167,7 @@ package struct AppUpdates: Sendable {
     /// Puts back what is parked of an update: all of it, or that of one device.
     ///
     /// - Returns: Of how many devices it was.
-    package func requeue(_ id: UpdateID, of app: AppSerial, device: DeviceID?) async throws -> Int {
+    package func requeue(_ id: UpdateID, of app: AppSerial, device: DeviceID?, by key: KeyID) async throws -> Int {
         let update = try await update(id, of: app)
         guard update.status == .live else {
             throw Refusal(.updateFinal, "The update is \(update.status.name), and is given to nobody.")
@@ -179,11 +182,22 @@ package struct AppUpdates: Sendable {
             guard page.count == Self.pageSize, let end = page.last else { break }
             last = end.completion.key
         }
+        try await store.noteAudit(
+            AuditEntry(at: time.now(), key: key, action: .requeued, update: id, count: count), of: app)
         return count
+    }
+
+    /// What was done with the app's updates, the latest first.
+    package func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry] {
+        try await store.audit(of: app, before: number, limit: limit)
     }
 }
 
 extension Update.Definition {
+    static let resync = Update.Definition(
+        kind: .content, payload: Array(#"{"action":"resync"}"#.utf8), audience: nil, mode: .standing,
+        ttlSeconds: UpdateLimits.ttlSeconds.upperBound, orderKey: nil, supersedes: nil)
+
     /// What devices are given.
     func body(_ id: UpdateID, at now: Timestamp) -> [UInt8] {
         JSONWriter.object(capacity: 256 + payload.count) { json in

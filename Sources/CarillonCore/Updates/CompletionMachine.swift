@@ -81,9 +81,17 @@ package struct CompletionMachine: Equatable, Sendable {
         dueAt = now.adding(seconds: Self.silenceSeconds)
     }
 
-    /// The device says what it did with it. Answers false for what changes nothing: it came to an end before.
-    package mutating func reported(_ result: UpdateResult, at now: Timestamp) -> Bool {
+    /// It was taken out of the inbox. Unless it comes to an end, it is given again.
+    package mutating func takenOut(at now: Timestamp) {
+        if isInInbox { dueAt = now }
+    }
+
+    /// The device says what it did with it. Answers false for what changes nothing: it came to an end before, or was given again since.
+    ///
+    /// - Parameter reported: Which time it was given that the device speaks of; nil for the last.
+    package mutating func reported(_ result: UpdateResult, of reported: Int? = nil, at now: Timestamp) -> Bool {
         guard !state.isFinal, attempt > 0 else { return false }
+        let isOfLast = reported.map { $0 >= attempt } ?? true
         switch result {
         case .done:
             finish(.done)
@@ -93,13 +101,14 @@ package struct CompletionMachine: Equatable, Sendable {
             self.reason = reason
         case .unsupported: finish(.unsupported)
         case .deferred(let seconds, let reason):
-            guard state != .parked else { return false }
+            guard state != .parked, isOfLast else { return false }
             state = .deferred
             let delay = min(max(1, seconds ?? Self.silenceSeconds), Self.mostDelaySeconds)
             dueAt = now.adding(seconds: delay)
             self.reason = reason
         case .failed(let isPermanent, let reason):
-            guard state != .parked else { return false }
+            // One that is said again, as its answer was lost, is one failure.
+            guard state != .parked, state != .failed, isOfLast else { return false }
             self.reason = reason
             failures += 1
             firstFailedAt = firstFailedAt ?? now
@@ -149,6 +158,20 @@ package struct CompletionMachine: Equatable, Sendable {
         finish(end)
         return true
     }
+
+    /// Whether no device has it.
+    package var isUnreceived: Bool { state == .waiting && attempt <= 1 }
+
+    /// A later change of content stands for it. Answers false where the device has it, which sees that by itself.
+    package mutating func absorbed() -> Bool {
+        guard isUnreceived else { return false }
+        finish(.superseded)
+        reason = "absorbed"
+        return true
+    }
+
+    /// What stood for it came to nothing.
+    package mutating func revived() { self = CompletionMachine() }
 
     private mutating func finish(_ end: State) {
         state = end

@@ -1,4 +1,5 @@
-import CarillonWire
+import CarillonBasics
+package import CarillonWire
 
 /// The updates of an app that live, in the order in which they were published, with an index by what their audiences ask for.
 package struct LiveUpdates: Sendable {
@@ -14,6 +15,8 @@ package struct LiveUpdates: Sendable {
     package struct Entry: Sendable {
         package var update: Update
         package var audience: Wanted
+        /// Of content.
+        package var change: ContentChange?
         /// Under which keys it stands; nil where it is looked at for every device.
         fileprivate var keys: [Audience.Key]?
     }
@@ -41,7 +44,7 @@ package struct LiveUpdates: Sendable {
             case .unreadable: []
             case .some(let audience): audience.choices.map { rarest(of: $0) }
             }
-        entries[update.serial] = Entry(update: update, audience: audience, keys: keys)
+        entries[update.serial] = Entry(update: update, audience: audience, change: update.change, keys: keys)
         let place = serials.lastIndex { $0 < update.serial }.map { $0 + 1 } ?? 0
         serials.insert(update.serial, at: place)
         if let keys {
@@ -83,5 +86,14 @@ package struct LiveUpdates: Sendable {
     /// Those whose audiences speak of one of these parameters, ascending.
     package func naming(_ names: Set<String>) -> [UpdateSerial] {
         serials.filter { !(entries[$0]?.audience.names.isDisjoint(with: names) ?? true) }
+    }
+}
+
+extension Update {
+    fileprivate var change: ContentChange? {
+        guard kind == .content,
+            case .content(let change)? = try? UpdatePayload(JSONValue(parsing: body)?["payload"], of: kind)
+        else { return nil }
+        return change
     }
 }

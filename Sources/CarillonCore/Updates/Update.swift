@@ -66,6 +66,8 @@ package struct Update: Equatable, Sendable {
     package var orderKey: String?
     package var wakes: Bool
     package var supersedes: UpdateID?
+    /// That which tells a device to fetch everything. It is in no log: each time that it is told is an entry.
+    package var isResync: Bool
     package var publishedAt: Timestamp
     package var expiresAt: Timestamp
     package var status: Status
@@ -78,7 +80,8 @@ package struct Update: Equatable, Sendable {
     package init(
         serial: UpdateSerial, id: UpdateID, app: AppSerial, kind: UpdateKind, audience: String?, mode: Mode,
         orderKey: String?, wakes: Bool = false,
-        supersedes: UpdateID?, publishedAt: Timestamp, expiresAt: Timestamp, status: Status, statusAt: Timestamp,
+        supersedes: UpdateID?, isResync: Bool = false, publishedAt: Timestamp, expiresAt: Timestamp, status: Status,
+        statusAt: Timestamp,
         body: [UInt8], content: SharedContentID
     ) {
         self.serial = serial
@@ -90,6 +93,7 @@ package struct Update: Equatable, Sendable {
         self.orderKey = orderKey
         self.wakes = wakes
         self.supersedes = supersedes
+        self.isResync = isResync
         self.publishedAt = publishedAt
         self.expiresAt = expiresAt
         self.status = status

@@ -19,10 +19,17 @@ package struct UpdateBinding: Equatable, Sendable {
     /// Of updates, that it processes: the names of ``UpdateKind``.
     package var kinds: Set<String>
     package var heldTo: HeldTo
+    /// Up to where it is known which content came and went.
+    package var seenTo: UpdateSerial
+    /// It missed content, and is to fetch everything.
+    package var needsResync: Bool
+    /// The latest positions that it polled with: of everything, and of updates alone.
+    package var receivedTo: ReceivedTo
 
     package init(
         serial: BindingSerial, device: DeviceSerial, user: UserID?, profile: String, revision: Int64,
-        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>, heldTo: HeldTo
+        parametersRevision: String?, values: ParameterValues, locatedAt: Timestamp?, kinds: Set<String>, heldTo: HeldTo,
+        seenTo: UpdateSerial, needsResync: Bool, receivedTo: ReceivedTo
     ) {
         self.serial = serial
         self.device = device
@@ -34,6 +41,9 @@ package struct UpdateBinding: Equatable, Sendable {
         self.locatedAt = locatedAt
         self.kinds = kinds
         self.heldTo = heldTo
+        self.seenTo = seenTo
+        self.needsResync = needsResync
+        self.receivedTo = receivedTo
     }
 
     package static let longestProfileBytes = 128
@@ -41,6 +51,17 @@ package struct UpdateBinding: Equatable, Sendable {
     package static let locationSeconds: Int64 = 86_400
     /// With all users that ever signed in, and all profiles.
     package static let mostOfDevice = 100
+}
+
+/// Places of positions: a device that polls with an earlier one was brought back to what it was before.
+package struct ReceivedTo: Equatable, Sendable {
+    package var all: Int64
+    package var updates: Int64
+
+    package init(all: Int64, updates: Int64) {
+        self.all = all
+        self.updates = updates
+    }
 }
 
 /// How far a log was held, and the version of the rules by which its audiences were read: under others it counts for nothing.
@@ -92,16 +113,23 @@ package struct Completion: Equatable, Sendable {
     package var orderKey: String?
     /// The device had received it, and belongs to the audience no more: when it does again, that is another entry.
     package var hasLeft: Bool
+    /// The update that stands for it, when it is written first.
+    package var absorbedBy: UpdateSerial?
 
     package init(
-        key: CompletionKey, machine: CompletionMachine, changedAt: Timestamp, orderKey: String? = nil, hasLeft: Bool = false
+        key: CompletionKey, machine: CompletionMachine, changedAt: Timestamp, orderKey: String? = nil,
+        hasLeft: Bool = false, absorbedBy: UpdateSerial? = nil
     ) {
         self.key = key
         self.machine = machine
         self.changedAt = changedAt
         self.orderKey = orderKey
         self.hasLeft = hasLeft
+        self.absorbedBy = absorbedBy
     }
+
+    /// How many entries of a standing update are known for a binding.
+    package static let mostEntries = 10
 }
 
 /// An update on its way into a device's inbox.

@@ -6,10 +6,13 @@ package import CarillonWire
 package final class UpdateLogs: Sendable {
     /// The updates of an app, with the rules that their audiences were read by.
     package struct Log: Sendable {
+        package var app: AppSerial
         package var rules: ParameterRules
         /// Of the rules; 0 where there are none.
         package var version: Int64
         package var live: LiveUpdates
+        /// The latest content that expired.
+        package var expiredContent: UpdateSerial
 
         /// Whether a device belongs to the audience of an update; nil where its parameters do not say.
         package func holds(_ entry: LiveUpdates.Entry, for facts: DeviceFacts) -> Bool? {
@@ -35,7 +38,9 @@ package final class UpdateLogs: Sendable {
             let (rules, version) = try await readRules(of: app)
             var live = LiveUpdates()
             for update in try await store.liveUpdates(of: app) { live.insert(update, wanted(update.audience, by: rules)) }
-            return Log(rules: rules, version: version, live: live)
+            return Log(
+                app: app, rules: rules, version: version, live: live,
+                expiredContent: try await store.lastExpiredContent(of: app))
         }
     }
 
@@ -70,6 +75,22 @@ package final class UpdateLogs: Sendable {
     }
 
     package func ended(_ update: UpdateSerial, of app: AppSerial) { logs.change(app) { $0.live.remove(update) } }
+
+    package func expired(_ update: UpdateSerial, of app: AppSerial) {
+        logs.change(app) { log in
+            if log.live[update]?.update.kind == .content { log.expiredContent = max(log.expiredContent, update) }
+            log.live.remove(update)
+        }
+    }
+
+    /// Whether a device belongs to the audience of an update that may have ended.
+    package func holds(_ update: Update, for facts: DeviceFacts, by rules: ParameterRules) -> Bool {
+        switch wanted(update.audience, by: rules) {
+        case .everyone: true
+        case .unreadable: false
+        case .some(let audience): (try? audience.holds(for: facts)) ?? false
+        }
+    }
 
     /// The app was deleted, or declares other parameters.
     package func forget(_ app: AppSerial) { logs.forget(app) }

@@ -16,8 +16,12 @@ package protocol UpdateStore: Sendable {
     func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
     /// A page of an app's, from the latest on.
     func updates(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update]
+    /// The latest content of an app that expired; zero where there is none.
+    func lastExpiredContent(of app: AppSerial) async throws -> UpdateSerial
+    /// Content of an app after a place that expired; nil where it is not known any more, or is more than the limit.
+    func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) async throws -> [Update]?
     /// Ends an update that lives: no device is given it any more. Answers false when it did not live.
-    func endUpdate(_ update: UpdateSerial, as status: Update.Status, at now: Timestamp) async throws -> Bool
+    func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
     /// Ends those whose time is over.
     func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate]
     /// Forgets the oldest of an app's ended updates beyond a number, and those that ended before a moment, as far as nothing of them is
@@ -73,7 +77,21 @@ package protocol UpdateStore: Sendable {
         _ results: [ReportedResult], of binding: BindingSerial, at now: Timestamp
     ) async throws -> [ReportAnswer]
     /// All that a binding received and did not finish is due now: it lost what it had.
-    func offerAgain(to binding: BindingSerial, at now: Timestamp) async throws
+    ///
+    /// - Parameter needsResync: It was further than it is.
+    func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws
+    /// Notes how far a binding received.
+    func received(_ binding: BindingSerial, to place: ReceivedTo) async throws
+    /// A binding's completions of content that its device does not have.
+    func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent
+    /// What of completions is in inboxes.
+    func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
+    /// Later changes of content stand for completions, as far as the device does not have them. Answers what of these is in the inbox.
+    func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) async throws -> [MessageID]
+    /// Tells a binding to fetch everything, which stands for all content that its device does not have.
+    func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync
+    /// What expired up to there is nothing to a binding.
+    func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws
     /// It left the audience of an update: what was not received is forgotten, and of what was it is remembered. Answers what of it is in
     /// the inbox, and is to be taken out.
     func left(_ completion: CompletionKey, at now: Timestamp) async throws -> MessageID?
@@ -87,11 +105,20 @@ package protocol UpdateStore: Sendable {
     func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
     /// Puts back what is parked. Answers whether it was.
     func requeue(_ completion: CompletionKey, at now: Timestamp) async throws -> Bool
+
+    // MARK: The audit
+
+    func noteAudit(_ entry: AuditEntry, of app: AppSerial) async throws
+    /// A page of an app's, from the latest on.
+    func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry]
+    func forgetAudit(before moment: Timestamp, beyond most: Int, limit: Int) async throws
 }
 
 package struct UpdateWish: Sendable {
     package var proposed: UpdateID
     package var app: AppSerial
+    /// Who wishes it.
+    package var key: KeyID
     package var definition: Update.Definition
     /// What devices are given.
     package var body: [UInt8]
@@ -102,16 +129,50 @@ package struct UpdateWish: Sendable {
     package var limits: UpdateLimits
 
     package init(
-        proposed: UpdateID, app: AppSerial, definition: Update.Definition, body: [UInt8], isIndexed: Bool,
+        proposed: UpdateID, app: AppSerial, key: KeyID, definition: Update.Definition, body: [UInt8], isIndexed: Bool,
         idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: UpdateLimits
     ) {
         self.proposed = proposed
         self.app = app
+        self.key = key
         self.definition = definition
         self.body = body
         self.isIndexed = isIndexed
         self.idempotency = idempotency
         self.limits = limits
+    }
+}
+
+package struct UnreceivedContent: Sendable {
+    package var completions: [Completion]
+    /// One that says to fetch everything: it stands for all that comes before the device has it.
+    package var resync: UpdateSerial?
+
+    package init(completions: [Completion], resync: UpdateSerial?) {
+        self.completions = completions
+        self.resync = resync
+    }
+}
+
+/// The update by which an app's devices are told to fetch everything, where it is not there yet.
+package struct ResyncWish: Sendable {
+    package var proposed: UpdateID
+    package var body: [UInt8]
+
+    package init(proposed: UpdateID, body: [UInt8]) {
+        self.proposed = proposed
+        self.body = body
+    }
+}
+
+package struct Resync: Sendable {
+    package var update: UpdateSerial
+    /// What it stands for, and is in the inbox.
+    package var absorbed: [MessageID]
+
+    package init(update: UpdateSerial, absorbed: [MessageID]) {
+        self.update = update
+        self.absorbed = absorbed
     }
 }
 
@@ -189,11 +250,14 @@ package struct ReleasedBinding: Equatable, Sendable {
 package struct ReportedResult: Equatable, Sendable {
     package var update: UpdateID
     package var entry: Int
+    /// Which time it was given; nil: the last.
+    package var attempt: Int?
     package var result: UpdateResult
 
-    package init(update: UpdateID, entry: Int, result: UpdateResult) {
+    package init(update: UpdateID, entry: Int, attempt: Int?, result: UpdateResult) {
         self.update = update
         self.entry = entry
+        self.attempt = attempt
         self.result = result
     }
 }

@@ -17,8 +17,9 @@ struct BindingTable {
 
     static let columns = """
         binding.serial, binding.device, binding.user, binding.profile, binding.revision, parameters_revision, binding.parameters,
-        located_at, kinds, held_to, held_by, locations
+        located_at, kinds, held_to, held_by, locations, seen_to, needs_resync, received_to, updates_to
         """
+    static let columnCount: Int32 = 16
 
     /// That of a device with its present user.
     func present(of device: DeviceSerial, profile: String) throws -> UpdateBinding? {
@@ -69,8 +70,9 @@ struct BindingTable {
         guard count < UpdateBinding.mostOfDevice else { return nil }
         try db.run(
             """
-            INSERT INTO binding (device, app, user, profile, parameters, kinds, created_at)
-            SELECT serial, app, (SELECT user FROM device_profile WHERE device = device.serial), ?, ?, '', ?
+            INSERT INTO binding (device, app, user, profile, parameters, kinds, created_at, seen_to)
+            SELECT serial, app, (SELECT user FROM device_profile WHERE device = device.serial), ?, ?, '', ?,
+                \(Self.end("device.app"))
             FROM device WHERE serial = ?
             """, [profile, Data("{}".utf8), now.milliseconds, device.rawValue])
         return try present(of: device, profile: profile)
@@ -126,7 +128,9 @@ struct BindingTable {
         var update = try BoundStatement(
             db,
             """
-            UPDATE binding SET held_to = max(iif(held_by = ?1, held_to, 0), ?2), held_by = ?1
+            UPDATE binding SET held_to = max(iif(held_by = ?1, held_to, 0), ?2), held_by = ?1,
+                seen_to = iif(EXISTS (SELECT 1 FROM audience_update WHERE audience_update.app = binding.app AND status = 3
+                    AND kind = 'content' AND audience_update.serial > seen_to), seen_to, max(seen_to, ?2))
             WHERE serial = ?3 AND revision = ?4 AND ended_at IS NULL
             """)
         update.bind(place.rules)
@@ -135,6 +139,40 @@ struct BindingTable {
         update.bind(revision)
         try update.run()
         return db.changesCount == 1
+    }
+
+    // MARK: What it missed
+
+    /// The end of an app's log.
+    private static func end(_ app: String) -> String {
+        "coalesce((SELECT max(serial) FROM audience_update WHERE audience_update.app = \(app)), 0)"
+    }
+
+    func saw(_ binding: BindingSerial, to place: UpdateSerial) throws {
+        try db.run(
+            "UPDATE binding SET seen_to = max(seen_to, ?) WHERE serial = ?", [place.rawValue, binding.rawValue])
+    }
+
+    /// It is told to fetch everything that is there now.
+    func madeUp(_ binding: BindingSerial) throws {
+        try db.run(
+            "UPDATE binding SET needs_resync = 0, seen_to = \(Self.end("binding.app")) WHERE serial = ?",
+            [binding.rawValue])
+    }
+
+    func received(_ binding: BindingSerial, to place: ReceivedTo) throws {
+        try db.run(
+            """
+            UPDATE binding SET received_to = max(received_to, ?), updates_to = max(updates_to, ?) WHERE serial = ?
+            """, [place.all, place.updates, binding.rawValue])
+    }
+
+    /// It begins anew, from no position.
+    func begins(_ binding: BindingSerial, needsResync: Bool) throws {
+        try db.run(
+            """
+            UPDATE binding SET received_to = 0, updates_to = 0, needs_resync = max(needs_resync, ?) WHERE serial = ?
+            """, [needsResync ? 1 : 0, binding.rawValue])
     }
 
     /// Where devices were before a moment is forgotten.
@@ -160,7 +198,8 @@ struct BindingTable {
         select.bind(limit)
         var found: [AppBinding] = []
         try select.forEachRow { columns in
-            found.append(AppBinding(binding: UpdateBinding(columns), device: DeviceID(try columns.bytes16(12))))
+            found.append(
+                AppBinding(binding: UpdateBinding(columns), device: DeviceID(try columns.bytes16(Self.columnCount))))
             return true
         }
         return found
@@ -183,6 +222,8 @@ extension UpdateBinding {
             values: ParameterValues(stored: columns.bytes(6) ?? [], columns.bytes(11) ?? []),
             locatedAt: columns.integerIfAny(7).map(Timestamp.init(milliseconds:)),
             kinds: Set((columns.text(8) ?? "").split(separator: " ").map(String.init)),
-            heldTo: HeldTo(UpdateSerial(columns.integer(9)), rules: columns.integer(10)))
+            heldTo: HeldTo(UpdateSerial(columns.integer(9)), rules: columns.integer(10)),
+            seenTo: UpdateSerial(columns.integer(12)), needsResync: columns.integer(13) != 0,
+            receivedTo: ReceivedTo(all: columns.integer(14), updates: columns.integer(15)))
     }
 }

@@ -62,6 +62,30 @@ struct CompletionTable {
         return try select.first { MessageID(position: $0.integer(0), secret: try $0.bytes16(1)) }
     }
 
+    /// Of content that its device does not have.
+    func unreceivedContent(of binding: BindingSerial) throws -> UnreceivedContent {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns), is_resync FROM completion
+            JOIN audience_update ON audience_update.serial = in_update AND audience_update.kind = 'content'
+            WHERE completion.binding = ? AND completion.state < 10 AND completion.state = 0 AND attempt <= 1
+            ORDER BY in_update
+            """)
+        select.bind(binding.rawValue)
+        var found = UnreceivedContent(completions: [], resync: nil)
+        try select.forEachRow { columns in
+            let completion = Completion(columns, from: 0)
+            if columns.integer(12) != 0 {
+                found.resync = completion.key.update
+            } else {
+                found.completions.append(completion)
+            }
+            return true
+        }
+        return found
+    }
+
     // MARK: Writing
 
     func insert(_ completion: Completion) throws {
@@ -69,7 +93,7 @@ struct CompletionTable {
             db,
             """
             INSERT INTO completion (in_update, binding, entry, state, attempt, failures, first_failed_at, due_at, reason,
-                changed_at, order_key, has_left) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                changed_at, order_key, has_left, absorbed_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         let (key, machine) = (completion.key, completion.machine)
         insert.bind(key.update.rawValue)
@@ -84,7 +108,13 @@ struct CompletionTable {
         insert.bind(completion.changedAt.milliseconds)
         insert.bind(completion.orderKey)
         insert.bind(completion.hasLeft ? 1 : 0)
+        insert.bind(completion.absorbedBy?.rawValue)
         try insert.run()
+        if key.entry > Completion.mostEntries {
+            try db.run(
+                "DELETE FROM completion WHERE binding = ? AND in_update = ? AND entry <= ? AND state >= 10",
+                [key.binding.rawValue, key.update.rawValue, key.entry - Completion.mostEntries])
+        }
     }
 
     /// Writes what it became, and lets the next of its order key go on where it holds nobody up any more.
@@ -108,6 +138,88 @@ struct CompletionTable {
         update.bind(before.key.entry)
         try update.run()
         if before.machine.holdsUpOthers, !machine.holdsUpOthers { try releaseNext(after: before, at: now) }
+        try absorbing(before, became: machine.state, at: now)
+    }
+
+    // MARK: Absorbing
+
+    /// Answers what of it is in the inbox.
+    func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) throws -> [MessageID] {
+        try absorbed.compactMap { key, absorber in
+            let envelope = try envelope(of: key)
+            return try absorb(key, by: absorber, at: now) ? envelope : nil
+        }
+    }
+
+    /// Answers whether it was absorbed.
+    private func absorb(_ key: CompletionKey, by absorber: UpdateSerial, at now: Timestamp) throws -> Bool {
+        guard let before = try completion(key) else { return false }
+        var machine = before.machine
+        guard machine.absorbed() else { return false }
+        // With it goes what it stood for itself.
+        try db.run(
+            "UPDATE completion SET absorbed_by = ?1 WHERE binding = ?2 AND (in_update = ?3 AND entry = ?4 OR absorbed_by = ?3)",
+            [absorber.rawValue, key.binding.rawValue, key.update.rawValue, key.entry])
+        try change(before, to: machine, at: now)
+        return true
+    }
+
+    /// What stood for earlier content may come to nothing: then that is given by itself. What nobody received before it expired is made up for.
+    private func absorbing(_ before: Completion, became state: CompletionMachine.State, at now: Timestamp) throws {
+        guard !before.machine.state.isFinal else { return }
+        let (binding, update) = (before.key.binding.rawValue, before.key.update.rawValue)
+        switch state {
+        case .parked, .withdrawn, .superseded, .gone: try revive(absorbedBy: update, binding, at: now)
+        case .expired where before.machine.state == .waiting || before.machine.state == .failed:
+            try miss(before.key)
+        default: break
+        }
+    }
+
+    /// What a device could not process before it expired, it shows as it was.
+    func failedLate(_ completion: Completion, _ result: UpdateResult) throws {
+        if completion.machine.state == .expired, case .failed = result { try miss(completion.key) }
+    }
+
+    private func miss(_ key: CompletionKey) throws {
+        try db.run(
+            """
+            UPDATE binding SET needs_resync = 1 WHERE serial = ?
+                AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ? AND kind = 'content')
+            """, [key.binding.rawValue, key.update.rawValue])
+    }
+
+    private func revive(absorbedBy absorber: Int64, _ binding: Int64, at now: Timestamp) throws {
+        // Everything goes on standing for everything.
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns), audience_update.status FROM completion
+            JOIN audience_update ON audience_update.serial = in_update AND audience_update.status IN (0, 3)
+            WHERE completion.binding = ?1 AND absorbed_by = ?2 AND completion.state = \(CompletionMachine.State.superseded.rawValue)
+                AND NOT EXISTS (SELECT 1 FROM audience_update WHERE serial = ?2 AND is_resync)
+            ORDER BY in_update
+            """)
+        select.bind(binding)
+        select.bind(absorber)
+        var absorbed: [Completion] = []
+        var isMissed = false
+        try select.forEachRow { columns in
+            if columns.integer(12) == 0 { absorbed.append(Completion(columns, from: 0)) } else { isMissed = true }
+            return true
+        }
+        if isMissed { try db.run("UPDATE binding SET needs_resync = 1 WHERE serial = ?", [binding]) }
+        for before in absorbed {
+            let key = before.key
+            try db.run(
+                "UPDATE completion SET absorbed_by = NULL WHERE binding = ? AND in_update = ? AND entry = ?",
+                [binding, key.update.rawValue, key.entry])
+            var machine = before.machine
+            machine.revived()
+            if before.orderKey == nil { machine.released(at: now) }
+            try change(before, to: machine, at: now)
+            try releaseNext(after: before, at: now)
+        }
     }
 
     func remove(_ completion: Completion, at now: Timestamp) throws {
@@ -116,6 +228,7 @@ struct CompletionTable {
             "DELETE FROM completion WHERE binding = ? AND in_update = ? AND entry = ?",
             [key.binding.rawValue, key.update.rawValue, key.entry])
         if completion.machine.holdsUpOthers { try releaseNext(after: completion, at: now) }
+        try absorbing(completion, became: .gone, at: now)
     }
 
     /// The first that stands behind others of an order key may be given, when none before it holds it up.
@@ -216,7 +329,8 @@ struct CompletionTable {
         case .unsupported: _ = machine.reported(.unsupported, at: settlement.at)
         case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: settlement.at)
         case .expired: _ = machine.ended(as: .expired)
-        case .replaced, .cancelled, .dropped, .gone: return
+        case .cancelled, .gone: machine.takenOut(at: settlement.at)
+        case .replaced, .dropped: return
         }
         if machine != before.machine { try change(before, to: machine, at: settlement.at) }
     }

@@ -31,7 +31,7 @@ extension SQLiteStore: UpdateStore {
 
     package func liveUpdates(of app: AppSerial) async throws -> [Update] {
         try await read { db in
-            try UpdateTable(db).updates("app = ? AND status = 0 ORDER BY serial") { $0.bind(app.rawValue) }
+            try UpdateTable(db).updates("app = ? AND status = 0 AND NOT is_resync ORDER BY serial") { $0.bind(app.rawValue) }
         }
     }
 
@@ -49,8 +49,26 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func endUpdate(_ update: UpdateSerial, as status: Update.Status, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in try UpdateTable(db).end(update, as: status, at: now) }
+    package func lastExpiredContent(of app: AppSerial) async throws -> UpdateSerial {
+        try await read { db in try UpdateTable(db).lastExpiredContent(of: app) }
+    }
+
+    package func expiredContent(
+        of app: AppSerial, after place: UpdateSerial, limit: Int
+    ) async throws -> [Update]? {
+        let found = try await read { db in
+            try UpdateTable(db).expiredContent(of: app, after: place, limit: limit + 1)
+        }
+        return found.flatMap { $0.count > limit ? nil : $0 }
+    }
+
+    package func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool {
+        try await group.run { db in
+            guard try UpdateTable(db).end(update.serial, as: .withdrawn, at: now) else { return false }
+            try AuditTable(db).append(
+                AuditEntry(at: now, key: key, action: .withdrawn, update: update.id), of: update.app)
+            return true
+        }
     }
 
     package func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate] {
@@ -236,7 +254,10 @@ extension SQLiteStore: UpdateStore {
                         CompletionKey(update: serial, binding: binding, entry: reported.entry))
                 else { return .unknown }
                 var machine = before.machine
-                guard machine.reported(reported.result, at: now) else { return .late }
+                guard machine.reported(reported.result, of: reported.attempt, at: now) else {
+                    try table.failedLate(before, reported.result)
+                    return .late
+                }
                 let envelope = before.machine.isInInbox ? try table.envelope(of: before.key) : nil
                 try table.change(before, to: machine, at: now)
                 return .taken(envelope)
@@ -244,8 +265,9 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func offerAgain(to binding: BindingSerial, at now: Timestamp) async throws {
+    package func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws {
         try await group.run { db in
+            try BindingTable(db).begins(binding, needsResync: needsResync)
             let table = CompletionTable(db)
             for completion in try table.unfinished(of: binding) {
                 var machine = completion.machine
@@ -254,6 +276,53 @@ extension SQLiteStore: UpdateStore {
                 if machine != completion.machine { try table.change(completion, to: machine, at: now) }
             }
         }
+    }
+
+    package func received(_ binding: BindingSerial, to place: ReceivedTo) async throws {
+        try await group.run { db in try BindingTable(db).received(binding, to: place) }
+    }
+
+    package func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent {
+        try await read { db in try CompletionTable(db).unreceivedContent(of: binding) }
+    }
+
+    package func envelopes(of completions: [CompletionKey]) async throws -> [MessageID] {
+        try await read { db in
+            let table = CompletionTable(db)
+            return try completions.compactMap { try table.envelope(of: $0) }
+        }
+    }
+
+    package func absorb(
+        _ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp
+    ) async throws -> [MessageID] {
+        try await group.run { db in try CompletionTable(db).absorb(absorbed, at: now) }
+    }
+
+    package func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync {
+        try await group.run { db in
+            let app = try Int64.first(
+                db, "SELECT app FROM binding WHERE serial = ? AND ended_at IS NULL", [binding.rawValue])
+            guard let app else { return Resync(update: UpdateSerial(0), absorbed: []) }
+            let update = try UpdateTable(db).resync(of: AppSerial(app), wish, at: now)
+            let table = CompletionTable(db)
+            let last = try table.last(of: binding, update)
+            // One that the device does not have stands for what comes before it does.
+            if last?.machine.isUnreceived != true {
+                var machine = CompletionMachine()
+                machine.released(at: now)
+                let key = CompletionKey(update: update, binding: binding, entry: (last?.key.entry ?? 0) + 1)
+                try table.insert(Completion(key: key, machine: machine, changedAt: now))
+            }
+            let content = try table.unreceivedContent(of: binding).completions
+            let absorbed = try table.absorb(content.map { ($0.key, by: update) }, at: now)
+            try BindingTable(db).madeUp(binding)
+            return Resync(update: update, absorbed: absorbed)
+        }
+    }
+
+    package func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws {
+        try await group.run { db in try BindingTable(db).saw(binding, to: place) }
     }
 
     package func left(_ key: CompletionKey, at now: Timestamp) async throws -> MessageID? {
@@ -336,5 +405,19 @@ extension SQLiteStore: UpdateStore {
             try table.change(before, to: machine, at: now)
             return true
         }
+    }
+
+    // MARK: The audit
+
+    package func noteAudit(_ entry: AuditEntry, of app: AppSerial) async throws {
+        try await group.run { db in try AuditTable(db).append(entry, of: app) }
+    }
+
+    package func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry] {
+        try await read { db in try AuditTable(db).page(of: app, before: number ?? .max, limit: limit) }
+    }
+
+    package func forgetAudit(before moment: Timestamp, beyond most: Int, limit: Int) async throws {
+        try await group.run { db in try AuditTable(db).forget(before: moment, beyond: most, limit: limit) }
     }
 }

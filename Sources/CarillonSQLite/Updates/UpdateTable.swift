@@ -18,7 +18,7 @@ struct UpdateTable {
         audience_update.serial, audience_update.id, audience_update.app, audience_update.kind, audience, is_standing,
         audience_update.order_key, supersedes, published_at, audience_update.expires_at, audience_update.status,
         audience_update.status_at, content, (SELECT body FROM shared_content WHERE shared_content.serial = content),
-        audience_update.wakes
+        audience_update.wakes, is_resync
         """
 
     func updates(_ condition: String, _ bind: (inout BoundStatement) -> Void) throws -> [Update] {
@@ -56,6 +56,8 @@ struct UpdateTable {
         try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(wish.body)])
         let content = SharedContentID(db.lastInsertedRowID)
         let serial = try insert(wish, content, at: now)
+        try AuditTable(db).append(
+            AuditEntry(at: now, key: wish.key, action: .published, update: wish.proposed), of: wish.app)
         let definition = wish.definition
         let made = Update(
             serial: serial, id: wish.proposed, app: wish.app, kind: definition.kind, audience: definition.audience,
@@ -84,7 +86,8 @@ struct UpdateTable {
     private func refusal(of wish: UpdateWish, insteadOf superseded: Update?) throws -> UpdatePut? {
         var select = try BoundStatement(
             db,
-            "SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update WHERE app = ? AND status = 0")
+            "SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update WHERE app = ? AND status = 0 AND NOT is_resync"
+        )
         select.bind(wish.app.rawValue)
         guard let counts = try select.first({ (live: Int($0.integer(0)), unindexed: Int($0.integer(1))) }) else {
             return nil
@@ -121,6 +124,47 @@ struct UpdateTable {
         insert.bind(definition.wakes ? Int64(0) : nil)
         try insert.run()
         return UpdateSerial(db.lastInsertedRowID)
+    }
+
+    /// That by which an app's devices are told to fetch everything: made when the first is told.
+    func resync(of app: AppSerial, _ wish: ResyncWish, at now: Timestamp) throws -> UpdateSerial {
+        if let known = try Int64.first(
+            db, "SELECT serial FROM audience_update WHERE app = ? AND is_resync", [app.rawValue])
+        {
+            return UpdateSerial(known)
+        }
+        try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(wish.body)])
+        try db.run(
+            """
+            INSERT INTO audience_update (id, app, kind, is_indexed, is_standing, published_at, expires_at, status_at, content, wakes,
+                is_resync) VALUES (?, ?, 'content', 1, 1, ?, ?, ?, ?, 0, 1)
+            """,
+            [
+                Data(wish.proposed.value.bytes), app.rawValue, now.milliseconds, Int64.max / 2, now.milliseconds,
+                db.lastInsertedRowID,
+            ])
+        return UpdateSerial(db.lastInsertedRowID)
+    }
+
+    /// Content of an app after a place that expired; nil where some of it was forgotten.
+    func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) throws -> [Update]? {
+        let forgotten = try Int64.first(db, "SELECT up_to FROM forgotten_content WHERE app = ?", [app.rawValue]) ?? 0
+        guard forgotten <= place.rawValue else { return nil }
+        return try updates("app = ? AND status = 3 AND kind = 'content' AND serial > ? ORDER BY serial LIMIT ?") { select in
+            select.bind(app.rawValue)
+            select.bind(place.rawValue)
+            select.bind(limit)
+        }
+    }
+
+    func lastExpiredContent(of app: AppSerial) throws -> UpdateSerial {
+        let last = try Int64.first(
+            db,
+            """
+            SELECT max(coalesce((SELECT max(serial) FROM audience_update WHERE app = ?1 AND status = 3 AND kind = 'content'), 0),
+                coalesce((SELECT up_to FROM forgotten_content WHERE app = ?1), 0))
+            """, [app.rawValue])
+        return UpdateSerial(last ?? 0)
     }
 
     // MARK: Waking
@@ -214,7 +258,15 @@ struct UpdateTable {
             DELETE FROM completion WHERE (binding, in_update, entry) IN
                 (SELECT binding, in_update, entry FROM completion WHERE in_update = ? LIMIT ?)
             """, [serial, limit])
-        if db.changesCount < limit { try db.run("DELETE FROM audience_update WHERE serial = ?", [serial]) }
+        if db.changesCount < limit {
+            try db.run(
+                """
+                INSERT INTO forgotten_content SELECT app, serial FROM audience_update
+                WHERE serial = ? AND status = 3 AND kind = 'content'
+                ON CONFLICT (app) DO UPDATE SET up_to = max(up_to, excluded.up_to)
+                """, [serial])
+            try db.run("DELETE FROM audience_update WHERE serial = ?", [serial])
+        }
         return false
     }
 
@@ -230,7 +282,7 @@ struct UpdateTable {
 
 extension Update {
     /// How many ``UpdateTable/columns`` there are.
-    static let columnCount: Int32 = 15
+    static let columnCount: Int32 = 16
 
     /// - Parameter place: Of the first of ``UpdateTable/columns``.
     init(_ columns: StatementColumns, from place: Int32) throws {
@@ -243,6 +295,7 @@ extension Update {
             mode: columns.integer(place + 5) != 0 ? .standing : .once, orderKey: columns.text(place + 6),
             wakes: columns.integer(place + 14) != 0,
             supersedes: columns.bytes(place + 7).flatMap { Bytes16($0) }.map(UpdateID.init),
+            isResync: columns.integer(place + 15) != 0,
             publishedAt: columns.timestamp(place + 8), expiresAt: columns.timestamp(place + 9), status: status,
             statusAt: columns.timestamp(place + 11), body: columns.bytes(place + 13) ?? [],
             content: SharedContentID(columns.integer(place + 12)))

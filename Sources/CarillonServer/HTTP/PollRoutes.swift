@@ -26,12 +26,21 @@ struct PollRoutes: Sendable {
         if isKnown, position?.binding != binding.serial {
             throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
         }
+        var isAhead = false
         if isKnown, let position {
+            let place = position.receivedTo
+            isAhead =
+                binding.receivedTo.all > place.all && !position.isOfUpdates
+                || binding.receivedTo.updates > place.updates && position.isOfUpdates
             let only = body.only ?? (position.isOfUpdates ? InboxPollBody.updates : nil)
             try await received(only, upTo: position.place, by: device.serial)
+            try await domain.updateDelivery.received(binding, to: place)
         }
+        // It was brought back to what it was before, or the server was: what it did since is done no more, or not known.
+        let needsResync = isAhead || position != nil && !isKnown
+        let offersAgain = needsResync || position == nil && !isOnSocket
         let answers = try await domain.updateDelivery.take(
-            body.word(offersAgain: !isKnown && !(isOnSocket && position == nil)), from: device, binding)
+            body.word(offersAgain: offersAgain, needsResync: needsResync), from: device, binding)
         let poll = InboxPoll(domain: domain, readiness: readiness)
         let page = try await poll.page(
             of: device.serial, waitSeconds: body.wait, max: body.max, CarillonVersion.ofExtension, only: body.only)
@@ -43,6 +52,9 @@ struct PollRoutes: Sendable {
         ]
         let ignored = zip(body.results, answers).compactMap { result, answer in result.ignored(answer) }
         if !ignored.isEmpty { others.append(.init(name: "ignored", value: .array(ignored))) }
+        if let retryAfter = domain.updateDelivery.retryAfterSeconds {
+            others.append(.init(name: "retryAfter", value: .integer(retryAfter)))
+        }
         return await page.response(others)
     }
 
@@ -124,8 +136,10 @@ struct InboxPollBody {
         }
     }
 
-    func word(offersAgain: Bool) -> UpdateDelivery.Word {
-        .init(profile: profile, kinds: kinds, parameters: parameters, results: results, offersAgain: offersAgain)
+    func word(offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.Word {
+        .init(
+            profile: profile, kinds: kinds, parameters: parameters, results: results, offersAgain: offersAgain,
+            needsResync: needsResync)
     }
 
     private static func kinds(_ json: JSONValue?) throws(Refusal) -> Set<String>? {
@@ -183,8 +197,14 @@ struct InboxPollBody {
     }
 }
 
+extension InboxPosition {
+    fileprivate var receivedTo: ReceivedTo {
+        isOfUpdates ? ReceivedTo(all: 0, updates: place) : ReceivedTo(all: place, updates: 0)
+    }
+}
+
 extension ReportedResult {
-    private static let memberNames: Set = ["update", "entry", "result", "reason", "delay", "until", "permanent"]
+    private static let memberNames: Set = ["update", "entry", "attempt", "result", "reason", "delay", "until", "permanent"]
     /// What must happen at the device, which looks at the update again by itself then.
     private static let conditions: Set = ["committed", "mode", "maintenanceOver", "answer"]
     private static let longestReason = 256
@@ -198,9 +218,15 @@ extension ReportedResult {
         }
         guard let update = try json.textMember("update").flatMap({ UpdateID($0) }), case .integer(let entry)? = json["entry"]
         else { throw Refusal(.fieldInvalid, "A result names the \"update\" and its \"entry\".") }
+        var attempt: Int?
+        switch json["attempt"] {
+        case nil, .null: break
+        case .integer(let number) where number > 0: attempt = number
+        default: throw Refusal(.fieldInvalid, "The \"attempt\" of a result is that of the update that was given.")
+        }
         var reason = try json.textMember("reason")
         if let text = reason, text.utf8.count > Self.longestReason { reason = String(text.prefix(Self.longestReason / 4)) }
-        self.init(update: update, entry: entry, result: try Self.result(json, reason))
+        self.init(update: update, entry: entry, attempt: attempt, result: try Self.result(json, reason))
     }
 
     private static func result(_ json: JSONValue, _ reason: String?) throws(Refusal) -> UpdateResult {

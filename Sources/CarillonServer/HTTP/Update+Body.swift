@@ -1,4 +1,4 @@
-import CarillonBasics
+package import CarillonBasics
 import CarillonCore
 import CarillonWire
 
@@ -79,6 +79,7 @@ extension Update {
         var members = text("id", id.description) + text("kind", kind.name)
         members.append(.init(name: "payload", value: published?["payload"] ?? .null))
         members += text("audience", audience) + text("mode", mode.rawValue) + text("orderKey", orderKey)
+        if isResync { members.append(.init(name: "resync", value: .bool(true))) }
         members += text("wake", wakes ? "match" : "none")
         members += text("supersedes", supersedes?.description)
         members += text("publishedAt", Timestamp3339.text(publishedAt.milliseconds))
@@ -142,5 +143,18 @@ extension DeviceReport {
         if !report.profile.isEmpty { members.append(.init(name: "profile", value: .string(report.profile))) }
         members.append(.init(name: "says", value: .array(report.says.map { .string($0) })))
         return members
+    }
+}
+
+extension AuditEntry {
+    package var json: JSONValue {
+        var members: [JSONValue.Member] = [
+            .init(name: "at", value: .string(Timestamp3339.text(at.milliseconds))),
+            .init(name: "key", value: .string(key.description)),
+            .init(name: "action", value: .string(action.rawValue)),
+            .init(name: "update", value: .string(update.description)),
+        ]
+        if let count { members.append(.init(name: "count", value: .integer(count))) }
+        return .object(members)
     }
 }

@@ -16,6 +16,7 @@ struct UpdateRoutes: Sendable {
         routes.on(.delete, "/v1/updates/:update", withdraw)
         routes.on(.get, "/v1/updates/:update/devices", devices)
         routes.on(.post, "/v1/updates/:update/requeue", requeue)
+        routes.on(.get, "/v1/apps/:app/audit", audit)
         routes.on(.get, "/v1/apps/:app/parameters", rules)
         routes.on(.put, "/v1/apps/:app/parameters", setRules)
     }
@@ -30,7 +31,7 @@ struct UpdateRoutes: Sendable {
     // MARK: Senders
 
     @Sendable private func publish(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let (app, appID) = try await domain.appOfSender(request)
+        let (app, appID, key) = try await domain.appOfSender(request)
         let definition = try Update.Definition(try await request.object(of: Update.Definition.memberNames))
         switch request.uri.queryParameters["validate"] {
         case "true"?:
@@ -40,13 +41,13 @@ struct UpdateRoutes: Sendable {
         case .some: throw Refusal(.parameterInvalid, "validate is true or false.")
         }
         let (update, isNew) = try await domain.updates.publish(
-            definition, of: app, idempotencyKey: try Self.idempotencyKey(request))
+            definition, of: app, by: key, idempotencyKey: try Self.idempotencyKey(request))
         return Response(status: isNew ? .created : .ok, text: update.json().bytes, type: "application/json")
     }
 
     /// For whom an audience is, or that of an update, and why others are not.
     @Sendable private func explain(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let (app, appID) = try await domain.appOfSender(request)
+        let (app, appID, _) = try await domain.appOfSender(request)
         let body = try await request.object(of: ["audience", "update", "device"])
         var audience = try body.textMember("audience")
         if let text = try body.textMember("update") {
@@ -76,7 +77,7 @@ struct UpdateRoutes: Sendable {
     }
 
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let (app, _) = try await domain.appOfSender(request)
+        let app = try await domain.appOfSender(request).serial
         let limit = try request.number("limit", in: 1...500, default: 100)
         var before: UpdateSerial?
         if let text = request.uri.queryParameters["before"] {
@@ -95,7 +96,8 @@ struct UpdateRoutes: Sendable {
     }
 
     @Sendable private func withdraw(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await domain.updates.withdraw(try id(context), of: try await domain.appOfSender(request).serial)
+        let sender = try await domain.appOfSender(request)
+        try await domain.updates.withdraw(try id(context), of: sender.serial, by: sender.key)
         return Response(status: .noContent)
     }
 
@@ -121,10 +123,11 @@ struct UpdateRoutes: Sendable {
     }
 
     @Sendable private func requeue(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let app = try await domain.appOfSender(request).serial
+        let sender = try await domain.appOfSender(request)
         let body = try await request.object(of: ["device"], mayBeMissing: true)
         let device = try body.textMember("device").map { try DeviceID.checked($0) }
-        let count = try await domain.updates.requeue(try id(context), of: app, device: device)
+        let count = try await domain.updates.requeue(
+            try id(context), of: sender.serial, device: device, by: sender.key)
         return Response(
             status: .ok, text: JSONValue.object([.init(name: "count", value: .integer(count))]).bytes,
             type: "application/json")
@@ -137,6 +140,18 @@ struct UpdateRoutes: Sendable {
     }
 
     // MARK: Operators
+
+    @Sendable private func audit(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await domain.appSerial(request, context)
+        let limit = try request.number("limit", in: 1...500, default: 100)
+        let before = try request.uri.queryParameters["before"].map { text throws(Refusal) in
+            guard let number = Int64(text) else { throw Refusal(.parameterInvalid, "before is the next of a list.") }
+            return number
+        }
+        let entries = try await domain.updates.audit(of: app, before: before, limit: limit)
+        let next = entries.count == limit ? entries.last.map { String($0.number) } : nil
+        return Self.page("entries", entries.map(\.json), next)
+    }
 
     @Sendable private func rules(_ request: Request, _ context: RouteContext) async throws -> Response {
         let rules = try await domain.updates.rules(of: try await domain.appSerial(request, context))

@@ -95,7 +95,8 @@ package struct Domain: Sendable {
             store: store, engine: itemEngine, items: items, homes: homes, allowances: allowances, vetoes: vetoes,
             payloadSize: payloadSize, time: time, random: random)
         let logs = UpdateLogs(store: store, language: AudienceLanguage(zoneOffset: TimeZones.offset))
-        updateDelivery = UpdateDelivery(store: store, logs: logs, homes: homes, limits: updateLimits, time: time)
+        updateDelivery = UpdateDelivery(
+            store: store, logs: logs, homes: homes, limits: updateLimits, time: time, ticks: ticks, random: random)
         updates = AppUpdates(
             store: store, logs: logs, delivery: updateDelivery, limits: updateLimits, time: time, ticks: ticks,
             random: random)

@@ -10,7 +10,12 @@ package enum ContentChange: Hashable, Sendable {
     /// Everything.
     case resync
 
-    /// Whether an earlier change that was not processed need not be, once this one is. Both must be of one order key.
+    /// Whether an earlier change that was not processed need not be, once this one is: of the same order key, or any where everything is fetched.
+    package func absorbs(_ earlier: ContentChange, under key: String?, of earlierKey: String?) -> Bool {
+        (key == earlierKey || self == .resync) && absorbs(earlier)
+    }
+
+    /// The same for one order key.
     package func absorbs(_ earlier: ContentChange) -> Bool {
         switch (self, earlier) {
         case (.resync, _): true

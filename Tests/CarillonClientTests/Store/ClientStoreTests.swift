@@ -89,7 +89,7 @@ struct ClientStoreTests {
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersions5And6(database)
+            try Self.undoVersions5To7(database)
             try Self.undoVersion3(database)
             for column in ["private_key", "auth_secret", "token_due"] {
                 try database.execute(sql: "ALTER TABLE channel DROP COLUMN \(column)")
@@ -103,7 +103,7 @@ struct ClientStoreTests {
         #expect(state.channels["a"]?.keys == nil)
     }
 
-    private static func undoVersions5And6(_ database: Database) throws {
+    private static func undoVersions5To7(_ database: Database) throws {
         for table in ["update_inbox", "update_done", "update_result", "update_place", "maintenance"] {
             try database.execute(sql: "DROP TABLE \(table)")
         }
@@ -147,7 +147,7 @@ struct ClientStoreTests {
     @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
         do { _ = try open() }
         let queue = try connect()
-        try await queue.writeWithoutTransaction { try Self.undoVersions5And6($0) }
+        try await queue.writeWithoutTransaction { try Self.undoVersions5To7($0) }
         try queue.close()
         let channel = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
@@ -171,11 +171,34 @@ struct ClientStoreTests {
         try database.execute(sql: "PRAGMA user_version = 2")
     }
 
+    @Test func `a storage of version 6 is taken over, and its updates are processed`() async throws {
+        let owner = UpdateOwner(device: "d", user: "ada", profile: "")
+        let frame = ProcessingFixture.frame("a", "content", #"{"action":"roots"}"#)
+        do {
+            let inbox = UpdateInbox(store: try open().0)
+            try await inbox.belong(to: owner)
+            _ = try await inbox.received(PollAnswer(updates: [frame], position: "p"), by: owner, said: [], parameters: nil)
+        }
+        let queue = try connect()
+        try await queue.writeWithoutTransaction { database in
+            try database.execute(
+                sql: """
+                    DROP INDEX update_inbox_absorbed; ALTER TABLE update_inbox DROP COLUMN absorbed_by; PRAGMA user_version = 6;
+                    """)
+        }
+        try queue.close()
+        let inbox = UpdateInbox(store: try open().0)
+        try await inbox.belong(to: owner)
+        let later = ProcessingFixture.frame("b", "content", #"{"action":"roots"}"#)
+        _ = try await inbox.received(PollAnswer(updates: [later], position: "q"), by: owner, said: [], parameters: nil)
+        #expect(try await inbox.next()?.key.update == "b", "it stands for the first")
+    }
+
     @Test func `a storage of version 3 is taken over, and what the app says of its token is kept`() async throws {
         do { _ = try open() }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersions5And6(database)
+            try Self.undoVersions5To7(database)
             try database.execute(sql: "DROP TABLE push_device; PRAGMA user_version = 3")
         }
         try queue.close()
@@ -208,7 +231,7 @@ struct ClientStoreTests {
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersions5And6(database)
+            try Self.undoVersions5To7(database)
             try Self.undoVersion3(database)
         }
         try queue.close()

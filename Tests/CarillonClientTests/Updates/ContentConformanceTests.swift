@@ -100,7 +100,7 @@ struct ContentConformanceTests {
         }
     }
 
-    @Test func `the example keeps what is asked of a store`() async {
+    @Test func `row 6: the example keeps what is asked of a store`() async {
         #expect(await ContentStoreConformance(Harness()).violations() == [])
     }
 

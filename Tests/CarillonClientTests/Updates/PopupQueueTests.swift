@@ -46,6 +46,12 @@ struct PopupQueueTests {
         #expect(order == ["a", "d", "e", "c", "b"])
     }
 
+    @Test func `a download that tells of each byte is heard a hundred times`() {
+        let steps = ProgressSteps()
+        #expect((0...1_000_000).count { steps.isNew(Double($0) / 1e6) } <= 100)
+        #expect(!steps.isNew(.nan) && !steps.isNew(-1))
+    }
+
     @Test func `the same comes once`() {
         let queue = Queue()
         #expect(queue.added(key("a"), popup(.failure)).count == 1)

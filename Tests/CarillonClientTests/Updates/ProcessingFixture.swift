@@ -27,10 +27,12 @@ final class ProcessingFixture: Sendable {
 
     /// What the server would say in a poll.
     static func frame(
-        _ id: String, _ kind: String, _ payload: String = "{}", attempt: Int = 1, entry: Int = 1
+        _ id: String, _ kind: String, _ payload: String = "{}", attempt: Int = 1, entry: Int = 1,
+        orderKey: String? = nil
     ) -> UpdateFrame {
+        let order = orderKey.map { #","orderKey":"\#($0)""# } ?? ""
         let body =
-            #"{"id":"\#(id)","kind":"\#(kind)","payload":\#(payload),"publishedAt":"2026-01-31T12:00:00.000Z","ttl":86400}"#
+            #"{"id":"\#(id)","kind":"\#(kind)","payload":\#(payload),"publishedAt":"2026-01-31T12:00:00.000Z","ttl":86400\#(order)}"#
         return UpdateFrame(version: "v-\(id)-\(attempt)", attempt: attempt, entry: entry, body: Array(body.utf8))
     }
 

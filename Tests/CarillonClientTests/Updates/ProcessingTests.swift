@@ -146,18 +146,46 @@ struct ProcessingTests {
             Fixture.frame("b", "content", #"{"action":"refresh","object":"other"}"#),
             Fixture.frame("c", "content", #"{"action":"remove","object":"pump"}"#),
             Fixture.frame("d", "popup", #"{"style":"notification","title":"t"}"#))
-        #expect(try await fixture.results() == ["a done (absorbed)"])
-        try await fixture.receive(Fixture.frame("e", "content", #"{"action":"resync"}"#))
-        #expect(try await fixture.results() == ["a done (absorbed)", "b done (absorbed)", "c done (absorbed)"])
+        try await fixture.receive(Fixture.frame("e", "content", #"{"action":"resync"}"#, orderKey: "other"))
         try await fixture.process()
         #expect(fixture.presenter.seen.notified.count == 1, "a resynchronisation stands for content alone")
+        #expect(
+            try await fixture.results() == ["a deferred mode (preparing)", "d done", "e deferred mode (preparing)"],
+            "nothing is done before what stands for it is")
         fixture.content.state.withLock { $0.content.mode = .manual }
         try await fixture.worker().happened(.modeChanged(.manual))
         try await fixture.process()
         #expect(fixture.content.content.applied == [.resynchronise])
+        #expect(
+            Set(try await fixture.results()) == [
+                "a done (absorbed)", "b done (absorbed)", "c done (absorbed)", "d done", "e done",
+            ])
     }
 
-    @Test func `a kind that is not known is unsupported, and the rest proceeds`() async throws {
+    @Test(arguments: ["taken back", "failed"])
+    func `what later content stood for is processed when that comes to nothing`(end: String) async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(
+            Fixture.frame("a", "content", Self.refresh), Fixture.frame("b", "content", #"{"action":"roots"}"#),
+            Fixture.frame("c", "content", #"{"action":"remove","object":"pump"}"#))
+        #expect(try await fixture.inbox.next()?.key.update == "b")
+        try await fixture.inbox.belong(to: Fixture.owner)
+        let first = try #require(try await fixture.inbox.next())
+        #expect(first.key.update == "b", "a start changes nothing of it")
+        try await fixture.inbox.finished(first, .done())
+        if end == "failed" {
+            let later = try #require(try await fixture.inbox.next())
+            #expect(later.key.update == "c")
+            try await fixture.inbox.finished(later, .failed(isPermanent: true, reason: "r"))
+        } else {
+            try await fixture.receive(Fixture.frame("c", "content", attempt: 0))
+        }
+        try await fixture.process()
+        #expect(fixture.content.content.applied.count == 1)
+        #expect(try await fixture.results().contains("a done"))
+    }
+
+    @Test func `row 13: a kind that is not known is unsupported, and the rest proceeds`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(
             Fixture.frame("a", "hologram"), Fixture.frame("b", "content", #"{"action":"teleport"}"#),
@@ -256,7 +284,7 @@ struct ProcessingTests {
 
     // MARK: Popups
 
-    @Test func `a popup is confirmed before it goes, and comes again when it was not`() async throws {
+    @Test func `row 11: a popup is confirmed before it goes, and comes again when it was not`() async throws {
         let fixture = try await Fixture()
         try await fixture.receive(Fixture.frame("a", "popup", #"{"style":"emergency","title":"t","lines":["l"]}"#))
         try await fixture.run(fixture.worker()) { fixture.presenter.seen.shown != nil }

@@ -140,7 +140,7 @@ struct UpdateInboxTests {
         for outcome in [
             UpdateOutcome.done(code: long), .deferred(until: .mode, reason: long), .failed(isPermanent: true, reason: long),
         ] {
-            let json = try #require(JSONValue(parsing: Array(outcome.json(of: key).utf8)))
+            let json = try #require(JSONValue(parsing: Array(outcome.json(of: key, 1).utf8)))
             guard case .string(let reason)? = json["reason"] else { return #expect(Bool(false)) }
             #expect(reason.count == 200)
         }

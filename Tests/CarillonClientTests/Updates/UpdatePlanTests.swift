@@ -24,7 +24,7 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.automatic, .manual, .offline], [false, true])
-    func `content is applied in any mode, beside uncommitted changes`(_ mode: SyncMode, _ isDirty: Bool) {
+    func `row 7: content is applied in any mode, beside uncommitted changes`(_ mode: SyncMode, _ isDirty: Bool) {
         for situation in Self.situations(mode, isDirty: isDirty) {
             for (payload, change) in [
                 (Self.refresh, ContentChange.refresh(object: "pump", parents: 0, children: 1)),
@@ -48,7 +48,7 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.automatic, .manual, .offline])
-    func `definitions without uncommitted changes are replaced, then roots and infrastructures, then it is automatic`(
+    func `row 9: definitions without uncommitted changes are replaced, then roots and infrastructures, then it is automatic`(
         _ mode: SyncMode
     ) {
         for situation in Self.situations(mode, isDirty: false) {
@@ -69,7 +69,7 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.manual, .offline])
-    func `in other modes definitions wait for the changes to be committed, or fail`(_ mode: SyncMode) {
+    func `row 8: in other modes definitions wait for the changes to be committed, or fail`(_ mode: SyncMode) {
         for var situation in Self.situations(mode, isDirty: true) {
             let waits = UpdateOutcome.deferred(until: .committed, reason: "uncommitted changes")
             #expect(UpdatePlan(for: .definitions, in: situation) == UpdatePlan([.tellConflict], .finish(waits)))
@@ -120,7 +120,9 @@ struct UpdatePlanTests {
     }
 
     @Test(arguments: [SyncMode.manual, .offline])
-    func `in other modes the user is asked, commits only when he says so, and is offline either way`(_ mode: SyncMode) {
+    func `row 10: in other modes the user is asked, commits only when he says so, and is offline either way`(
+        _ mode: SyncMode
+    ) {
         func plan(_ consent: CommitConsent?, _ commit: CommitOutcome?) -> UpdatePlan {
             UpdatePlan(
                 for: Self.maintenance, in: UpdateSituation(mode: mode, isDirty: true, consent: consent, commit: commit))

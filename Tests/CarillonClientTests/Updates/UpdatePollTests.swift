@@ -78,7 +78,7 @@ struct UpdatePollTests {
         #expect(kind(400, nil, parameters: true) == .protocolViolated, "a proxy's word")
     }
 
-    @Test func `a failure is told once, until something worked, and a maintenance is quiet`() {
+    @Test func `row 14: a failure is told once, until something worked, and a maintenance is quiet`() {
         var notes = FailureNotes()
         let now = ContinuousClock.now
         func isTold(_ kind: UpdateFailure.Kind, after: Duration = .zero) -> Bool { notes.failed(kind, at: now + after) }

@@ -59,9 +59,11 @@ struct RouteFixture {
     }
 
     func request(
-        _ method: HTTPRequest.Method, _ path: String, key: String? = nil, _ body: String? = nil
+        _ method: HTTPRequest.Method, _ path: String, key: String? = nil, _ body: String? = nil,
+        headers: [HTTPField] = []
     ) async throws -> Answer {
         var head = HTTPRequest(method: method, scheme: "https", authority: "push.example.com", path: path)
+        for field in headers { head.headerFields.append(field) }
         if let key { head.headerFields[.authorization] = "Bearer \(key)" }
         let bytes = ByteBuffer(string: body ?? "")
         let channel = NIOAsyncTestingChannel()

@@ -22,6 +22,7 @@ final class SubscriptionWorld: Sendable {
     final class Clock: Sendable {
         private let now = Mutex(Timestamp(milliseconds: 1_700_000_000_000))
         var time: TimeSource { TimeSource { [self] in now.withLock { $0 } } }
+        func set(_ moment: Timestamp) { now.withLock { $0 = moment } }
         func advance(seconds: Int64) { now.withLock { $0 = $0.adding(seconds: seconds) } }
     }
 

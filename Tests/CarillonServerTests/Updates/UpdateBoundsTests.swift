@@ -14,6 +14,33 @@ struct UpdateBoundsTests {
         try await world.routes.request(.post, "/v1/updates", key: world.sender, body)
     }
 
+    @Test func `a thousand updates that a device puts off hold up no message, and come again`() async throws {
+        let world = try await UpdateWorld()
+        for _ in 0..<1000 { try await world.publish("popup", #"{"style":"important","title":"t"}"#) }
+        var held: [UpdateWorld.Copy] = []
+        for _ in 0..<3 { held += try await world.poll(nil, #""max":500"#) }
+        #expect(Set(held.map(\.update)).count == 1000)
+        for start in stride(from: 0, to: 1000, by: 200) {
+            let part = held[start..<start + 200].map {
+                #"{"update":"\#($0.update)","entry":\#($0.entry),"result":"deferred","until":"answer"}"#
+            }
+            try await world.ask(nil, #""results":[\#(part.joined(separator: ","))]"#)
+        }
+        let domain = world.routes.domain
+        let id = try #require(ChannelID("6f3f1e0e-1111-4222-8333-444455556666"))
+        let device = try await domain.devices.find(try #require(DeviceID(world.first.id)))
+        let channel = try await domain.channels.register(id, device: device.serial, name: nil, vapidKey: nil).channel
+        _ = try await domain.publisher.publish(
+            PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 60), to: channel)
+        guard case .array(let envelopes)? = try await world.ask().json?["envelopes"] else { return #expect(Bool(false)) }
+        #expect(envelopes.map { $0["messageType"] } == [.string("notification")])
+        world.advance(seconds: 86_400)
+        try await world.sweep()
+        var again = 0
+        for _ in 0..<3 { again += try await world.poll(nil, #""max":500"#).count }
+        #expect(again == 1000)
+    }
+
     @Test func `an app has so many live updates, and so many that no index finds`() async throws {
         let world = try await UpdateWorld(limits: UpdateLimits(live: 4, unindexed: 2))
         for _ in 0..<2 { try await world.publish(audience: "level > 3") }
@@ -31,7 +58,7 @@ struct UpdateBoundsTests {
         #expect(try await publish(world, #"{"kind":"definitions"}"#).status == 201)
     }
 
-    @Test func `a device that was away for long is given all of many updates, in their order`() async throws {
+    @Test func `row 22: a device that was away for long is given all of many updates, in their order`() async throws {
         let world = try await UpdateWorld()
         var updates: [String] = []
         for _ in 0..<150 { updates.append(try await world.publish()) }
@@ -137,7 +164,7 @@ struct UpdateBoundsTests {
         try await world.publish(audience: "region == 'north'")
     }
 
-    @Test func `a validation says for how many devices an update would be, and publishes nothing`() async throws {
+    @Test func `row 15: a validation says for how many devices an update would be, and publishes nothing`() async throws {
         let world = try await UpdateWorld()
         for number in 0..<6 {
             let device = try await world.device()
@@ -155,7 +182,7 @@ struct UpdateBoundsTests {
         #expect(try await world.routes.store.rowCount(of: "audience_update") == 0)
     }
 
-    @Test func `a list of an update's devices is paged, and by state`() async throws {
+    @Test func `row 25: a list of an update's devices is paged, and by state`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         for _ in 0..<5 { _ = try await world.poll(try await world.device()) }
@@ -179,7 +206,7 @@ struct UpdateBoundsTests {
         )
     }
 
-    @Test func `an absent device takes no memory`() async throws {
+    @Test func `row 27: an absent device takes no memory`() async throws {
         let world = try await UpdateWorld()
         for _ in 0..<20 { try await world.ask(try await world.device()) }
         #expect(world.routes.domain.updateDelivery.rememberedDevices == 20)

@@ -7,16 +7,22 @@ import Testing
 
 @testable import CarillonServer
 
-/// Devices that lose answers, change what they say of themselves and fail, beside what a naive eye sees: each ends with exactly what it should.
+/// Devices that lose answers, change what they say of themselves, stay away and fail, beside what a naive eye sees: each ends with exactly
+/// what it should.
 @Suite(.timeLimit(.minutes(5)))
 struct UpdateModelTests {
     private static let regions = ["north", "south", "east"]
+    private static let objects = 5
 
     private struct Published {
         var id: String
         var region: String?
         var isStanding: Bool
-        var isLive = true
+        /// Nil of one that is no content.
+        var object: Int?
+        /// In seconds of the world's clock.
+        var expiresAt: Timestamp
+        var isWithdrawn = false
 
         func matches(_ region: String) -> Bool { self.region == nil || self.region == region }
     }
@@ -27,6 +33,8 @@ struct UpdateModelTests {
         var revision = 0
         /// By update and entry, what the app did with it: it lasts.
         var processed: [String: Set<Int>] = [:]
+        /// Of each object, how much was published when the app fetched it last.
+        var fetched = Array(repeating: 0, count: objects)
         /// What it holds, and has not reported.
         var held: [UpdateWorld.Copy] = []
         /// Updates for which it was asked in a region that matches, ever.
@@ -34,54 +42,83 @@ struct UpdateModelTests {
         /// How often it came to match each: its entries are no more.
         var entries: [String: Int] = [:]
         var matching: Set<String> = []
+        /// Updates to which it belonged ever since they were published.
+        var steady: Set<String> = []
     }
 
-    @Test(arguments: 1...24) func `each device ends with exactly what it should`(seed: UInt64) async throws {
+    @Test(arguments: 1...100) func `each device ends with exactly what it should`(seed: UInt64) async throws {
         var random = SeededRandom(seed: seed)
         let world = try await UpdateWorld()
         var phones = [Phone(device: world.first)]
         for _ in 0..<2 { phones.append(Phone(device: try await world.device())) }
         var published: [Published] = []
+        for index in phones.indices { try await poll(&phones[index], world, published, &random) }
         for _ in 0..<60 {
             switch Int.random(in: 0..<10, using: &random) {
-            case 0...1 where published.count < 12:
-                let region = Bool.random(using: &random) ? Self.regions.randomElement(using: &random) : nil
-                let isStanding = Bool.random(using: &random)
-                let id = try await world.publish(
-                    "content", #"{"action":"roots"}"#, audience: region.map { "region == '\($0)'" },
-                    isStanding ? #","mode":"standing""# : "")
-                published.append(Published(id: id, region: region, isStanding: isStanding))
+            case 0...1 where published.count < 16:
+                published.append(try await publish(world, &random))
+                for index in phones.indices where published[published.count - 1].matches(phones[index].region) {
+                    phones[index].steady.insert(published[published.count - 1].id)
+                }
             case 2:
-                guard let index = published.indices.filter({ published[$0].isLive }).randomElement(using: &random),
+                guard let index = published.indices.filter({ isLive(published[$0], world) }).randomElement(using: &random),
                     Int.random(in: 0..<3, using: &random) == 0
                 else { break }
                 try await world.withdraw(published[index].id)
-                published[index].isLive = false
+                published[index].isWithdrawn = true
             case 3:
                 world.advance(seconds: [1, 40, 4000, 90_000].randomElement(using: &random) ?? 1)
                 try await world.sweep()
             default:
                 let index = phones.indices.randomElement(using: &random) ?? 0
-                if Int.random(in: 0..<4, using: &random) == 0 {
-                    phones[index].region = Self.regions.randomElement(using: &random) ?? "north"
-                    phones[index].revision += 1
-                }
+                if Int.random(in: 0..<4, using: &random) == 0 { move(&phones[index], published, &random) }
                 try await poll(&phones[index], world, published, &random)
             }
         }
         try await end(&phones, world, published)
         for phone in phones {
-            for update in published {
+            for (number, update) in published.enumerated() {
                 let processed = phone.processed[update.id] ?? []
                 #expect(processed.isEmpty || phone.mayHave.contains(update.id), "\(update) reached who never matched")
                 #expect(processed.count <= (update.isStanding ? phone.entries[update.id] ?? 0 : 1), "\(update) \(processed)")
-                if update.isLive, update.matches(phone.region) { #expect(!processed.isEmpty, "\(update) was lost") }
+                if let object = update.object {
+                    let isOwed = !update.isWithdrawn && phone.steady.contains(update.id)
+                    if isOwed || isLive(update, world) && update.matches(phone.region) {
+                        #expect(phone.fetched[object] > number, "\(update) was lost")
+                    }
+                } else if isLive(update, world), update.matches(phone.region) {
+                    #expect(!processed.isEmpty, "\(update) was lost")
+                }
             }
         }
-        for update in published where update.isLive {
+        for update in published where isLive(update, world) {
             let counts = try await world.counts(update.id)
-            #expect(Set(counts.keys).isSubset(of: ["done"]), "\(counts)")
+            #expect(Set(counts.keys).isSubset(of: update.object == nil ? ["done"] : ["done", "superseded"]), "\(counts)")
         }
+    }
+
+    private func isLive(_ update: Published, _ world: UpdateWorld) -> Bool {
+        !update.isWithdrawn && world.now < update.expiresAt
+    }
+
+    private func publish(_ world: UpdateWorld, _ random: inout SeededRandom) async throws -> Published {
+        let region = Bool.random(using: &random) ? Self.regions.randomElement(using: &random) : nil
+        let isStanding = Bool.random(using: &random)
+        let object = Int.random(in: 0..<4, using: &random) > 0 ? Int.random(in: 0..<Self.objects, using: &random) : nil
+        let ttl: Int64 = Int.random(in: 0..<3, using: &random) == 0 ? 7200 : 90 * 86_400
+        let id = try await world.publish(
+            object == nil ? "popup" : "content",
+            object.map { #"{"action":"refresh","object":"\#($0)"}"# } ?? #"{"style":"failure","title":"t"}"#,
+            audience: region.map { "region == '\($0)'" },
+            #","ttl":\#(ttl)"# + (isStanding ? #","mode":"standing""# : ""))
+        return Published(
+            id: id, region: region, isStanding: isStanding, object: object, expiresAt: world.now.adding(seconds: ttl))
+    }
+
+    private func move(_ phone: inout Phone, _ published: [Published], _ random: inout SeededRandom) {
+        phone.region = Self.regions.randomElement(using: &random) ?? "north"
+        phone.revision += 1
+        for update in published where !update.matches(phone.region) { phone.steady.remove(update.id) }
     }
 
     /// One poll, whose answer may be lost.
@@ -89,14 +126,16 @@ struct UpdateModelTests {
         _ phone: inout Phone, _ world: UpdateWorld, _ published: [Published], _ random: inout SeededRandom,
         isCalm: Bool = false
     ) async throws {
-        note(&phone, published)
+        note(&phone, world, published)
         var results: [String] = []
         var finished: [UpdateWorld.Copy] = []
         for copy in phone.held where isCalm || Bool.random(using: &random) {
             let result = isCalm ? "done" : ["done", "done", "failed", "deferred"].randomElement(using: &random) ?? "done"
-            if result == "done" { phone.processed[copy.update, default: []].insert(copy.entry) }
+            if result == "done" { process(copy, &phone, published) }
             let rest = result == "deferred" ? #","delay":30"# : ""
-            results.append(#"{"update":"\#(copy.update)","entry":\#(copy.entry),"result":"\#(result)"\#(rest)}"#)
+            results.append(
+                #"{"update":"\#(copy.update)","entry":\#(copy.entry),"attempt":\#(copy.attempt),"result":"\#(result)"\#(rest)}"#
+            )
             if result != "deferred" { finished.append(copy) }
         }
         let before = phone.device.position.withLock { $0 }
@@ -116,8 +155,18 @@ struct UpdateModelTests {
         }
     }
 
-    private func note(_ phone: inout Phone, _ published: [Published]) {
-        for update in published where update.isLive {
+    /// The app fetches what is there now, and everything where it is told so.
+    private func process(_ copy: UpdateWorld.Copy, _ phone: inout Phone, _ published: [Published]) {
+        guard let update = published.first(where: { $0.id == copy.update }) else {
+            phone.fetched = Array(repeating: published.count, count: Self.objects)
+            return
+        }
+        phone.processed[copy.update, default: []].insert(copy.entry)
+        if let object = update.object { phone.fetched[object] = published.count }
+    }
+
+    private func note(_ phone: inout Phone, _ world: UpdateWorld, _ published: [Published]) {
+        for update in published where isLive(update, world) {
             if update.matches(phone.region) {
                 phone.mayHave.insert(update.id)
                 if phone.matching.insert(update.id).inserted { phone.entries[update.id, default: 0] += 1 }

@@ -74,7 +74,7 @@ struct UpdateTests {
         ("since > timestamp('2026-01-01T00:00:00Z')", true), ("within(place, 48.2, 16.4, 5000.0)", true),
         ("within(place, 49.2, 16.4, 5000.0)", false), ("region.startsWith('no')", true),
     ])
-    func `audiences speak of what devices say`(audience: String, matches: Bool) async throws {
+    func `row 16: audiences speak of what devices say`(audience: String, matches: Bool) async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: audience)
         let values =
@@ -82,7 +82,7 @@ struct UpdateTests {
         #expect(try await world.poll(nil, UpdateWorld.parameters(values)).map(\.update) == (matches ? [update] : []))
     }
 
-    @Test func `who a device is comes from its credential, and cannot be said`() async throws {
+    @Test func `row 24: who a device is comes from its credential, and cannot be said`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish(audience: "device == '\(world.first.id)'")
         let other = try await world.device()
@@ -125,7 +125,7 @@ struct UpdateTests {
         #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "5")).isEmpty)
     }
 
-    @Test func `a standing update comes once for each entry into the audience`() async throws {
+    @Test func `row 17: a standing update comes once for each entry into the audience`() async throws {
         let world = try await UpdateWorld()
         try await world.publish(audience: "region == 'north'", #","mode":"standing""#)
         for round in 1...3 {
@@ -137,7 +137,7 @@ struct UpdateTests {
         }
     }
 
-    @Test func `an update that did not match before is given when the device comes to match, though it is older`()
+    @Test func `row 18: an update that did not match before is given when the device comes to match, though it is older`()
         async throws
     {
         let world = try await UpdateWorld()
@@ -157,7 +157,7 @@ struct UpdateTests {
 
     // MARK: Redelivery
 
-    @Test func `what failed comes with the answer to the poll that says so, then later and later, and is parked`()
+    @Test func `row 12: what failed comes with the answer to the poll that says so, then later and later, and is parked`()
         async throws
     {
         let world = try await UpdateWorld()
@@ -183,7 +183,7 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.attempt) == [11])
     }
 
-    @Test func `a failure holds up nothing else`() async throws {
+    @Test func `row 19: a failure holds up nothing else`() async throws {
         let world = try await UpdateWorld()
         try await world.publish()
         let copies = try await world.poll()
@@ -350,7 +350,7 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.attempt) == [2])
     }
 
-    @Test func `two polls at a time lose nothing, and what both are given has one name`() async throws {
+    @Test func `row 21: two polls at a time lose nothing, and what both are given has one name`() async throws {
         let world = try await UpdateWorld()
         for _ in 0..<5 { try await world.publish() }
         async let one = world.poll(nil, position: .some(nil))
@@ -404,7 +404,7 @@ struct UpdateTests {
 
     // MARK: The end
 
-    @Test func `a withdrawn update never arrives later`() async throws {
+    @Test func `row 23: a withdrawn update never arrives later`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()
         try await world.ask(nil, #""max":0"#)
@@ -449,10 +449,10 @@ struct UpdateTests {
 
     @Test func `an update ends with its time, given or not`() async throws {
         let world = try await UpdateWorld()
-        let stored = try await world.publish(#","ttl":60"#)
+        let stored = try await world.publish("definitions", "{}", #","ttl":60"#)
         _ = try await world.poll()
         try await world.ask()
-        let waiting = try await world.publish(#","ttl":60"#)
+        let waiting = try await world.publish("definitions", "{}", #","ttl":60"#)
         try await world.ask(nil, #""max":0"#)
         world.advance(seconds: 60)
         #expect(try await world.poll().isEmpty)
@@ -480,6 +480,6 @@ struct UpdateTests {
 extension UpdateWorld {
     /// Content with more to say of it.
     @discardableResult func publish(_ rest: String) async throws -> String {
-        try await publish("content", #"{"action":"refresh","object":"o"}"#, rest)
+        try await publish("content", nil, audience: nil, rest)
     }
 }

@@ -88,6 +88,36 @@ struct UpdateWakeTests {
         #expect(bad.status == 400 && bad.code == "field_invalid")
     }
 
+    @Test func `an app whose rules cannot be read holds up no other's wakes`() async throws {
+        let world = try await UpdateWorld()
+        _ = try await sleeper(world, "0001")
+        try await sleep(world)
+        let domain = world.routes.domain
+        let other = try #require(AppID("com.example.other"))
+        _ = try await domain.apps.create(other)
+        let serial = try #require(try await domain.apps.serial(of: other))
+        #expect(try await world.routes.store.putParameterRules(#"{"parameters":7}"#, of: serial, at: world.now))
+        let definition = Update.Definition(
+            kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
+            wakes: true, supersedes: nil)
+        _ = try await domain.updates.publish(definition, of: serial, by: KeyID(1))
+        let update = try await world.publish("definitions", "{}", #","wake":"match""#)
+        #expect(try await domain.updateDelivery.wakeSome())
+        #expect(try await world.counts(update) == ["waiting": 1])
+        await #expect(throws: (any Error).self) { try await domain.updateDelivery.wakeSome() }
+    }
+
+    @Test func `a device that apps' rules suspended, or that is pushed to no more, is left alone`() async throws {
+        let world = try await UpdateWorld()
+        let device = try await sleeper(world, "0001")
+        _ = try await world.routes.request(.put, "/v1/device", key: device.credential, "{}")
+        try await sleep(world)
+        let update = try await world.publish("definitions", "{}", #","wake":"match""#)
+        #expect(try await wakeAll(world) == 1)
+        #expect(try await world.counts(update) == [:])
+        #expect(try await wakes(world) == 0)
+    }
+
     @Test func `it is explained for whom an audience is, and why others are not asked`() async throws {
         let world = try await UpdateWorld()
         let north = try await world.device()

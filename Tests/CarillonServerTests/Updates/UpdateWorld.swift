@@ -16,6 +16,7 @@ final class UpdateWorld: Sendable {
     let client: String
     let first: Device
     private let clock = SubscriptionWorld.Clock()
+    private let objects = Atomic(0)
 
     /// A device as its client knows itself.
     final class Device: Sendable {
@@ -80,10 +81,13 @@ final class UpdateWorld: Sendable {
     // MARK: Senders
 
     /// Answers the update's identifier.
+    ///
+    /// - Parameter payload: Unless it is given, a refresh of an object of its own.
     @discardableResult func publish(
-        _ kind: String = "content", _ payload: String = #"{"action":"refresh","object":"o"}"#, audience: String? = nil,
-        _ rest: String = ""
+        _ kind: String = "content", _ payload: String? = nil, audience: String? = nil, _ rest: String = ""
     ) async throws -> String {
+        let number = objects.wrappingAdd(1, ordering: .relaxed).newValue
+        let payload = payload ?? #"{"action":"refresh","object":"o\#(number)"}"#
         let audience = audience.map { #","audience":\#(String(decoding: JSONValue.string($0).bytes, as: UTF8.self))"# } ?? ""
         let answer = try await routes.request(
             .post, "/v1/updates", key: sender, #"{"kind":"\#(kind)","payload":\#(payload)\#(audience)\#(rest)}"#)

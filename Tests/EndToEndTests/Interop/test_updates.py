@@ -167,7 +167,7 @@ def test_a_request_that_comes_again_makes_no_second_update(open_server):
 
 
 @pytest.mark.parametrize("moment", ["published", "held", "given", "received", "reported"])
-def test_a_kill_loses_no_update_and_gives_none_as_new(make_server, moment):
+def test_row_26_a_kill_loses_no_update_and_gives_none_as_new(make_server, moment):
     server = make_server()
     declare(server)
     client = Client(server)
@@ -193,12 +193,12 @@ def test_a_kill_loses_no_update_and_gives_none_as_new(make_server, moment):
     assert [frame["entry"] for frame in again] == ([] if moment == "reported" else [1])
 
 
-def test_a_position_of_a_server_that_was_restored_counts_as_none(make_server, executable, tmp_path):
+def test_a_client_of_a_server_that_was_restored_is_given_again_and_fetches_everything(make_server, executable, tmp_path):
     server = make_server()
     declare(server)
     client = Client(server)
     client.ask()
-    publish(server)
+    popup = publish(server, {"kind": "popup", "payload": {"style": "failure", "title": "t"}})
     backup = tmp_path / "backup"
     subprocess.run([executable, "backup", backup, "--data", server.data], check=True, capture_output=True)
     assert len(client.poll()) == 1
@@ -208,8 +208,11 @@ def test_a_position_of_a_server_that_was_restored_counts_as_none(make_server, ex
     subprocess.run([executable, "restore", backup, "--data", restored], check=True, capture_output=True)
     server.data = restored
     server.start()
-    # What it received after the backup it is given once more, under the same name.
-    assert len(client.poll()) == 1
+    # What it received after the backup it is given once more, under the same name; what was published then is not known any more.
+    frames = client.poll()
+    assert [frame["update"]["payload"] for frame in frames if frame["update"]["kind"] == "content"] == [{"action": "resync"}]
+    assert [frame["update"]["id"] for frame in frames if frame["update"]["kind"] == "popup"] == [popup["id"]]
+    assert client.poll(results=[done(frame) for frame in frames]) == []
 
 
 def test_the_command_line_publishes_shows_withdraws_and_requeues(open_server, executable):
@@ -240,4 +243,12 @@ def test_the_command_line_publishes_shows_withdraws_and_requeues(open_server, ex
     await_value(lambda: client.poll(), lambda it: [frame["attempt"] for frame in it] == [0], "taken back")
     assert run("updates", "show", update)[0]["status"] == "withdrawn"
     run("updates", "withdraw", update, expecting=65)
+    ended = subprocess.run(
+        [executable, "apps", "audit", APP, "--limit", "3", "--json", "--server", open_server.url], capture_output=True,
+        text=True, env={"CARILLON_KEY": open_server.admin_key}, check=True,
+    )
+    entries = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert [(entry["action"], entry["update"]) for entry in entries] == [
+        ("withdrawn", update), ("requeued", update), ("published", update),
+    ]
     run("updates", "publish", "popup", "{", expecting=64)

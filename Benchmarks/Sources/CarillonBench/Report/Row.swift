@@ -6,6 +6,7 @@ enum RowGroup: String, CaseIterable, Sendable {
     case wakes
     case expressions
     case items
+    case updates
     case apns
 }
 

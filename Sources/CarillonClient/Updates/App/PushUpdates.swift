@@ -351,6 +351,7 @@ public final class PushUpdates: Sendable {
                 pause = .zero
             case .page(let page):
                 schedule.succeeded()
+                if let retryAfter = page.retryAfter { try? await Task.sleep(for: retryAfter * Double.random(in: 1...1.2)) }
                 if page.more { continue }
                 pause = polling.pause(after: began.duration(to: .now))
             }

@@ -27,6 +27,8 @@ struct WaitingUpdate: Equatable, Sendable {
         case away
         /// It failed, and comes again.
         case failed
+        /// A later one stands for it: it is done with that, and looked at again when that comes to nothing.
+        case absorbed
     }
 
     var number: Int64
@@ -56,6 +58,8 @@ struct PollAnswer: Sendable {
     var updates: [UpdateFrame] = []
     var position: String?
     var more = false
+    /// The server has much to do, and is to be left alone for so long.
+    var retryAfter: Duration?
 }
 
 /// What changed when an answer was stored.
@@ -83,7 +87,7 @@ struct UpdateInbox: Sendable {
             let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
             let present = row.map { UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }
             guard present != owner else {
-                try db.execute(sql: "UPDATE update_inbox SET state = 'new' WHERE state <> 'failed'")
+                try db.execute(sql: "UPDATE update_inbox SET state = 'new' WHERE state NOT IN ('failed', 'absorbed')")
                 return
             }
             try db.execute(
@@ -163,8 +167,10 @@ struct UpdateInbox: Sendable {
         else { return }
         let key = UpdateKey(update: id, entry: frame.entry)
         if frame.attempt == 0 {
-            try db.execute(
-                sql: "DELETE FROM update_inbox WHERE id = ? AND entry = ?", arguments: [id, frame.entry])
+            if let number = try number(of: key, db) {
+                try revive(absorbedBy: number, db)
+                try db.execute(sql: "DELETE FROM update_inbox WHERE number = ?", arguments: [number])
+            }
             arrival.retracted.append(key)
             return
         }
@@ -173,7 +179,7 @@ struct UpdateInbox: Sendable {
         if let done { return try say(done, of: key, db) }
         guard let kind = UpdateKind(name), let payload = try? UpdatePayload(json["payload"], of: kind) else {
             // Of a later version: what was not understood is not done.
-            return try say(UpdateOutcome.unsupported.json(of: key), of: key, db)
+            return try say(UpdateOutcome.unsupported.json(of: key, frame.attempt), of: key, db)
         }
         try db.execute(
             sql: """
@@ -190,19 +196,38 @@ struct UpdateInbox: Sendable {
         if case .string(let key)? = json["orderKey"] { key } else { nil }
     }
 
-    /// Earlier content of the same order key that a later change stands for need not be processed.
+    private static func number(of key: UpdateKey, _ db: Database) throws -> Int64? {
+        try Int64.fetchOne(
+            db, sql: "SELECT number FROM update_inbox WHERE id = ? AND entry = ?", arguments: [key.update, key.entry])
+    }
+
+    /// Earlier content of the same order key that a later change stands for need not be processed, when that is.
     private static func absorb(
         what change: ContentChange, by key: UpdateKey, orderKey: String?, _ db: Database
     ) throws {
-        let number = try Int64.fetchOne(
-            db, sql: "SELECT number FROM update_inbox WHERE id = ? AND entry = ?", arguments: [key.update, key.entry])
-        guard let number else { return }
-        for row in try Row.fetchAll(db, sql: "SELECT * FROM update_inbox WHERE number < ?", arguments: [number]) {
-            guard let earlier = waiting(row), earlier.orderKey == orderKey, case .content(let other) = earlier.payload,
-                change.absorbs(other)
+        guard let number = try number(of: key, db) else { return }
+        for row in try Row.fetchAll(
+            db, sql: "SELECT * FROM update_inbox WHERE number < ? AND state <> 'away'", arguments: [number])
+        {
+            guard let earlier = waiting(row), case .content(let other) = earlier.payload,
+                change.absorbs(other, under: orderKey, of: earlier.orderKey)
             else { continue }
-            try finish(earlier, .done(code: "absorbed"), db)
+            try db.execute(
+                sql: "UPDATE update_inbox SET state = 'absorbed', absorbed_by = ? WHERE number = ?",
+                arguments: [number, earlier.number])
         }
+    }
+
+    private static func revive(absorbedBy number: Int64, _ db: Database) throws {
+        try db.execute(
+            sql: "UPDATE update_inbox SET state = 'new', absorbed_by = NULL WHERE absorbed_by = ? AND state = 'absorbed'",
+            arguments: [number])
+    }
+
+    private static func absorbed(by number: Int64, _ db: Database) throws -> [WaitingUpdate] {
+        try Row.fetchAll(
+            db, sql: "SELECT * FROM update_inbox WHERE absorbed_by = ? AND state = 'absorbed'", arguments: [number]
+        ).compactMap(waiting)
     }
 
     // MARK: Processing
@@ -265,19 +290,23 @@ struct UpdateInbox: Sendable {
     }
 
     private static func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome, _ db: Database) throws {
-        let result = outcome.json(of: update.key)
+        let result = outcome.json(of: update.key, update.attempt)
         try say(result, of: update.key, db)
         switch outcome {
         case .deferred(let condition, _): try set(.deferred, condition, update, db)
         case .failed:
             try set(.failed, nil, update, db)
+            try revive(absorbedBy: update.number, db)
             try db.execute(
                 sql: """
                     DELETE FROM update_inbox WHERE number IN
                     (SELECT number FROM update_inbox WHERE state = 'failed' ORDER BY number DESC LIMIT -1 OFFSET ?)
                     """, arguments: [rememberedFailed])
-        case .unsupported: try remove(update, db)
+        case .unsupported:
+            try revive(absorbedBy: update.number, db)
+            try remove(update, db)
         case .done:
+            for absorbed in try absorbed(by: update.number, db) { try finish(absorbed, .done(code: "absorbed"), db) }
             try remove(update, db)
             try db.execute(
                 sql: "INSERT INTO update_done (id, entry, result) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -376,9 +405,10 @@ extension UpdateOutcome {
     private static let longestReason = 200
 
     /// As the server is told it.
-    func json(of key: UpdateKey) -> String {
+    func json(of key: UpdateKey, _ attempt: Int) -> String {
         var members: [JSONValue.Member] = [
             .init(name: "update", value: .string(key.update)), .init(name: "entry", value: .integer(key.entry)),
+            .init(name: "attempt", value: .integer(attempt)),
         ]
         func add(_ name: String, _ value: JSONValue) { members.append(.init(name: name, value: value)) }
         func reason(_ text: String) { add("reason", .string(String(text.prefix(Self.longestReason)))) }

@@ -51,4 +51,12 @@ enum UpdateInboxSchema {
         ) STRICT;
 
         """
+
+    /// What version 7 added.
+    static let absorbed = """
+        -- Of content for which a later one stands: the number of that.
+        ALTER TABLE update_inbox ADD COLUMN absorbed_by INTEGER;
+        CREATE INDEX update_inbox_absorbed ON update_inbox (absorbed_by) WHERE absorbed_by NOT NULL;
+
+        """
 }

@@ -22,6 +22,7 @@ struct UpdatePoll: Sendable {
     static let version = 1
     static let mostResults = 200
     static let mostUpdates = 100
+    static let mostRetrySeconds = 86_400
     /// The most bytes of an answer: what the server puts into one, and room for JSON.
     static let answerLimit = 8 << 20
 
@@ -45,6 +46,9 @@ struct UpdatePoll: Sendable {
             case .bool(let more)? = json["more"], case .string(let position)? = json["position"]
         else { return nil }
         var answer = PollAnswer(position: position, more: more)
+        if case .integer(let seconds)? = json["retryAfter"] {
+            answer.retryAfter = .seconds(max(0, min(seconds, mostRetrySeconds)))
+        }
         for envelope in envelopes {
             // What this version does not know it did not ask for.
             guard case .string("update")? = envelope["messageType"] else { continue }

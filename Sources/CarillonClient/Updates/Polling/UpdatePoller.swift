@@ -20,6 +20,7 @@ struct UpdatePoller: Sendable {
     struct Page: Sendable {
         var arrival: Arrival
         var more: Bool
+        var retryAfter: Duration?
     }
 
     /// Nil where the server was to wait, and was not waited for any more.
@@ -42,7 +43,7 @@ struct UpdatePoller: Sendable {
         guard let answer = try await answer(to: poll, hints) else { return nil }
         do {
             let arrival = try await inbox.received(answer, by: owner, said: word.results, parameters: said?.revision)
-            return Page(arrival: arrival, more: answer.more && word.room > 0)
+            return Page(arrival: arrival, more: answer.more && word.room > 0, retryAfter: answer.retryAfter)
         } catch {
             throw Self.storage(error)
         }
@@ -86,7 +87,7 @@ struct UpdatePoller: Sendable {
                 retryAfter: nil)
         }
         guard answer.status == 200 else {
-            let seconds = answer.retryAfter.flatMap { Int($0) }.map { max(0, min($0, 86_400)) }
+            let seconds = answer.retryAfter.flatMap { Int($0) }.map { max(0, min($0, UpdatePoll.mostRetrySeconds)) }
             throw PollFault(
                 status: answer.status, try? JSONDecoder().decode(ProblemDocument.self, from: answer.body),
                 retryAfter: seconds.map { .seconds($0) }, hadParameters: poll.parameters != nil, server: address.authority)

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The popups that wait for their user, and the one that is shown.
 ///
 /// One is shown at a time: of those that wait the gravest, and among equals the one that came first; none is taken away for a graver one.
@@ -45,7 +47,7 @@ struct PopupQueue {
 
     static let mostDownloads = 2
     /// A step of progress that is worth another look.
-    private static let progressStep = 0.01
+    static let progressStep = 0.01
 
     var isEmpty: Bool { items.isEmpty }
 
@@ -137,4 +139,17 @@ struct PopupQueue {
 extension PushUpdate.Popup.Style {
     /// The smaller, the sooner.
     fileprivate var gravity: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
+
+/// Lets no more than a hundred steps of one download through, however often it tells of one.
+final class ProgressSteps: Sendable {
+    private let last = Mutex(0.0)
+
+    func isNew(_ part: Double) -> Bool {
+        last.withLock { last in
+            guard part >= last + PopupQueue.progressStep else { return false }
+            last = part
+            return true
+        }
+    }
 }

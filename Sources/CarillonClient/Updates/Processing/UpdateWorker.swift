@@ -339,8 +339,10 @@ actor UpdateWorker {
 
     private func download(_ attachment: PushUpdate.Attachment, of key: UpdateKey) async {
         var errors: [String]?
+        let steps = ProgressSteps()
         do {
             try await app.content.download(attachment) { [jobsIn] part in
+                guard steps.isNew(part) else { return }
                 jobsIn.yield { await self.perform(progress: part, of: key) }
             }
         } catch {

@@ -1,0 +1,55 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import NIOHTTP1
+
+/// `carillon apps audit`: who published, withdrew and put back updates.
+struct AuditCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "Show who published, withdrew and requeued the app's updates, the latest first.",
+        discussion:
+            "A line for each, with the key that it was done with. Entries are kept for 400 days, at most 100,000 of an app.")
+
+    @Argument(help: "The app.") var app: String
+    @Option(help: "How many at most.") var limit = 100
+    @OptionGroup var options: OperatorOptions
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit is 1 at the least.") }
+    }
+
+    func run() async throws {
+        try await options.perform { domain in
+            let serial = try await ParametersCommand.serial(of: app, in: domain)
+            for entry in try await domain.updates.audit(of: serial, before: nil, limit: limit) { show(entry.json) }
+        } onServer: { client in
+            var (left, next) = (limit, "")
+            repeat {
+                let page = try await client.call(
+                    .GET, "/v1/apps/\(app)/audit?limit=\(min(left, 500))" + (next.isEmpty ? "" : "&before=\(next)"),
+                    as: JSONValue.self)
+                guard case .array(let entries)? = page["entries"] else { break }
+                entries.forEach(show)
+                left -= entries.count
+                next = page.text("next")
+            } while !next.isEmpty && left > 0
+        }
+    }
+
+    private func show(_ entry: JSONValue) {
+        var values: [String: OutputValue] = [
+            "at": .text(entry.text("at")), "key": .text(entry.text("key")), "action": .text(entry.text("action")),
+            "update": .text(entry.text("update")),
+        ]
+        let hasCount = entry["count"] != nil
+        if hasCount { values["count"] = .number(entry.integer("count")) }
+        options.printer.print(
+            values,
+            otherwise: [
+                entry.text("at"), entry.text("action"), entry.text("update"), "by key \(entry.text("key"))",
+                hasCount ? "for \(entry.integer("count")) devices" : "",
+            ].filter { !$0.isEmpty }.joined(separator: "  "))
+    }
+}

@@ -1,0 +1,87 @@
+import CarillonWire
+import Metrics
+
+/// Content that later content stands for, and content that was missed.
+extension UpdateDelivery {
+    struct Absorbing {
+        /// Of updates that are to be given: what stands for them.
+        var amongThem: [UpdateSerial: UpdateSerial] = [:]
+        /// What they stand for, and was given before.
+        var before: [(CompletionKey, by: UpdateSerial)] = []
+
+        func isAbsorber(_ update: UpdateSerial) -> Bool {
+            amongThem.values.contains(update) || before.contains { $0.by == update }
+        }
+    }
+
+    /// Of content that a device does not have, later changes stand for earlier ones of their order key, and beyond a number one that says to fetch
+    /// everything stands for all.
+    func absorbing(
+        _ updates: [Update], _ binding: UpdateBinding, _ log: UpdateLogs.Log
+    ) async throws -> Absorbing {
+        let content = updates.compactMap { update in log.live[update.serial]?.change.map { (update: update, change: $0) } }
+        guard !content.isEmpty, binding.takesContent else { return Absorbing() }
+        let waiting = try await store.unreceivedContent(of: binding.serial)
+        var resync = waiting.resync
+        if resync == nil, waiting.completions.count + content.count > Self.mostContent {
+            resync = try await self.resync(binding)
+        }
+        var absorbing = Absorbing()
+        if let resync {
+            for (update, _) in content { absorbing.amongThem[update.serial] = resync }
+            return absorbing
+        }
+        for (place, earlier) in content.enumerated() {
+            let later = content[(place + 1)...].last {
+                $0.change.absorbs(earlier.change, under: $0.update.orderKey, of: earlier.update.orderKey)
+            }
+            if let later { absorbing.amongThem[earlier.update.serial] = later.update.serial }
+        }
+        for row in waiting.completions {
+            guard let earlier = log.live[row.key.update], let change = earlier.change else { continue }
+            let later = content.last {
+                $0.update.serial > row.key.update
+                    && $0.change.absorbs(change, under: $0.update.orderKey, of: earlier.update.orderKey)
+            }
+            if let later { absorbing.before.append((row.key, by: later.update.serial)) }
+        }
+        return absorbing
+    }
+
+    /// More of it waits for one device only as an order to fetch everything.
+    package static let mostContent = 500
+
+    /// Tells a device to fetch everything; it is given to it as what is due.
+    @discardableResult
+    private func resync(_ binding: UpdateBinding) async throws -> UpdateSerial {
+        var random = random
+        let (id, now) = (UpdateID.random(using: &random), time.now())
+        try await takeOut(try await store.unreceivedContent(of: binding.serial).completions.map(\.key), of: binding.device)
+        let wish = ResyncWish(proposed: id, body: Update.Definition.resync.body(id, at: now))
+        let resync = try await store.resync(binding.serial, wish, at: now)
+        resyncs.increment()
+        await takeOut(resync.absorbed, of: binding.device, as: .cancelled)
+        return resync.update
+    }
+
+    /// Content that came and went while a device was away may be what it shows still.
+    func makeUpForMissed(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws {
+        guard binding.takesContent else { return }
+        if binding.needsResync {
+            try await resync(binding)
+            return
+        }
+        guard log.expiredContent > binding.seenTo else { return }
+        let expired = try await store.expiredContent(of: log.app, after: binding.seenTo, limit: Self.mostExpired)
+        let known = Set(
+            try await store.completions(of: binding.serial, expired?.map(\.serial) ?? []).map(\.key.update))
+        let isMissed = expired?.contains { !known.contains($0.serial) && logs.holds($0, for: facts, by: log.rules) } ?? true
+        if isMissed {
+            try await resync(binding)
+        } else {
+            try await store.saw(binding.serial, to: log.expiredContent)
+        }
+    }
+
+    private static let mostExpired = 100
+}

@@ -1,0 +1,114 @@
+import CarillonBasics
+import CarillonWire
+import Metrics
+import Synchronization
+
+/// What ends, and what time brings.
+extension UpdateDelivery {
+    /// Another took its place.
+    func ended(_ update: UpdateSerial, of app: AppSerial) {
+        for device in devices(of: app) {
+            homes.home(of: device).sessions.withdraw(
+                .all(of: OriginKey(kind: .update, serial: update.rawValue)), from: device
+            ) {}
+        }
+    }
+
+    /// Returns when nobody who is there can be given it any more.
+    func withdrew(_ update: Update) async {
+        for device in devices(of: update.app) {
+            await homes.home(of: device).inbox.withdraw(.all(of: update.origin.key), from: device)
+        }
+    }
+
+    func devices(of app: AppSerial) -> [DeviceSerial] {
+        present.withLock { present in present.devices[app].map { Array($0.keys) } ?? [] }
+    }
+
+    /// What time brings, a little at a time: updates expire, what is due is given again, what ended is taken out of inboxes, and what
+    /// ended long ago is forgotten.
+    package func sweep() async throws {
+        forgetAbsent()
+        while !Task.isCancelled {
+            let expired = try await store.endExpiredUpdates(at: time.now(), limit: Self.dueAtOnce)
+            for update in expired { logs.expired(update.update, of: update.app) }
+            if expired.count < Self.dueAtOnce { break }
+        }
+        while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
+        while !Task.isCancelled {
+            let ended = try await store.unfinishedOfEnded(limit: Self.dueAtOnce)
+            if ended.isEmpty { break }
+            try await finish(ended)
+        }
+        for binding in try await store.bindingsToRelease(limit: Self.dueAtOnce) {
+            let inInbox = try await store.unfinished(of: binding.binding).filter(\.machine.isInInbox)
+            try await takeOut(inInbox.map(\.key), of: binding.device, as: .gone)
+            while !Task.isCancelled,
+                let envelopes = try await store.release(binding.binding, limit: Self.dueAtOnce, at: time.now())
+            {
+                await takeOut(envelopes, of: binding.device, as: .gone)
+            }
+        }
+        try await store.forgetLocations(
+            before: time.now().adding(seconds: -UpdateBinding.locationSeconds), limit: Self.forgottenAtOnce)
+        if time.now() >= auditTended.withLock({ $0 }) {
+            auditTended.withLock { $0 = time.now().adding(seconds: Self.auditSeconds) }
+            try await store.forgetAudit(
+                before: time.now().adding(seconds: -AuditEntry.keptSeconds), beyond: AuditEntry.mostOfApp,
+                limit: Self.auditAtOnce)
+        }
+        while !Task.isCancelled {
+            if try await store.forgetUpdates(limits, at: time.now(), limit: Self.forgottenAtOnce) { break }
+        }
+    }
+
+    private static let forgottenAtOnce = 500
+    /// To count the audit's rows takes a look at all of them.
+    private static let auditSeconds: Int64 = 3600
+    private static let auditAtOnce = 10_000
+
+    /// Of what a device received it is told; the rest is taken out of its inbox.
+    private func finish(_ ended: [EndedCompletion]) async throws {
+        let now = time.now()
+        for completion in ended {
+            if let envelope = completion.envelope { await takeOut([envelope], of: completion.device, as: .cancelled) }
+        }
+        var quiet: [EndedCompletion] = []
+        var told: [EndedCompletion] = []
+        for completion in ended {
+            let machine = completion.completion.machine
+            let wasReceived = machine.attempt > (machine.isInInbox ? 1 : 0)
+            // What expired the device knows itself to be over.
+            if wasReceived, completion.status != .expired { told.append(completion) } else { quiet.append(completion) }
+        }
+        try await store.endCompletions(quiet.map { ($0.completion.key, $0.status.end) }, at: now)
+        let answers = Answers<Inbox.Delivered>(told.count)
+        for (place, completion) in told.enumerated() {
+            let key = completion.completion.key
+            let (device, app, origin) = (completion.device, completion.app, completion.origin)
+            let rules = AppendRules(effects: [.updateRetracted(key, as: completion.status.end, at: now)])
+            homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
+                Envelope(
+                    id: id, device: device, app: app, origin: origin, kind: .retraction(entry: key.entry), acceptedAt: now,
+                    expiresAt: now.adding(seconds: Limits.ttlSeconds))
+            } then: { _, delivered in
+                answers.note(place, delivered)
+            }
+        }
+        if !told.isEmpty {
+            for case .failed(let fault) in await answers.all() { throw fault }
+            retracted.increment(by: told.count)
+        }
+    }
+}
+
+extension Update.Status {
+    /// What becomes of completions that are not final.
+    fileprivate var end: CompletionMachine.State {
+        switch self {
+        case .superseded: .superseded
+        case .withdrawn: .withdrawn
+        case .expired, .live: .expired
+        }
+    }
+}

@@ -1,0 +1,240 @@
+import CarillonWire
+import Metrics
+
+/// The log of an app is held against a binding: what matches is put into its inbox.
+extension UpdateDelivery {
+    /// Holds the log against a binding. What does not fit into its inbox is held another time.
+    func hold(_ binding: UpdateBinding, of device: Device) async throws {
+        let log = try await logs.log(of: device.app)
+        try await hold(
+            binding, log, logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules))
+    }
+
+    private static let atOnce = 64
+
+    private func hold(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws {
+        try await makeUpForMissed(binding, log, facts)
+        var place = binding.place(in: log)
+        if place.rawValue == 0 { try await leave(binding, facts, log) }
+        while log.live.last > place {
+            let matching = log.live.candidates(for: facts, after: place).filter { serial in
+                log.live[serial].map { log.holds($0, for: facts) ?? false } ?? false
+            }
+            // Nothing is lost when that is held again.
+            if matching.isEmpty, place.rawValue != 0 { return }
+            let page = Array(matching.prefix(Self.atOnce))
+            let end = page.count < matching.count ? page[page.count - 1] : log.live.last
+            let offered = try await offer(page, to: binding, log)
+            guard
+                try await store.held(
+                    binding.serial, revision: binding.revision, to: HeldTo(offered.reached ?? end, rules: log.version),
+                    adding: offered.adding, at: time.now())
+            else { return }
+            if !offered.absorbed.isEmpty {
+                absorbed.increment(by: offered.absorbed.count)
+                try await takeOut(offered.absorbed.map(\.0), of: binding.device)
+                await takeOut(
+                    try await store.absorb(offered.absorbed, at: time.now()), of: binding.device, as: .cancelled)
+            }
+            if offered.reached != nil { return }
+            place = end
+        }
+    }
+
+    private struct Offered {
+        /// The last before one that had no room.
+        var reached: UpdateSerial?
+        /// Completions that have no envelope.
+        var adding: [Completion] = []
+        /// Earlier ones, for which these stand.
+        var absorbed: [(CompletionKey, by: UpdateSerial)] = []
+    }
+
+    /// Puts updates into the binding's inbox.
+    private func offer(
+        _ page: [UpdateSerial], to binding: UpdateBinding, _ log: UpdateLogs.Log
+    ) async throws -> Offered {
+        let known = try await store.completions(of: binding.serial, page)
+        let rows = Dictionary(known.map { ($0.key.update, $0) }) { $1 }
+        let updates = page.compactMap { log.live[$0]?.update }.filter { update in
+            rows[update.serial].map { update.mode == .standing && $0.hasLeft } ?? true
+        }
+        let absorbing = try await absorbing(updates, binding, log)
+        var busy: Set<String> = []
+        if updates.contains(where: { $0.orderKey != nil }) {
+            busy = Set(try await store.unfinished(of: binding.serial).filter(\.machine.holdsUpOthers).compactMap(\.orderKey))
+        }
+        let now = time.now()
+        var adding: [Completion] = []
+        var offers: [(update: Update, offer: UpdateOffer)] = []
+        for update in updates {
+            let entry = (rows[update.serial]?.key.entry ?? 0) + 1
+            let key = CompletionKey(update: update.serial, binding: binding.serial, entry: entry)
+            if let absorber = absorbing.amongThem[update.serial] {
+                var machine = CompletionMachine()
+                _ = machine.absorbed()
+                adding.append(
+                    Completion(
+                        key: key, machine: machine, changedAt: now, orderKey: update.orderKey, absorbedBy: absorber))
+            } else if !binding.kinds.contains(update.kind.name) {
+                adding.append(Completion(key: key, machine: CompletionMachine(.unsupported), changedAt: now))
+            } else if let orderKey = update.orderKey, !busy.insert(orderKey).inserted {
+                adding.append(Completion(key: key, machine: CompletionMachine(), changedAt: now, orderKey: orderKey))
+            } else {
+                let offer = UpdateOffer(
+                    key: key, revision: binding.revision, attempt: 1, orderKey: update.orderKey, at: now)
+                offers.append((update, offer))
+            }
+        }
+        let results = await deliver(offers.map { ($0.update, $0.offer, binding.device) })
+        for (place, result) in results.enumerated() {
+            switch result {
+            case .stored, .settled, .given: offered.increment()
+            // It ended, or another held the log at the same time.
+            case .refused(.originGone) where !absorbing.isAbsorber(offers[place].update.serial),
+                .dropped where !absorbing.isAbsorber(offers[place].update.serial):
+                break
+            case .refused, .dropped:
+                if result == .refused(.full) { full.increment() }
+                var missed = offers[place].update.serial
+                // Nor what it would have stood for.
+                for earlier in adding.reversed() where earlier.absorbedBy.map({ $0 >= missed }) ?? false {
+                    missed = min(missed, earlier.key.update)
+                }
+                let reached = page.last { $0 < missed } ?? UpdateSerial(0)
+                return Offered(
+                    reached: max(reached, binding.place(in: log)), adding: adding.filter { $0.key.update < missed },
+                    absorbed: absorbing.before.filter { $0.by < missed })
+            case .failed(let fault): throw fault
+            }
+        }
+        return Offered(adding: adding, absorbed: absorbing.before)
+    }
+
+    private func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [Inbox.Delivered] {
+        let answers = Answers<Inbox.Delivered>(offers.count)
+        for (place, (update, offer, device)) in offers.enumerated() {
+            var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
+            if update.wakes { rules.wake = WakeWish(.background, dueAt: offer.at) }
+            homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
+                Envelope(
+                    id: id, device: device, app: update.app, origin: update.origin,
+                    kind: .update(
+                        .init(body: update.body, shared: update.content, entry: offer.key.entry, attempt: offer.attempt)),
+                    acceptedAt: offer.at, expiresAt: update.expiresAt)
+            } then: { _, delivered in
+                answers.note(place, delivered)
+            }
+        }
+        return offers.isEmpty ? [] : await answers.all()
+    }
+
+    /// After a change of parameters: what it belonged to and belongs to no more.
+    private func leave(_ binding: UpdateBinding, _ facts: DeviceFacts, _ log: UpdateLogs.Log) async throws {
+        let known = try await store.completions(of: binding.serial, log.live.serialsInOrder)
+        let left = known.filter { row in
+            guard !row.hasLeft, let entry = log.live[row.key.update] else { return false }
+            return log.holds(entry, for: facts) != true
+        }
+        try await takeOut(left.filter(\.machine.isInInbox).map(\.key), of: binding.device)
+        for row in left {
+            if let envelope = try await store.left(row.key, at: time.now()) {
+                await takeOut([envelope], of: binding.device, as: .cancelled)
+            }
+        }
+    }
+
+    /// Takes what is in the inbox out of it, before it comes to its end: in the other order what a kill leaves there would be given.
+    func takeOut(_ completions: [CompletionKey], of device: DeviceSerial, as outcome: Outcome = .cancelled) async throws {
+        guard !completions.isEmpty else { return }
+        await takeOut(try await store.envelopes(of: completions), of: device, as: outcome)
+    }
+
+    func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async {
+        guard !envelopes.isEmpty else { return }
+        let home = homes.home(of: device)
+        for envelope in envelopes {
+            home.inbox.settle(envelope, device: device, outcome, code: nil)
+            await home.inbox.withdraw(.envelope(envelope.position), from: device)
+        }
+        await home.inbox.flush(device)
+    }
+
+    // MARK: Giving again
+
+    /// Gives again what is due: of one binding, or of all. Answers how much it was.
+    @discardableResult
+    func giveAgain(to binding: BindingSerial? = nil) async throws -> Int {
+        let now = time.now()
+        let due = try await store.dueCompletions(of: binding, at: now, limit: Self.dueAtOnce)
+        let offers = due.map { due in
+            let completion = due.completion
+            return (
+                due.update,
+                UpdateOffer(
+                    key: completion.key, revision: nil, attempt: completion.machine.attempt + 1,
+                    orderKey: completion.orderKey, at: now), due.device
+            )
+        }
+        for (place, result) in await deliver(offers).enumerated() {
+            switch result {
+            case .stored, .settled, .given: offeredAgain.increment()
+            case .refused, .dropped:
+                if result == .refused(.full) { full.increment() }
+                try await store.putOff(due[place].completion.key, until: now.adding(seconds: Self.fullSeconds))
+            case .failed(let fault): throw fault
+            }
+        }
+        return due.count
+    }
+
+    static let dueAtOnce = 256
+    private static let fullSeconds: Int64 = 60
+
+    // MARK: Waking
+
+    /// Puts updates that wake into the inboxes of devices that sleep and match, some at a time, so that they are woken by what waits there.
+    /// Answers whether more are to be looked at.
+    ///
+    /// - Parameter bindings: The most that are looked at for one update.
+    package func wakeSome(bindings limit: Int = 200) async throws -> Bool {
+        var (woken, fault): (Int, (any Error)?) = (0, nil)
+        for waking in try await store.wakingUpdates(limit: Self.wakingAtOnce) {
+            do {
+                try await wake(for: waking, limit)
+                woken += 1
+            } catch {
+                // It holds up no other app.
+                faults.increment()
+                fault = error
+            }
+        }
+        if woken == 0, let fault { throw fault }
+        return woken > 0
+    }
+
+    private func wake(for waking: WakingUpdate, _ limit: Int) async throws {
+        let log = try await logs.log(of: waking.update.app)
+        let page = try await store.bindingsToWake(of: waking.update.app, after: waking.wokenTo, limit: limit)
+        if let entry = log.live[waking.update.serial] {
+            for sleeping in page where sleeping.binding.place(in: log) < waking.update.serial {
+                let facts = logs.facts(
+                    sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
+                guard log.holds(entry, for: facts) == true else { continue }
+                try await hold(sleeping.binding, log, facts)
+            }
+        }
+        try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)
+    }
+
+    private static let wakingAtOnce = 100
+}
+
+extension UpdateBinding {
+    var takesContent: Bool { kinds.contains(UpdateKind.content.name) }
+
+    /// Up to where the log need not be held.
+    fileprivate func place(in log: UpdateLogs.Log) -> UpdateSerial {
+        heldTo.rules == log.version ? heldTo.place : UpdateSerial(0)
+    }
+}

@@ -1,0 +1,366 @@
+import CarillonBasics
+import CarillonWire
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// How the server is asked: what is said, how soon again, and when not.
+@Suite(.timeLimit(.minutes(5)))
+struct PushUpdatesTests {
+    /// A server whose every answer the test decides.
+    private final class Door: ClientTransport {
+        struct Answer {
+            var status = 200
+            var body = #"{"envelopes":[],"more":false,"position":"p"}"#
+            var retryAfter: String?
+
+            static func problem(_ code: ErrorCode) -> Answer {
+                Answer(
+                    status: code.status,
+                    body:
+                        #"{"type":"t","title":"t","status":\#(code.status),"detail":"d","code":"\#(code.rawValue)","retryable":false}"#
+                )
+            }
+
+            static func updates(_ frames: String..., more: Bool = false) -> Answer {
+                Answer(body: #"{"envelopes":[\#(frames.joined(separator: ","))],"more":\#(more),"position":"p"}"#)
+            }
+        }
+
+        /// Nil: it never answers.
+        private let answer: @Sendable (Int, JSONValue) -> Answer?
+        let asked = Mutex<[JSONValue]>([])
+        let open = Mutex(0)
+        let mostOpen = Mutex(0)
+
+        init(_ answer: @escaping @Sendable (Int, JSONValue) -> Answer?) { self.answer = answer }
+
+        var count: Int { asked.withLock { $0.count } }
+
+        func withConnection(
+            to address: WebAddress, _ body: (WebSocketConnection) async -> Void
+        ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
+
+        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+            let body = JSONValue(parsing: Array(question.json ?? Data())) ?? .null
+            let number = asked.withLock { asked in
+                asked.append(body)
+                return asked.count
+            }
+            let now = open.withLock { open in
+                open += 1
+                return open
+            }
+            mostOpen.withLock { $0 = max($0, now) }
+            defer { open.withLock { $0 -= 1 } }
+            guard let answer = answer(number, body) else {
+                try? await Task.sleep(for: .seconds(1000))
+                throw TransportFault(.timeOut, nil)
+            }
+            return WebAnswer(status: answer.status, retryAfter: answer.retryAfter, body: Data(answer.body.utf8))
+        }
+    }
+
+    private struct World {
+        let directory = TemporaryDirectory()
+        let updates: PushUpdates
+        let runner: SessionRunner
+        let content = ContentFixture()
+        let presenter = PresenterFixture()
+        let inbox: UpdateInbox
+
+        init(_ door: Door, user: String? = nil) throws {
+            let store = try ClientStore(directory: directory.path)
+            var stored = StoredState()
+            stored.identity = DeviceIdentity(device: "d", credential: "d.secret", socket: "ws://host/")
+            stored.takenUser = user
+            let backOff = PushClient.BackOff(initial: .milliseconds(10), maximum: .milliseconds(20))
+            let settings = ClientSession.Settings(
+                server: "http://host:1/", backOff: backOff, keepAlive: nil, receivesFirings: false, buffer: .init())
+            runner = SessionRunner(
+                store: store, session: ClientSession(settings, restoring: stored), logger: Logger(label: "test"))
+            inbox = UpdateInbox(store: store)
+            updates = PushUpdates(
+                runner: runner, server: try #require(WebAddress(http: "http://host:1/")), transport: door, store: store,
+                backOff: backOff)
+            updates.settings.needsUser = false
+        }
+
+        func begin(_ parameters: @escaping PushUpdates.Parameters = { [:] }) {
+            updates.process(content: content, presenter: presenter, parameters: parameters)
+        }
+
+        /// Runs until something is so, or for a time after it was first asked.
+        func run(
+            for duration: Duration = .seconds(60), asked door: Door? = nil,
+            until isOver: @escaping @Sendable () async throws -> Bool = { false }
+        ) async {
+            await withTaskGroup { group in
+                group.addTask { await updates.run() }
+                group.addTask {
+                    while let door, door.count == 0 { try? await Task.sleep(for: .milliseconds(2)) }
+                    let end = ContinuousClock.now + duration
+                    while ContinuousClock.now < end, (try? await isOver()) != true {
+                        try? await Task.sleep(for: .milliseconds(2))
+                    }
+                }
+                await group.next()
+                group.cancelAll()
+            }
+        }
+    }
+
+    private static func popup(_ id: String, attempt: Int = 1) -> String {
+        #"{"messageType":"update","version":"v","attempt":\#(attempt),"entry":1,"update":{"id":"\#(id)","kind":"popup","payload":{"style":"failure","title":"t"},"publishedAt":"2026-01-31T12:00:00.000Z"}}"#
+    }
+
+    private static func content(_ id: String) -> String {
+        #"{"messageType":"update","version":"v","attempt":1,"entry":1,"update":{"id":"\#(id)","kind":"content","payload":{"action":"refresh","object":"\#(id)"},"publishedAt":"2026-01-31T12:00:00.000Z"}}"#
+    }
+
+    // MARK: What is said
+
+    @Test func `a position that the server will not have is forgotten`() async throws {
+        let door = Door { number, _ in number == 2 ? .problem(.positionInvalid) : number < 4 ? .init() : nil }
+        let world = try World(door)
+        world.updates.settings.polling = .every(.milliseconds(1))
+        world.begin()
+        await world.run { door.count >= 3 }
+        let positions = door.asked.withLock { $0.map { $0["position"] } }
+        #expect(positions[0] == nil && positions[1] == .string("p") && positions[2] == nil)
+    }
+
+    @Test func `row 4: parameters are said when they changed, and not again where they were refused`() async throws {
+        let region = Mutex("north")
+        let door = Door { _, body in
+            body["parameters"]?["values"]?["region"] == .string("nowhere") ? .problem(.fieldInvalid) : .init()
+        }
+        let world = try World(door)
+        world.updates.settings.polling = .every(.seconds(1000))
+        let place = Place(region)
+        world.begin { ["region": .text(place.region.withLock { $0 })] }
+        await world.run {
+            let count = door.count
+            if count == 2 { place.region.withLock { $0 = "nowhere" } }
+            if count == 4 { place.region.withLock { $0 = "south" } }
+            world.updates.poll()
+            return count >= 6
+        }
+        let said = door.asked.withLock { $0.compactMap { $0["parameters"]?["values"]?["region"] } }
+        #expect(said.first == .string("north") && said.last == .string("south"))
+        #expect(said.count == Set(said.map { "\($0)" }).count, "\(said)")
+        #expect(world.presenter.seen.failures.count { $0.kind == .parametersRefused } <= 1)
+    }
+
+    private final class Place: Sendable {
+        let region: Mutex<String>
+        init(_ region: consuming Mutex<String>) { self.region = region }
+    }
+
+    @Test func `results are said at once, by a poll that does not wait`() async throws {
+        let door = Door { number, _ in number == 1 ? .updates(Self.content("a")) : number == 2 ? .init() : nil }
+        let world = try World(door)
+        world.begin()
+        await world.run { door.count >= 3 }
+        let asked = door.asked.withLock { $0 }
+        #expect(asked[0]["results"] == nil && asked[0]["wait"] != .integer(0))
+        guard case .array(let results)? = asked[1]["results"] else { return #expect(Bool(false), "\(asked[1])") }
+        #expect(results.map { $0["update"] } == [.string("a")] && results.map { $0["result"] } == [.string("done")])
+        #expect(results.map { $0["attempt"] } == [.integer(1)])
+        #expect(asked[1]["wait"] == .integer(0))
+        #expect(asked[2]["results"] == nil, "once")
+    }
+
+    @Test func `where nothing fits in, nothing is asked for`() async throws {
+        let world = try World(Door { _, _ in nil })
+        try await world.inbox.belong(to: ProcessingFixture.owner)
+        for start in stride(from: 0, to: UpdateInbox.mostWaiting, by: 500) {
+            let frames = (start..<start + 500).map {
+                ProcessingFixture.frame("u\($0)", "popup", #"{"style":"failure","title":"t"}"#)
+            }
+            _ = try await world.inbox.received(
+                PollAnswer(updates: frames), by: ProcessingFixture.owner, said: [], parameters: nil)
+        }
+        #expect(try await world.inbox.word(results: 3).room == 0)
+    }
+
+    // MARK: How soon again
+
+    @Test func `what waits behind a page is asked for at once`() async throws {
+        let door = Door { number, _ in number < 4 ? .updates(more: true) : nil }
+        let world = try World(door)
+        world.updates.settings.polling = .every(.seconds(1000))
+        world.begin()
+        await world.run { door.count >= 4 }
+        #expect(door.count == 4)
+    }
+
+    @Test(arguments: [503, 429]) func `a server that asks for time is given it`(status: Int) async throws {
+        let door = Door { _, _ in .init(status: status, body: "", retryAfter: "1000") }
+        let world = try World(door)
+        world.begin()
+        await world.run(for: .milliseconds(600), asked: door) {
+            world.updates.poll()
+            return false
+        }
+        #expect(door.count == 1)
+        #expect(world.presenter.seen.failures.map(\.kind) == [.unreachable])
+    }
+
+    @Test func `a server that has much to do is left alone for as long as it says`() async throws {
+        let door = Door { _, _ in .init(body: #"{"envelopes":[],"more":true,"position":"p","retryAfter":1000}"#) }
+        let world = try World(door)
+        world.begin()
+        await world.run(for: .milliseconds(600), asked: door) {
+            world.updates.poll()
+            return false
+        }
+        #expect(door.count == 1)
+    }
+
+    @Test func `what fails is tried again, later each time, and told once`() async throws {
+        let door = Door { _, _ in .init(status: 500, body: "") }
+        let world = try World(door)
+        world.begin()
+        let began = ContinuousClock.now
+        await world.run { door.count >= 10 }
+        #expect(door.count >= 10)
+        #expect(ContinuousClock.now - began >= .milliseconds(50), "each wait is half of its length at the least")
+        #expect(world.presenter.seen.failures.count == 1)
+    }
+
+    @Test(arguments: [PushUpdates.Settings.Polling.every(.zero), .long(.seconds(25))])
+    func `a server that does not wait is not asked without end`(polling: PushUpdates.Settings.Polling) async throws {
+        let door = Door { _, _ in .init() }
+        let world = try World(door)
+        world.updates.settings.polling = polling
+        world.begin()
+        await world.run(for: .milliseconds(500), asked: door)
+        #expect(door.count == 1)
+    }
+
+    @Test func `row 3: in the background it is asked when it is said, and not by itself`() async throws {
+        let door = Door { _, _ in .init() }
+        let world = try World(door)
+        world.updates.settings.polling = .every(.seconds(1))
+        world.begin()
+        world.updates.isInForeground = false
+        await world.run(for: .milliseconds(3500), asked: door)
+        let before = door.count
+        #expect(before <= 2, "what was under way, and what said that it is in the background")
+        world.updates.isInForeground = true
+        await world.run(for: .seconds(10)) { door.count >= before + 2 }
+        #expect(door.count >= before + 2)
+    }
+
+    @Test func `the jitter of an interval is a tenth`() async throws {
+        let door = Door { _, _ in .init() }
+        let world = try World(door)
+        world.updates.settings.polling = .every(.seconds(1))
+        world.begin()
+        let began = ContinuousClock.now
+        await world.run(for: .seconds(20)) { door.count >= 2 }
+        #expect(began.duration(to: .now) >= .milliseconds(890))
+    }
+
+    // MARK: When not
+
+    @Test func `row 1: switched off it ends what is under way, and is on again when it is switched on`() async throws {
+        let door = Door { _, _ in nil }
+        let world = try World(door)
+        world.begin()
+        await world.run(for: .seconds(20)) {
+            if door.count == 1 { world.updates.settings.isActive = false }
+            return door.count == 1 && door.open.withLock { $0 } == 0
+        }
+        #expect(door.open.withLock { $0 } == 0)
+        await world.run(for: .milliseconds(100))
+        #expect(door.count == 1, "nothing is asked")
+        world.updates.settings.isActive = true
+        await world.run(for: .seconds(20)) { door.count == 2 }
+        #expect(door.count == 2)
+    }
+
+    @Test func `without a user nothing is asked where there must be one`() async throws {
+        let door = Door { _, _ in .init() }
+        let world = try World(door)
+        world.updates.settings.needsUser = true
+        world.begin()
+        try await world.inbox.belong(to: UpdateOwner(device: "d", user: "ada", profile: ""))
+        _ = try await world.inbox.received(
+            PollAnswer(updates: [ProcessingFixture.frame("a", "definitions")]),
+            by: UpdateOwner(device: "d", user: "ada", profile: ""), said: [], parameters: nil)
+        await world.run(for: .milliseconds(200))
+        #expect(door.count == 0)
+        #expect(try await world.inbox.next() == nil, "and what was somebody's is gone")
+        let signedIn = try World(door, user: "ada")
+        signedIn.updates.settings.needsUser = true
+        signedIn.begin()
+        await signedIn.run(for: .seconds(20)) { door.count >= 1 }
+        #expect(door.count >= 1)
+    }
+
+    @Test func `two runs are one after the other`() async throws {
+        let door = Door { _, _ in nil }
+        let world = try World(door)
+        world.begin()
+        await withTaskGroup { group in
+            for _ in 0..<3 { group.addTask { await world.updates.run() } }
+            while door.count == 0 { try? await Task.sleep(for: .milliseconds(2)) }
+            try? await Task.sleep(for: .milliseconds(300))
+            group.cancelAll()
+        }
+        #expect(door.mostOpen.withLock { $0 } == 1)
+    }
+
+    // MARK: In the background
+
+    @Test func `a background poll processes what came, says so, and then ends`() async throws {
+        let door = Door { number, _ in number == 1 ? .updates(Self.content("a"), Self.content("b")) : .init() }
+        let world = try World(door)
+        world.updates.isInForeground = false
+        world.begin()
+        #expect(await world.updates.performBackgroundPoll(deadline: .now + 60) == .newData)
+        #expect(world.content.content.applied.count == 2)
+        let said = door.asked.withLock { asked in
+            asked.flatMap { body -> [JSONValue] in if case .array(let results)? = body["results"] { results } else { [] } }
+        }
+        #expect(Set(said.map { "\($0["update"] ?? .null)" }).count == 2, "before the app is put to sleep again")
+        #expect(await world.updates.performBackgroundPoll(deadline: .now + 60) == .noData)
+    }
+
+    @Test func `a background poll ends at its deadline`() async throws {
+        let world = try World(Door { _, _ in nil })
+        world.begin()
+        let began = ContinuousClock.now
+        #expect(await world.updates.performBackgroundPoll(deadline: .now + 0.3) == .failed)
+        #expect(began.duration(to: .now) < .seconds(30))
+    }
+
+    // MARK: Dialogs
+
+    @Test func `a dialog goes with its update, and with its owner`() async throws {
+        let door = Door { number, body in
+            switch number {
+            case 1: .updates(Self.popup("a"))
+            case 2: nil
+            case 3: .updates(Self.popup("a", attempt: 0), Self.popup("b"))
+            default: nil
+            }
+        }
+        let world = try World(door)
+        world.begin()
+        let presenter = world.presenter
+        await world.run(for: .seconds(30)) {
+            if door.count == 2, presenter.seen.shown?.id.key.update == "a" { world.updates.poll() }
+            return presenter.seen.shown?.id.key.update == "b"
+        }
+        #expect(presenter.seen.all.map(\.id.key.update) == ["a", "b"])
+        #expect(presenter.seen.shown == nil, "nobody is there any more")
+        #expect(presenter.seen.dismissed == 2)
+    }
+}

@@ -1,0 +1,369 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Later content stands for earlier content, and what was missed is made up for by everything.
+@Suite(.timeLimit(.minutes(5)))
+struct UpdateContentTests {
+    private static func refresh(_ object: String, children: Int = 0) -> String {
+        #"{"action":"refresh","object":"\#(object)","children":\#(children)}"#
+    }
+
+    private static let roots = #"{"action":"roots"}"#
+
+    /// What of its updates tells a device to fetch everything: the counts of the app's own update for that.
+    private func resyncs(_ world: UpdateWorld) async throws -> [String: Int] {
+        guard let update = try await resync(world) else { return [:] }
+        return try await world.counts(update)
+    }
+
+    private func resync(_ world: UpdateWorld) async throws -> String? {
+        let answer = try await world.routes.request(.get, "/v1/updates", key: world.sender)
+        guard case .array(let updates)? = answer.json?["updates"] else { return nil }
+        for update in updates where update["resync"] == .bool(true) {
+            #expect(update["payload"] == .object([.init(name: "action", value: .string("resync"))]))
+            if case .string(let id)? = update["id"] { return id }
+        }
+        return nil
+    }
+
+    /// Publishes when nobody is there, so that nothing is given before a device asks.
+    private func publish(
+        _ world: UpdateWorld, _ payload: String? = nil, audience: String? = nil, _ rest: String = ""
+    ) async throws -> String {
+        world.advance(seconds: 10)
+        try await world.sweep()
+        return try await world.publish("content", payload, audience: audience, rest)
+    }
+
+    // MARK: Absorbing
+
+    @Test func `later content stands for earlier content that waits, and for nothing else`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let deep = try await publish(world, Self.refresh("a", children: 2))
+        let other = try await publish(world, Self.refresh("b"))
+        let popup = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
+        let flat = try await publish(world, Self.refresh("a"))
+        let removal = try await publish(world, #"{"action":"remove","object":"a"}"#)
+        let keyed = try await publish(world, #"{"action":"remove","object":"b"}"#, #","orderKey":"k""#)
+        #expect(try await world.poll().map(\.update) == [other, popup, removal, keyed])
+        for absorbed in [deep, flat] { #expect(try await world.counts(absorbed) == ["superseded": 1]) }
+        let answer = try await world.routes.request(.get, "/v1/updates/\(deep)/devices", key: world.sender)
+        guard case .array(let devices)? = answer.json?["devices"] else { return #expect(Bool(false)) }
+        #expect(devices.map { $0["reason"] } == [.string("absorbed")])
+    }
+
+    @Test func `what waits in the inbox is taken out when later content stands for it`() async throws {
+        let world = try await UpdateWorld()
+        let first = try await publish(world, Self.roots)
+        // It is put into the inbox, and nobody takes it.
+        try await world.ask(nil, #""max":0"#)
+        #expect(try await world.counts(first) == ["waiting": 1])
+        let second = try await publish(world, Self.roots)
+        try await world.ask(nil, #""max":0"#)
+        #expect(try await world.counts(first) == ["superseded": 1])
+        #expect(try await world.poll().map(\.update) == [second])
+        // What the device has is its own to absorb.
+        let third = try await publish(world, Self.roots)
+        #expect(try await world.poll().map(\.update) == [third])
+        #expect(try await world.counts(second) == ["stored": 1])
+    }
+
+    @Test(arguments: ["withdrawn", "superseded", "left", "parked"])
+    func `what was absorbed is given when what stood for it comes to nothing`(end: String) async throws {
+        let world = try await UpdateWorld()
+        let north = UpdateWorld.parameters(#""region":"north""#)
+        try await world.ask(nil, north)
+        let first = try await publish(world, Self.roots)
+        let second = try await publish(world, Self.roots, audience: "region == 'north'")
+        let copies = try await world.poll(nil, end == "parked" ? "" : #""max":0"#)
+        #expect(try await world.counts(first) == ["superseded": 1])
+        switch end {
+        case "withdrawn": try await world.withdraw(second)
+        case "superseded":
+            _ = try await world.publish("popup", #"{"style":"failure","title":"t"}"#, #","supersedes":"\#(second)""#)
+        case "left": try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2") + #","max":0"#)
+        default:
+            try await world.ask(
+                nil, UpdateWorld.result(try #require(copies.first), "failed", #","permanent":true"#) + #","max":0"#)
+        }
+        try await world.sweep()
+        #expect(try await world.poll().map(\.update).contains(first))
+        #expect(try await world.counts(first) == ["waiting": 1])
+    }
+
+    @Test func `what was absorbed by what was absorbed is given with it`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        var updates: [String] = []
+        for _ in 0..<3 {
+            updates.append(try await publish(world, Self.roots))
+            try await world.ask(nil, #""max":0"#)
+        }
+        try await world.withdraw(updates[1])
+        try await world.withdraw(updates[2])
+        try await world.sweep()
+        #expect(try await world.poll().map(\.update).contains(updates[0]))
+    }
+
+    @Test func `an order key is kept by what stands for others`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let key = #","orderKey":"k""#
+        let first = try await publish(world, Self.refresh("a"), key)
+        try await world.ask(nil, #""max":0"#)
+        let second = try await publish(world, #"{"action":"remove","object":"a"}"#, key)
+        #expect(try await world.poll().map(\.update) == [second], "what held it up is no more")
+        #expect(try await world.counts(first) == ["superseded": 1])
+    }
+
+    // MARK: Fetching everything
+
+    @Test func `beyond 500 one that says to fetch everything stands for all content, and for nothing else`() async throws {
+        let world = try await UpdateWorld()
+        var content: [String] = []
+        let popup = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
+        for _ in 0...UpdateDelivery.mostContent { content.append(try await world.publish()) }
+        let copies = try await world.poll(nil, #""max":500"#)
+        let resync = try #require(try await resync(world))
+        #expect(copies.map(\.update) == [popup, resync])
+        #expect(try await world.counts(content[0]) == ["superseded": 1])
+        #expect(try await world.counts(content[500]) == ["superseded": 1])
+        // The device has it: what comes now comes by itself, and again after another order.
+        let later = try await publish(world)
+        #expect(try await world.poll(nil, UpdateWorld.result(copies[1])).map(\.update) == [later])
+        #expect(try await resyncs(world) == ["done": 1])
+    }
+
+    @Test func `500 wait one by one`() async throws {
+        let world = try await UpdateWorld()
+        for _ in 0..<UpdateDelivery.mostContent { _ = try await world.publish() }
+        #expect(try await world.poll(nil, #""max":500"#).count == UpdateDelivery.mostContent)
+        #expect(try await resync(world) == nil)
+    }
+
+    @Test func `content that expired before a device had it is made up for, once`() async throws {
+        let world = try await UpdateWorld()
+        let north = UpdateWorld.parameters(#""region":"north""#)
+        let other = try await world.device()
+        for device in [world.first, other] { try await world.ask(device, north) }
+        // Not held, and held but not received.
+        let update = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
+        try await world.ask(other, #""max":0"#)
+        #expect(try await world.counts(update) == ["waiting": 1])
+        world.advance(seconds: 61)
+        try await world.sweep()
+        for device in [world.first, other] {
+            let copies = try await world.poll(device)
+            #expect(copies.map(\.update) == [try await resync(world)])
+            #expect(try await world.poll(device, UpdateWorld.result(try #require(copies.first))).isEmpty)
+        }
+        #expect(try await resyncs(world) == ["done": 2])
+        #expect(try await world.poll(try await world.device()).isEmpty, "who comes new has missed nothing")
+    }
+
+    @Test func `what expired and was for others, or was received, is nothing to a device`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#))
+        _ = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
+        let received = try await publish(world, nil, #","ttl":60"#)
+        _ = try await world.publish("popup", #"{"style":"failure","title":"t"}"#, #","ttl":60"#)
+        #expect(try await world.poll().first?.update == received)
+        try await world.ask()
+        world.advance(seconds: 61)
+        try await world.sweep()
+        #expect(try await world.poll().isEmpty)
+        #expect(try await resync(world) == nil)
+        // Nor is what was withdrawn.
+        let withdrawn = try await publish(world)
+        try await world.withdraw(withdrawn)
+        #expect(try await world.poll().isEmpty)
+        #expect(try await resync(world) == nil)
+    }
+
+    @Test func `what is not known any more counts as missed`() async throws {
+        let world = try await UpdateWorld(limits: .init(ended: 1))
+        try await world.ask()
+        for _ in 0..<3 { _ = try await publish(world, nil, #","ttl":60"#) }
+        world.advance(seconds: 61)
+        try await world.sweep()
+        try await world.sweep()
+        #expect(try await world.poll().count == 1)
+        #expect(try await resyncs(world) == ["waiting": 1])
+    }
+
+    @Test func `who processes no content is told nothing of it`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(kinds: ["popup"])
+        _ = try await publish(world, nil, #","ttl":60"#)
+        world.advance(seconds: 61)
+        try await world.sweep()
+        #expect(try await world.poll(kinds: ["popup"]).isEmpty)
+        #expect(try await resync(world) == nil)
+        #expect(try await world.poll(kinds: ["content"]).count == 1, "it may have been missed")
+    }
+
+    @Test func `row 20: a device that was brought back to what it was fetches everything`() async throws {
+        let world = try await UpdateWorld()
+        let done = try await publish(world)
+        var copies = try await world.poll()
+        let early = world.first.position.withLock { $0 }
+        try await world.ask(nil, UpdateWorld.result(try #require(copies.first)))
+        let open = try await publish(world)
+        #expect(try await world.poll().map(\.update) == [open])
+        try await world.ask()
+        // A lost answer is no restored backup.
+        let last = world.first.position.withLock { $0 }
+        try await world.ask(position: last)
+        #expect(try await world.poll(position: last).isEmpty)
+        #expect(try await resync(world) == nil)
+
+        copies = try await world.poll(position: early)
+        #expect(Set(copies.map(\.update)) == [open, try #require(try await resync(world))])
+        #expect(try await world.counts(done) == ["done": 1])
+        try await world.ask()
+        #expect(try await world.poll().isEmpty, "once")
+        // One that lost everything begins anew, and is given what it had not finished.
+        #expect(Set(try await world.poll(position: .some(nil)).map(\.update)).contains(open))
+        #expect(try await resyncs(world) == ["waiting": 1])
+    }
+
+    @Test func `the order to fetch everything is no update of the app's log`() async throws {
+        let world = try await UpdateWorld(limits: .init(live: 2))
+        try await world.ask()
+        _ = try await publish(world, nil, #","ttl":60"#)
+        world.advance(seconds: 61)
+        try await world.sweep()
+        #expect(try await world.poll().count == 1)
+        let id = try #require(try await resync(world))
+        let answer = try await world.routes.request(.delete, "/v1/updates/\(id)", key: world.sender)
+        #expect(answer.status == 409 && answer.code == "update_final")
+        for _ in 0..<2 { _ = try await publish(world) }
+        #expect(try await world.poll(try await world.device()).count == 2, "nobody else is told")
+    }
+
+    @Test func `a device that moves to and fro keeps no more than a number of entries`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await publish(world, audience: "region == 'north'", #","mode":"standing""#)
+        for turn in 0..<(Completion.mostEntries + 5) {
+            let copies = try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "n\(turn)"))
+            try await world.ask(
+                nil,
+                UpdateWorld.result(try #require(copies.last { $0.attempt > 0 })) + ","
+                    + UpdateWorld.parameters(#""region":"south""#, revision: "s\(turn)"))
+        }
+        #expect(try await world.counts(update) == ["done": Completion.mostEntries])
+    }
+
+    // MARK: Results
+
+    @Test func `a failure that is said again, as its answer was lost, is one failure`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await publish(world)
+        let first = try #require(try await world.poll().first)
+        func say(_ attempt: Int) async throws -> JSONValue? {
+            try await world.ask(nil, UpdateWorld.result(first, "failed", #","attempt":\#(attempt)"#) + #","max":0"#).json?[
+                "ignored"]
+        }
+        #expect(try await say(1) == nil)
+        #expect(try await say(1) != nil)
+        #expect(try await failures(world, update) == 1)
+        let second = try #require(try await world.poll().first)
+        #expect(second.attempt == 2)
+        #expect(try await say(1) != nil)
+        #expect(try await say(2) == nil)
+        #expect(try await say(2) != nil, "it waits to be given again")
+        #expect(try await failures(world, update) == 2)
+        try await world.ask(nil, UpdateWorld.result(first, "done", #","attempt":1"#))
+        #expect(try await world.counts(update) == ["done": 1], "what was done is done")
+        try await world.ask(nil, UpdateWorld.result(first, "done", #","attempt":0"#), expecting: 400)
+    }
+
+    private func failures(_ world: UpdateWorld, _ update: String) async throws -> Int {
+        let answer = try await world.routes.request(.get, "/v1/updates/\(update)/devices", key: world.sender)
+        guard case .array(let devices)? = answer.json?["devices"], case .integer(let count)? = devices.first?["failures"]
+        else { return -1 }
+        return count
+    }
+
+    // MARK: The audit
+
+    @Test func `who did what is known, without what was in it`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish(
+            "popup", #"{"style":"failure","title":"secret"}"#, audience: "region == 'secret'")
+        let second = try await publish(world, nil, #","supersedes":"\#(update)""#)
+        try await world.withdraw(second)
+        let third = try await publish(world)
+        _ = try await world.routes.request(.post, "/v1/updates/\(third)/requeue", key: world.sender, #"{"nothing":1}"#)
+        let path = "/v1/apps/com.example.app/audit"
+        #expect(try await world.routes.request(.get, path, key: world.sender).status == 403)
+        let answer = try await world.routes.request(.get, path, key: world.routes.admin)
+        #expect(!String(decoding: answer.body, as: UTF8.self).contains("secret"))
+        guard case .array(let entries)? = answer.json?["entries"] else { return #expect(Bool(false)) }
+        #expect(
+            entries.map { $0["action"] } == ["published", "withdrawn", "published", "published"].map { .string($0) })
+        #expect(entries.map { $0["update"] } == [third, second, second, update].map { .string($0) })
+        #expect(Set(entries.map { "\($0["key"] ?? .null)" }).count == 1)
+        let page = try await world.routes.request(.get, path + "?limit=3", key: world.routes.admin)
+        let rest = try await world.routes.request(.get, path + "?before=\(page["next"])", key: world.routes.admin)
+        #expect(rest.json?["entries"] == .array([entries[3]]))
+        _ = try await world.routes.request(
+            .post, "/v1/updates/\(third)/requeue?app=com.example.app", key: world.routes.admin, "{}")
+        let last = try await world.routes.request(.get, path + "?limit=1", key: world.routes.admin)
+        guard case .array(let latest)? = last.json?["entries"] else { return #expect(Bool(false)) }
+        #expect(latest[0]["action"] == .string("requeued") && latest[0]["count"] == .integer(0))
+        #expect(latest[0]["key"] != entries[0]["key"])
+    }
+
+    @Test func `the audit is kept for a time, and up to a number for each app`() async throws {
+        let world = try await UpdateWorld()
+        for _ in 0..<5 { _ = try await publish(world) }
+        let store = world.routes.store
+        try await store.forgetAudit(before: Timestamp(milliseconds: 0), beyond: 3, limit: 10)
+        #expect(try await store.rowCount(of: "update_audit") == 4, "a hundredth at a time, one at the least")
+        try await store.forgetAudit(before: Timestamp(milliseconds: 0), beyond: 4, limit: 10)
+        #expect(try await store.rowCount(of: "update_audit") == 4)
+        world.advance(seconds: AuditEntry.keptSeconds + 3601)
+        try await world.sweep()
+        #expect(try await store.rowCount(of: "update_audit") == 0)
+    }
+
+    // MARK: Load
+
+    @Test func `devices are asked to stay away while polls take long`() {
+        var pace = PollPace()
+        for _ in 0..<100 { pace.note(seconds: 0.2) }
+        #expect(pace.retryAfterSeconds == nil)
+        for _ in 0..<200 { pace.note(seconds: 0.5) }
+        #expect((15...20).contains(pace.retryAfterSeconds ?? 0))
+        for _ in 0..<500 { pace.note(seconds: 60) }
+        #expect(pace.retryAfterSeconds == 300)
+        for _ in 0..<1000 { pace.note(seconds: 0) }
+        #expect(pace.retryAfterSeconds == nil)
+    }
+
+    @Test func `a poll says for how long`() async throws {
+        let ticks = TickCount()
+        let world = try await UpdateWorld(ticks: TickSource { ticks.next() })
+        #expect(try await world.ask().json?["retryAfter"] == nil)
+        ticks.step.store(60_000_000_000, ordering: .relaxed)
+        for _ in 0..<5 { try await world.ask() }
+        guard case .integer(let seconds)? = try await world.ask().json?["retryAfter"] else { return #expect(Bool(false)) }
+        #expect(seconds > 9)
+    }
+
+    private final class TickCount: Sendable {
+        let step = Atomic<Int64>(0)
+        private let now = Atomic<Int64>(0)
+        func next() -> Int64 { now.add(step.load(ordering: .relaxed), ordering: .relaxed).newValue }
+    }
+}
