@@ -7,6 +7,7 @@ import CarillonWire
 /// | any | `started` | the same | nothing; the server is asked |
 /// | any | `tokenSet`, another one | the same | nothing; the server is asked |
 /// | suspended | `tokenSet`, the same one | the same | nothing; the server is asked |
+/// | any | `tokenTaken`, of a status before one that was told meanwhile | the same | nothing |
 /// | any | `tokenTaken`, registered | registered | status, then registered; resumed, where it was suspended |
 /// | any | `tokenTaken`, suspended | suspended | status, then suspended |
 /// | any | `tokenRefused` | unknown | failed registration, then status |
@@ -35,6 +36,8 @@ struct PushDeviceMachine: Equatable, Sendable {
     private(set) var statusAt: Int64?
     /// The server has what there is to say; false until it said so in this run.
     private(set) var isConfirmed = false
+    /// Of what the server said of the status by itself, since it answered last.
+    private var toldAt: Int64?
     /// The server refused what there is to say: it is not asked again before something else is said.
     private(set) var isRefused = false
 
@@ -85,6 +88,9 @@ struct PushDeviceMachine: Equatable, Sendable {
         takenToken = report.token
         // Another may have been said meanwhile.
         isConfirmed = report.token == token && report.details == details
+        defer { toldAt = nil }
+        // The server said something newer while its answer was on its way.
+        if let toldAt, at < toldAt { return [] }
         let wasSuspended = self.status.isSuspended
         let events = change(status, at: at)
         switch status {
@@ -104,6 +110,7 @@ struct PushDeviceMachine: Equatable, Sendable {
     /// The server said that the status changed.
     mutating func statusTold(_ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
         guard self.status != .unknown, status != .unknown, at >= statusAt ?? 0 else { return [] }
+        toldAt = at
         let wasSuspended = self.status.isSuspended
         let events = change(status, at: at)
         guard !events.isEmpty else { return [] }
@@ -115,7 +122,7 @@ struct PushDeviceMachine: Equatable, Sendable {
 
     /// The server does not know the device any more, or it was signed out.
     mutating func deviceLost() -> [PushDeviceEvent] {
-        takenToken = nil
+        (takenToken, toldAt) = (nil, nil)
         (isConfirmed, isRefused) = (false, false)
         return change(.unknown, at: nil)
     }

@@ -33,6 +33,7 @@ extension ClientSession {
         case (.live, .answer(let answer)): return [.tellSubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()
+            hasCaughtUp = true
             return [.noteCaughtUp]
         case (.live, .goodbye(let seconds)):
             goodbyeDelay = .seconds(seconds)
@@ -48,6 +49,7 @@ extension ClientSession {
         // A server that does not answer as Carillon has made a stranger of us: nothing would ever arrive.
         guard let carillon = hello.carillon else { return close(.protocolError) }
         phase = .live
+        hasCaughtUp = false
         let proposed = carillon.keepAliveSeconds > 0 ? Duration.seconds(carillon.keepAliveSeconds) : nil
         keepAlive = KeepAlive(
             interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)

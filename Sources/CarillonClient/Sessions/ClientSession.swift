@@ -100,6 +100,8 @@ struct ClientSession: Sendable {
     var isFarewellUnderWay = false
     /// Somebody waits until it is known that nothing waits.
     var awaitsPong = false
+    /// On this connection all that waited has come.
+    var hasCaughtUp = false
     /// What this install is to the vendor's push service.
     var device: PushDeviceMachine
     var reporting: DeviceReporting
@@ -221,12 +223,12 @@ struct ClientSession: Sendable {
         return actions
     }
 
-    /// A push woke the app: is there a connection, and has everything come? What waited came before the answer to a ping; a
-    /// connection without an answer is replaced, and then everything comes.
+    /// A push woke the app: is there a connection, and has everything come? Where all that waited has come already, the answer to a
+    /// ping proves that there is; a connection without an answer is replaced, and then everything comes.
     mutating func wakeReceived(at now: ContinuousClock.Instant) -> [SessionAction] {
         switch phase {
         case .live:
-            awaitsPong = true
+            awaitsPong = hasCaughtUp
             return [.send(.ping)]
         case .waiting: return goOn()
         case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .identifying, .closing: return []

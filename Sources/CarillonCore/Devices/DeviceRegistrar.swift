@@ -241,6 +241,7 @@ package struct DeviceRegistrar: Sendable {
 
     /// A registered device proved who it is; kept to the day.
     package func sawRegistered(_ device: Device) {
+        seen.came(device.serial)
         guard device.seenAt.adding(seconds: Self.registeredSeenSeconds) <= time.now() else { return }
         seen.saw(device.serial, isAnonymous: device.isAnonymous)
     }
@@ -256,6 +257,11 @@ package struct DeviceRegistrar: Sendable {
                     Array(rest.prefix(Self.seenAtOnce)), areAnonymous: areAnonymous, at: time.now())
                 rest = rest.dropFirst(Self.seenAtOnce)
             }
+        }
+        var came = seen.takeThoseWhoCame()[...]
+        while !came.isEmpty {
+            try await devices.devicesCame(Array(came.prefix(Self.seenAtOnce)), at: time.now())
+            came = came.dropFirst(Self.seenAtOnce)
         }
     }
 

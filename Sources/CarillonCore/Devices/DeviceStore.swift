@@ -23,6 +23,8 @@ package protocol DeviceStore: Sendable {
     ) async throws -> [(device: Device, registration: DeviceRegistration)]
     /// Writes down that devices were seen. `areAnonymous`: they came with nothing but a user agent identifier.
     func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws
+    /// Devices were there: they are woken as usual again, where that had become rare.
+    func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws
     /// Anonymous devices that were not seen since a moment, or have no channel and were not seen since another.
     func idleDevices(seenBefore: Timestamp, orWithoutChannelBefore: Timestamp, limit: Int) async throws
         -> [DeviceSerial]

@@ -16,11 +16,16 @@ package struct WakePace: Equatable, Sendable {
 
     package static let shortestSeconds: Int64 = 20 * 60
 
+    /// Whether pushes are rarer than they are to a device that answers.
+    package var isSlow: Bool { unanswered >= Self.slowFrom }
+
+    package static let slowFrom = 3
+
     private var seconds: Int64 {
         switch unanswered {
-        case ...2: Self.shortestSeconds
-        case 3: 3600
-        case 4: 4 * 3600
+        case ..<Self.slowFrom: Self.shortestSeconds
+        case Self.slowFrom: 3600
+        case Self.slowFrom + 1: 4 * 3600
         default: 86_400
         }
     }

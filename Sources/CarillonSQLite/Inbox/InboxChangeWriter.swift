@@ -30,9 +30,10 @@ struct InboxChangeWriter {
     func write(_ changes: InboxChanges) throws {
         for effect in changes.effects { try apply(effect) }
         for effect in changes.vainEffects { try Effects(db).giveUp(effect) }
-        for row in changes.departures { try remove(row) }
+        var wakes: [Int64: Int64] = [:]
+        for row in changes.departures { wakes[row.position] = try remove(row) }
         for row in changes.told { try CompletionTable(db).heard(row) }
-        for row in changes.outcomes { try insert(outcome: row) }
+        for row in changes.outcomes { try insert(outcome: row, wake: wakes[row.position]) }
         for end in changes.ends { try write(end) }
         for arrival in changes.arrivals { try insert(arrival) }
         for (position, code) in changes.amendments {
@@ -43,10 +44,10 @@ struct InboxChangeWriter {
         for (device, count) in changes.forgottenOutcomes { try forgetOutcomes(count, of: device) }
         for (device, count) in changes.forgottenKeys { try forgetKeys(count, of: device) }
         usage.apply(changes.usage)
-        for (device, at) in changes.answered { try wakes.answered(device, at: at) }
+        for (device, at) in changes.answered { try wakeTable.answered(device, at: at) }
     }
 
-    private var wakes: WakeTable { WakeTable(db, memory: memory) }
+    private var wakeTable: WakeTable { WakeTable(db, memory: memory) }
 
     private func apply(_ effect: Effect) throws {
         guard try Effects(db).apply(effect) else {
@@ -58,7 +59,7 @@ struct InboxChangeWriter {
 
     private func insert(_ arrival: InboxChanges.Arrival) throws {
         let envelope = arrival.envelope
-        let wake = try wakes.arrived(envelope, arrival.wake)
+        let wake = try wakeTable.arrived(envelope, arrival.wake)
         var content: Envelope.Content?
         var shared: SharedContentID?
         var body: [UInt8]?
@@ -112,23 +113,30 @@ struct InboxChangeWriter {
         usage.arrived(arrival.row)
     }
 
-    private func remove(_ row: InboxRow) throws {
-        var delete = try BoundStatement(db, "DELETE FROM envelope WHERE position = ?")
+    /// Answers how its device was told of it; nil where it did not wait.
+    private func remove(_ row: InboxRow) throws -> Int64? {
+        var delete = try BoundStatement(db, "DELETE FROM envelope WHERE position = ? RETURNING wake")
         delete.bind(row.position)
-        try delete.run()
+        var wake: Int64?
+        // To the end, as only then it is done.
+        try delete.forEachRow { columns in
+            wake = columns.integer(0)
+            return true
+        }
         try index.remove(row)
+        return wake
     }
 
     // MARK: Outcomes
 
-    private func insert(outcome row: InboxRow) throws {
+    private func insert(outcome row: InboxRow, wake: Int64?) throws {
         guard let settlement = row.settlement else { return }
         var insert = try BoundStatement(
             db,
             """
             INSERT INTO outcome (position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at,
-                outcome, code, final_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                outcome, code, final_at, wake)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         insert.bind(row.position)
         insert.bind(row.id.secret)
@@ -142,6 +150,7 @@ struct InboxChangeWriter {
         insert.bind(settlement.outcome.rawValue)
         insert.bind(settlement.code)
         insert.bind(settlement.at.milliseconds)
+        insert.bind(wake)
         try insert.run()
         index.add(row)
         try memory.due.add(row, in: db)
@@ -188,11 +197,11 @@ struct InboxChangeWriter {
     /// Ends what waits, because what it belongs to is no more; the usage is the caller's to change.
     func end(_ rows: [InboxRow], at now: Timestamp) throws {
         for row in rows {
-            try remove(row)
+            let wake = try remove(row)
             guard row.kind.behaviour.keepsOutcome else { continue }
             var ended = row
             ended.settlement = row.waitsUntil <= now ? row.timeOver : Settlement(.gone, at: now)
-            try insert(outcome: ended)
+            try insert(outcome: ended, wake: wake)
         }
     }
 

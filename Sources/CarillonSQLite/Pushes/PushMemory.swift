@@ -17,11 +17,12 @@ final class PushMemory: Sendable {
         /// Nil of a device that has no token, or is suspended; then nothing else is known of it.
         var lane: PushLane?
         var wake: Wake?
-        /// Alerts in the outbox.
+        /// Alerts of messages in the outbox, and of what fired.
         var alerts = 0
-        /// When the last of them is due.
+        var triggers = 0
+        /// When the last alert is due.
         var lastAlertAt: Timestamp?
-        /// When one of them was last given out.
+        /// When an alert was last given out.
         var alertLeasedAt: Timestamp?
         /// When the device last answered for an envelope, as far as that was of interest.
         var answeredAt: Timestamp?
@@ -43,12 +44,17 @@ final class PushMemory: Sendable {
         var devices: RecentValues<DeviceSerial, Reach>
         /// Whether an app has a text to be shown.
         var alertTexts: RecentValues<AppSerial, Bool>
+        /// When devices last said that their address is their own; the store has it to the day.
+        var confirmed: RecentValues<DeviceSerial, Timestamp>
     }
 
     private let state: Mutex<State>
 
     init(capacity: Int = 50_000) {
-        state = Mutex(State(devices: RecentValues(capacity: capacity), alertTexts: RecentValues(capacity: 1000)))
+        state = Mutex(
+            State(
+                devices: RecentValues(capacity: capacity), alertTexts: RecentValues(capacity: 1000),
+                confirmed: RecentValues(capacity: capacity)))
     }
 
     subscript(device: DeviceSerial) -> Reach? {
@@ -60,10 +66,15 @@ final class PushMemory: Sendable {
 
     func noteAlertText(of app: AppSerial, _ isThere: Bool?) { state.withLock { $0.alertTexts[app] = isThere } }
 
+    func lastConfirmed(_ device: DeviceSerial) -> Timestamp? { state.withLock { $0.confirmed[device] } }
+
+    func noteConfirmed(_ device: DeviceSerial, at now: Timestamp) { state.withLock { $0.confirmed[device] = now } }
+
     func forgetAll() {
         state.withLock { state in
             state.devices.removeAll()
             state.alertTexts.removeAll()
+            state.confirmed.removeAll()
         }
     }
 }

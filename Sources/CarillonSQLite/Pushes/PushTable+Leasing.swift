@@ -42,7 +42,12 @@ extension PushTable {
                 putOff[row.device, default: 0] += 1
                 continue
             }
-            if let push = try lease(row, lane, at: now, until: end) { leased.pushes.append(push) }
+            do {
+                if let push = try lease(row, lane, at: now, until: end) { leased.pushes.append(push) }
+            } catch is StoreFault {
+                // What cannot be read holds up nothing else.
+                try finish(row.serial, row.device, row.kind, .parked, Self.unreadable, at: now)
+            }
         }
         let wakes = try dueWakes(of: lane, limit: limit - due.count, at: now)
         for wake in wakes {
@@ -139,6 +144,12 @@ extension PushTable {
         var content = LeasedPush.Content.wake
         switch row.kind {
         case .alert, .trigger, .unconditional:
+            if row.kind == .alert, try !WakeTable(db, memory: memory).hasAlertText(lane.app) {
+                // There is nothing to be shown any more.
+                try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
+                try tellByWake(row.serial, row.device, at: now)
+                return nil
+            }
             guard let envelope = try envelope(of: row) else {
                 try finish(row.serial, row.device, row.kind, .cancelled, nil, at: now)
                 return nil

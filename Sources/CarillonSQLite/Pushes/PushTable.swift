@@ -78,6 +78,18 @@ struct PushTable {
         select.bind(end.lease.work)
         select.bind(end.lease.fence)
         guard let kind = try select.first({ PushKind(rawValue: Int($0.integer(0))) }) ?? nil else { return nil }
+        do {
+            return try self.end(end, kind)
+        } catch is StoreFault {
+            // What cannot be read holds up no other push.
+            try finish(end.lease.work, end.device, kind, .parked, Self.unreadable, at: end.at)
+            return .parked(kind)
+        }
+    }
+
+    static let unreadable = "unreadable"
+
+    private func end(_ end: PushEnd, _ kind: PushKind) throws -> PushFact? {
         if try goesToAnotherAddress(end) { return .retried(kind) }
         switch end.verdict {
         case .handed:
@@ -140,7 +152,8 @@ struct PushTable {
             return .rejected(kind, deviceIsSuspended: false)
         }
         let suspended = RegistrationRules.suspend(
-            current, because: .tokenDead, ofRevision: end.addressRevision, knownSince: since, at: end.at)
+            current.confirmed(memory.pushes.lastConfirmed(end.device)), because: .tokenDead, ofRevision: end.addressRevision,
+            knownSince: since, at: end.at)
         if suspended == nil, current.status == .registered, current.profile.address != nil {
             let isStale = current.addressRevision == end.addressRevision
             let dueAt = isStale ? end.at.adding(seconds: PushRules.staleSeconds) : end.at
@@ -156,12 +169,11 @@ struct PushTable {
     private func keepEnvironment(_ end: PushEnd) throws {
         try db.run(
             """
-            UPDATE device_profile SET environment = ?
-            WHERE device = ? AND revision = ? AND token NOT NULL AND environment <> ?
+            UPDATE device_profile SET environment = ?1,
+                said_environment = nullif(coalesce(said_environment, environment), ?1)
+            WHERE device = ?2 AND revision = ?3 AND token NOT NULL AND environment <> ?1
             """,
-            [
-                end.lane.environment.rawValue, end.device.rawValue, end.addressRevision, end.lane.environment.rawValue,
-            ])
+            [end.lane.environment.rawValue, end.device.rawValue, end.addressRevision])
         guard db.changesCount > 0 else { return }
         try WakeTable(db, memory: memory).moved(end.device, to: end.lane)
     }
@@ -184,18 +196,16 @@ struct PushTable {
         case .expired: db.count(1, of: Self.expired)
         default: break
         }
-        if kind.isOfOneEnvelope, state == .rejected {
-            // Its message waits still: when the device can be reached, a wake tells of it.
-            let position = try Int64.first(
-                db,
-                "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?) RETURNING position",
-                [WakeMode.background.number, serial])
-            if let position, var reach = memory.pushes[device] {
-                reach.quietBefore = min(reach.quietBefore, position)
-                memory.pushes[device] = reach
-            }
-        }
         try WakeTable(db, memory: memory).pushEnded(kind, of: device, state, at: now)
+        if kind.isOfOneEnvelope, state == .rejected { try tellByWake(serial, device, at: now) }
+    }
+
+    /// The message of an alert that is not shown waits still: a wake tells of it, when the device can be reached.
+    func tellByWake(_ serial: Int64, _ device: DeviceSerial, at now: Timestamp) throws {
+        let position = try Int64.first(
+            db, "UPDATE envelope SET wake = ? WHERE position = (SELECT last FROM push WHERE serial = ?) RETURNING position",
+            [WakeMode.background.number, serial])
+        if let position { try WakeTable(db, memory: memory).tellByWake(device, position, at: now) }
     }
 
     /// The device is gone, and nothing of it is sent any more.
@@ -292,6 +302,11 @@ struct PushTable {
                     "UPDATE push SET ends_at = ? WHERE serial = ?",
                     [now.adding(seconds: LeasedPush.leaseSeconds).milliseconds, row.serial])
             } else {
+                if state == .parked {
+                    // Nobody looked, and nobody will.
+                    db.count(1, of: Self.parkedForgotten)
+                    if row.kind != PushKind.wake.rawValue { try tellByWake(row.serial, row.device, at: now) }
+                }
                 try db.run("DELETE FROM push WHERE serial = ?", [row.serial])
                 if var reach = memory.pushes[row.device] {
                     reach.kept -= 1
@@ -299,6 +314,20 @@ struct PushTable {
                 }
             }
         }
-        return rows.count < limit
+        return try forgetIdleWakes(at: now, limit: limit) && rows.count < limit
+    }
+
+    /// Of devices that answered, and whose next wake would not come too soon any more. Answers whether these were all.
+    private func forgetIdleWakes(at now: Timestamp, limit: Int) throws -> Bool {
+        let idle = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    DELETE FROM wake WHERE device IN (SELECT device FROM wake
+                        WHERE due_at IS NULL AND push IS NULL AND unanswered = 0 AND pushed_at <= ? LIMIT ?)
+                    RETURNING device
+                    """),
+            arguments: [now.adding(seconds: -WakePace.shortestSeconds).milliseconds, limit])
+        for device in idle { memory.pushes[DeviceSerial(device)]?.wake = nil }
+        return idle.count < limit
     }
 }

@@ -47,7 +47,7 @@ extension SQLiteStore: PushStore {
                 """
                 SELECT \(PushRecord.columns) FROM push WHERE device = ?1 AND ?2 BETWEEN first AND last
                     AND (kind <> \(PushKind.wake.rawValue)
-                        OR coalesce((SELECT wake FROM envelope WHERE position = ?2), \(WakeMode.background.number)) <> 0)
+                        OR coalesce((SELECT wake FROM envelope WHERE position = ?2), (SELECT wake FROM outcome WHERE position = ?2), 0) <> 0)
                 ORDER BY serial
                 """)
             select.bind(device.rawValue)

@@ -24,8 +24,8 @@ struct WakeTable {
         guard let lane = reach.lane else { return .background }
         let hasFired = envelope.kind.number == .fired
         if wish.mode == .alert, try !wish.needsAlertText || hasAlertText(envelope.app) {
-            if reach.alerts < (hasFired ? PushLimits.triggersPerDevice : PushLimits.alertsPerDevice) {
-                let kind: PushKind = hasFired ? wish.isUnconditional ? .unconditional : .trigger : .alert
+            let kind: PushKind = hasFired ? wish.isUnconditional ? .unconditional : .trigger : .alert
+            if hasFired ? reach.triggers < PushLimits.triggersPerDevice : reach.alerts < PushLimits.alertsPerDevice {
                 try queueAlert(for: envelope, kind, in: lane, &reach, wish.dueAt)
                 return .alert
             }
@@ -59,6 +59,25 @@ struct WakeTable {
         }
     }
 
+    /// The device was there, though it may have had nothing to answer for: what was rare goes on as usual.
+    func came(_ device: DeviceSerial, at now: Timestamp) throws {
+        let known = memory.pushes[device]
+        guard var wake = known == nil ? try wake(of: device) : known?.wake, wake.pace.isSlow else { return }
+        wake.pace.answered()
+        wake.dueAt = wake.dueAt.map { min($0, wake.pace.dueAt(now)) }
+        try write(device, wake)
+        memory.pushes[device]?.wake = wake
+    }
+
+    /// What was to be told by an alert of its own is told by a wake.
+    func tellByWake(_ device: DeviceSerial, _ position: Int64, at now: Timestamp) throws {
+        var reach = try reach(of: device)
+        defer { memory.pushes[device] = reach }
+        reach.quietBefore = min(reach.quietBefore, position)
+        guard let lane = reach.lane, reach.wake?.dueAt == nil, reach.wake?.isUnderWay != true else { return }
+        try put(device, lane, (reach.wake?.pace ?? WakePace()).dueAt(now), at: now, &reach)
+    }
+
     /// A device has another address, or another status. What is due goes there, or waits until it can be reached.
     ///
     /// - Parameter hasOtherAddress: Than before this change.
@@ -90,6 +109,12 @@ struct WakeTable {
                 "lane": lane.number, "now": now.milliseconds, "device": device.rawValue,
                 "isOther": hasOtherAddress,
             ])
+        // What is under way, or parked, goes there when it is tried again.
+        try db.run(
+            """
+            UPDATE push SET lane = ?, is_elsewhere = 0
+            WHERE device = ? AND state IN (\(PushState.leased.rawValue), \(PushState.parked.rawValue))
+            """, [lane.number, device.rawValue])
         // Whoever registers is awake.
         try db.run("UPDATE wake SET lane = ?, unanswered = 0 WHERE device = ?", [lane.number, device.rawValue])
         reach.wake?.pace.answered()
@@ -130,7 +155,7 @@ struct WakeTable {
 
     private static let folded = ServerMetric.pushesFolded.counter()
 
-    private func hasAlertText(_ app: AppSerial) throws -> Bool {
+    func hasAlertText(_ app: AppSerial) throws -> Bool {
         if let known = memory.pushes.hasAlertText(app) { return known }
         let isThere = try Int.first(db, "SELECT 1 FROM app_alert WHERE app = ?", [app.rawValue]) != nil
         memory.pushes.noteAlertText(of: app, isThere)
@@ -152,8 +177,12 @@ struct WakeTable {
         let push = try PushTable(db, memory: memory).insert(
             kind, of: envelope.device, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, &reach)
         if kind == .unconditional { try KeptPushTable(db).insert(push.serial, envelope) }
-        reach.alerts += 1
-        if kind == .alert { reach.lastAlertAt = dueAt }
+        if kind == .alert {
+            reach.alerts += 1
+            reach.lastAlertAt = dueAt
+        } else {
+            reach.triggers += 1
+        }
     }
 
     // MARK: Reach
@@ -173,15 +202,18 @@ struct WakeTable {
         var pushes = try BoundStatement(
             db,
             """
-            SELECT count(*), coalesce(sum(is_due), 0), max(iif(is_due AND kind = \(PushKind.alert.rawValue), due_at, NULL))
-            FROM (SELECT kind, due_at, kind <> \(PushKind.wake.rawValue) AND state <= \(PushState.leased.rawValue) AS is_due
-                 FROM push WHERE device = ?)
+            SELECT count(*), coalesce(sum(is_due AND is_alert), 0), coalesce(sum(is_due AND NOT is_alert), 0),
+                max(iif(is_due AND is_alert, due_at, NULL))
+            FROM (SELECT due_at, kind = \(PushKind.alert.rawValue) AS is_alert,
+                    kind <> \(PushKind.wake.rawValue) AND state <= \(PushState.leased.rawValue) AS is_due
+                FROM push WHERE device = ?)
             """)
         pushes.bind(device.rawValue)
         try pushes.forEachRow { columns in
             reach.kept = Int(columns.integer(0))
             reach.alerts = Int(columns.integer(1))
-            reach.lastAlertAt = columns.integerIfAny(2).map(Timestamp.init(milliseconds:))
+            reach.triggers = Int(columns.integer(2))
+            reach.lastAlertAt = columns.integerIfAny(3).map(Timestamp.init(milliseconds:))
             return false
         }
         return reach
@@ -218,10 +250,16 @@ extension WakeTable {
     func pushEnded(_ kind: PushKind, of device: DeviceSerial, _ state: PushState, at now: Timestamp) throws {
         var reach = try reach(of: device)
         defer { memory.pushes[device] = reach }
-        guard kind == .wake else {
-            reach.alerts = max(0, reach.alerts - 1)
-            return
+        switch kind {
+        case .alert: reach.alerts = max(0, reach.alerts - 1)
+        case .trigger, .unconditional: reach.triggers = max(0, reach.triggers - 1)
+        case .wake: try wakeEnded(of: device, state, at: now, &reach)
         }
+    }
+
+    private func wakeEnded(
+        of device: DeviceSerial, _ state: PushState, at now: Timestamp, _ reach: inout PushMemory.Reach
+    ) throws {
         guard reach.lane != nil else {
             // It cannot be reached any more; its pace goes on.
             try db.run(

@@ -92,12 +92,13 @@ struct RegistrationTable {
             db,
             """
             INSERT INTO device_profile (\(Self.columns), app, is_told)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (device) DO UPDATE SET platform = excluded.platform, token = excluded.token,
                 environment = excluded.environment, revision = excluded.revision, confirmed_at = excluded.confirmed_at,
                 takings = excluded.takings, taken_on = excluded.taken_on, reason = excluded.reason,
                 status_at = excluded.status_at, app_version = excluded.app_version, locale = excluded.locale,
                 time_zone = excluded.time_zone, parameters = excluded.parameters, user = excluded.user,
+                said_environment = excluded.said_environment,
                 is_told = iif(reason IS excluded.reason, is_told, 0)
             """)
         let profile = registration.profile
@@ -116,6 +117,7 @@ struct RegistrationTable {
         insert.bind(profile.timeZone)
         insert.bind(profile.parameters == .none ? nil : profile.parameters.json)
         insert.bind(registration.user?.text)
+        insert.bind(registration.saidEnvironment?.rawValue)
         insert.bind(app.rawValue)
         insert.bind(registration.status == .registered ? 1 : 0)
         try insert.run()
@@ -123,7 +125,7 @@ struct RegistrationTable {
 
     private static let columns = """
         device, platform, token, environment, revision, confirmed_at, takings, taken_on, reason, status_at, app_version, locale,
-        time_zone, parameters, user
+        time_zone, parameters, user, said_environment
         """
 }
 
@@ -154,5 +156,6 @@ extension DeviceRegistration {
             profile.parameters = try DeviceParameters(value)
         }
         user = columns.text(14).flatMap(UserID.init)
+        saidEnvironment = columns.text(15).flatMap(PushEnvironment.init)
     }
 }

@@ -93,10 +93,13 @@ extension SQLiteStore: DeviceStore {
             try Self.decide(change, of: device, in: RegistrationTable(db, memory: memory), db, memory, at: now)
         }
         guard let read else { return nil }
-        if case .success(let decision) = read.decided, !decision.isChanged, decision.displaced == nil { return read.decided }
+        if case .success(let decision) = read.decided, !decision.isChanged, decision.displaced == nil {
+            if read.confirms { memory.pushes.noteConfirmed(device, at: now) }
+            return read.decided
+        }
         return try await group.run { [memory] db in
             let table = RegistrationTable(db, memory: memory)
-            guard let (decided, app) = try Self.decide(change, of: device, in: table, db, memory, at: now) else {
+            guard let (decided, app, _) = try Self.decide(change, of: device, in: table, db, memory, at: now) else {
                 return nil
             }
             if case .success(let decision) = decided { try table.store(decision, app: app, at: now) }
@@ -107,19 +110,20 @@ extension SQLiteStore: DeviceStore {
     private static func decide(
         _ change: RegistrationChange, of device: DeviceSerial, in table: RegistrationTable, _ db: Database,
         _ memory: InboxMemory, at now: Timestamp
-    ) throws -> (decided: Result<RegistrationRules.Decision, Refusal>, app: AppSerial)? {
+    ) throws -> (decided: Result<RegistrationRules.Decision, Refusal>, app: AppSerial, confirms: Bool)? {
         guard let (current, app) = try registration(of: device, in: db, memory) else { return nil }
         let wish: RegistrationWish
         do throws(Refusal) {
             wish = try change(current)
         } catch {
-            return (.failure(error), app)
+            return (.failure(error), app, false)
         }
         switch wish {
-        case .nothing: return (.success(.unchanged(current)), app)
-        case .becomes(let registration): return (.success(.status(of: registration)), app)
+        case .nothing: return (.success(.unchanged(current)), app, false)
+        case .becomes(let registration): return (.success(.status(of: registration)), app, false)
         case .says(let profile, let confirms, let user):
-            return (try table.decide(profile, confirms: confirms, of: user, over: current, app: app, at: now), app)
+            let decided = try table.decide(profile, confirms: confirms, of: user, over: current, app: app, at: now)
+            return (decided, app, confirms && profile.address != nil)
         }
     }
 
@@ -233,6 +237,19 @@ extension SQLiteStore: DeviceStore {
             let update = try db.cachedStatement(
                 sql: "UPDATE device SET seen_at = ?, is_anonymous = is_anonymous OR ? WHERE serial = ?")
             for device in devices { try update.execute(arguments: [now.milliseconds, areAnonymous, device.rawValue]) }
+        }
+    }
+
+    package func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws {
+        let slow = try await read { db in
+            let select = try db.cachedStatement(
+                sql: "SELECT device FROM wake WHERE device = ? AND unanswered >= \(WakePace.slowFrom)")
+            return try devices.filter { try Int64.fetchOne(select, arguments: [$0.rawValue]) != nil }
+        }
+        guard !slow.isEmpty else { return }
+        try await group.run { [memory] db in
+            let table = WakeTable(db, memory: memory)
+            for device in slow { try table.came(device, at: now) }
         }
     }
 

@@ -38,7 +38,7 @@ enum Schema {
         { try $0.execute(sql: VetoSchema.changes) },
         { try $0.execute(sql: HeldFiringSchema.changes) },
         { try $0.execute(sql: SuspensionSchema.changes + UpdateSchema.changes) },
-        { try $0.execute(sql: MissedContentSchema.changes) },
+        { try $0.execute(sql: MissedContentSchema.changes + ReachSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

@@ -46,6 +46,19 @@ struct PushDeviceMachineTests {
         #expect(!isOther && machine.report?.token == "aa")
     }
 
+    @Test func `an answer that was overtaken by the server's word says only that the token was taken`() throws {
+        var machine = machine(.registered)
+        _ = machine.tokenSet("bb")
+        let report = try #require(machine.report)
+        _ = machine.statusTold(suspended, at: 200)
+        let events = machine.tokenTaken(report, .registered, at: 150)
+        #expect(events.isEmpty && machine.status == suspended && machine.takenToken == "bb" && machine.report == nil)
+        // The next is newer, whatever its time: the server may have been restored.
+        machine.started()
+        let later = machine.tokenTaken(try #require(machine.report), .registered, at: 150)
+        #expect(later.last == .registered && machine.status == .registered)
+    }
+
     @Test func `what is said while a report is under way is said after it`() throws {
         var machine = PushDeviceMachine()
         _ = machine.tokenSet("aa")

@@ -97,6 +97,25 @@ struct ClientSessionTests {
         #expect(actions.contains(.deliver(.tellClosed(token: "token"), to: Self.name)))
     }
 
+    // MARK: Wakes
+
+    @Test func `a wake on a connection where things still come waits for their end, and not for a pong`() {
+        var session = Self.live()
+        #expect(session.wakeReceived(at: Self.start) == [.send(.ping)])
+        #expect(Self.receive(.pong, &session).isEmpty)
+        #expect(Self.receive(.caughtUp, &session) == [.noteCaughtUp])
+        #expect(session.wakeReceived(at: Self.start) == [.send(.ping)])
+        #expect(Self.receive(.pong, &session) == [.noteCaughtUp])
+        #expect(Self.receive(.pong, &session).isEmpty)
+        // The next connection begins with what waits.
+        _ = session.socketClosed(code: nil, at: Self.start, random: 0)
+        _ = session.wakeReceived(at: Self.start)
+        _ = session.socketOpened(at: Self.start)
+        _ = Self.receive(.hello(Self.hello), &session)
+        _ = session.wakeReceived(at: Self.start)
+        #expect(Self.receive(.pong, &session).isEmpty)
+    }
+
     // MARK: Connection
 
     @Test func `hello tells who the device is, and the answer makes the service available`() {

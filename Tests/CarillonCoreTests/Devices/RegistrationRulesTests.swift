@@ -182,4 +182,15 @@ struct RegistrationRulesTests {
         #expect(RegistrationRules.resume(byOperator, at: Self.now)?.status == .registered)
         #expect(RegistrationRules.resume(current, at: Self.now) == nil)
     }
+
+    @Test func `each change of the status is later than the one before, also by a clock that was set back`() throws {
+        let first = try Self.registered(Self.one, 1)
+        let early = Self.now.adding(seconds: -3600)
+        let suspended = try #require(RegistrationRules.suspend(first, because: .byOperator, at: early))
+        let resumed = try #require(RegistrationRules.resume(suspended, at: early))
+        let again = try #require(RegistrationRules.suspend(resumed, because: .tokenDead, at: early))
+        let registered = try RegistrationRules.register(try Self.profile(1), over: again, heldBy: nil, at: early)
+        let moments = [first, suspended, resumed, again, registered.registration].map(\.statusAt.milliseconds)
+        #expect(moments == (0...4).map { Self.now.milliseconds + $0 })
+    }
 }

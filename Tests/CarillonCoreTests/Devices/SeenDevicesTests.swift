@@ -13,4 +13,11 @@ struct SeenDevicesTests {
         #expect(Set(taken).count == taken.count)
         #expect(seen.take().anonymous.isEmpty && seen.take().registered.isEmpty)
     }
+
+    @Test func `who came is known once, and only so many`() {
+        let seen = SeenDevices()
+        for _ in 0..<2 { for serial in Int64(1)...120_000 { seen.came(DeviceSerial(serial)) } }
+        #expect(seen.takeThoseWhoCame().count == 100_000)
+        #expect(seen.takeThoseWhoCame().isEmpty)
+    }
 }

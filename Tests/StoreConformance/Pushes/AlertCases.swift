@@ -13,6 +13,8 @@ extension StoreCase {
         StoreCase("alerts that gathered come one a second out of several batches, too", gatheredInBatches),
         StoreCase("alerts of a suspended device wait, and go out when it is resumed", suspendedAlerts),
         StoreCase("what an alert could not tell, a wake tells when the device can be reached again", missedAlerts),
+        StoreCase("what an alert without a text any more was to tell, a wake tells", alertWithoutText),
+        StoreCase("what a parked alert was to tell, and nobody looked at, a wake tells", parkedAlertIsOver),
         StoreCase("alerts count for the badge, until it is reset", alertsCount),
         StoreCase("an alert whose message was replaced is cancelled", replacedAlert),
     ]
@@ -160,4 +162,25 @@ private func alertsCount(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.store.resetBadge(of: fixture.device))
     #expect(try await badges(4...5, at: start.after(100)) == [1, 2])
     #expect(try await !fixture.store.resetBadge(of: DeviceSerial(999)))
+}
+
+private func alertWithoutText(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
+    #expect(try await fixture.store.putAlert(nil, of: try StoreFixture.appID) != nil)
+    #expect(try await fixture.lease().map(\.content) == [.wake])
+    #expect(try await fixture.standings(1) == [.state(.cancelled), .state(.leased)])
+}
+
+private func parkedAlertIsOver(_ stores: any StoreMaker) async throws {
+    var limits = InboxLimits()
+    limits.outcomeRetentionSeconds = 1000
+    let fixture = try await PushFixture(stores, StoreSettings(inbox: limits))
+    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
+    try await fixture.end(try await fixture.lease()[0], .parked(reason: "BadTopic"))
+    #expect(try await fixture.store.sweepPushes(at: start.after(999), limit: 10))
+    #expect(try await !fixture.isDue(at: start.after(999)))
+    #expect(try await fixture.store.sweepPushes(at: start.after(1000), limit: 10))
+    #expect(try await fixture.lease(at: start.after(1000)).map(\.content) == [.wake])
 }

@@ -16,6 +16,9 @@ extension StoreCase {
         StoreCase("what was known before the device confirmed its token does not suspend", staleNews),
         StoreCase("what waits because of what was said of a token goes out at once to another", staleNewsOfEarlierToken),
         StoreCase("a token of the other environment is found there, and stays there", otherEnvironment),
+        StoreCase("a device that goes on saying the other environment is found where it was", saidEnvironment),
+        StoreCase("what is parked or under way follows its device to another environment", parkedFollows),
+        StoreCase("a token that was said today is not dead since yesterday", confirmedToday),
         StoreCase("where an earlier token was found says nothing of the new one", environmentOfEarlierToken),
         StoreCase("what is said of an earlier token sends the new one where it belongs, anew", answersOfEarlierToken),
         StoreCase("parked pushes of a device are kept so many, the newest", parkedAreBounded),
@@ -368,4 +371,58 @@ private func poisonedNeighbour(_ stores: any StoreMaker) async throws {
     }
     #expect(try await fixture.lease().count == 1)
     #expect(try await fixture.lease().isEmpty)
+}
+
+private func saidEnvironment(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    func environment() async throws -> PushEnvironment? {
+        try await fixture.store.registration(of: fixture.device)?.profile.address?.environment
+    }
+    try await fixture.commit(fixture.append(1))
+    try await fixture.end(try await fixture.lease()[0], .elsewhere)
+    try await fixture.end(try await fixture.lease(in: fixture.sandbox)[0], .handed)
+    let revision = try await fixture.store.registration(of: fixture.device)?.addressRevision
+    for second in Int64(1)...2 {
+        try await fixture.register("aa01", .production, at: start.after(second))
+        #expect(try await environment() == .sandbox)
+    }
+    #expect(try await fixture.store.registration(of: fixture.device)?.addressRevision == revision)
+    // It is found in the first again: what the device says is right now.
+    let push = try await fixture.lease(at: start.after(1200), in: fixture.sandbox)[0]
+    try await fixture.end(push, .elsewhere, at: start.after(1200))
+    try await fixture.end(try await fixture.lease(at: start.after(1200))[0], .handed, at: start.after(1200))
+    #expect(try await environment() == .production)
+    try await fixture.register("aa01", .sandbox, at: start.after(1201))
+    #expect(try await environment() == .sandbox)
+    try await fixture.register("aa02", .production, at: start.after(1202))
+    #expect(try await environment() == .production)
+}
+
+private func parkedFollows(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    for position in Int64(1)...2 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
+    try await fixture.end(try await fixture.lease()[0], .parked(reason: "BadTopic"))
+    let underWay = try await fixture.lease(at: start.after(1))
+    #expect(underWay.count == 1)
+    try await fixture.register("aa02", .sandbox, at: start.after(2))
+    #expect(try await fixture.store.requeueParkedPushes(of: fixture.base.device.app, at: start.after(3)) == 1)
+    #expect(try await fixture.lease(at: start.after(3)).isEmpty)
+    let token = try PushToken(hexadecimal: "aa02")
+    #expect(try await fixture.lease(at: start.after(3), in: fixture.sandbox).map(\.token) == [token])
+    // The other comes when its lease is over.
+    #expect(try await fixture.lease(at: start.after(100)).isEmpty)
+    let again = try await fixture.lease(at: start.after(100), in: fixture.sandbox)
+    #expect(again.map(\.token) == [token] && again.map(\.isElsewhere) == [false])
+}
+
+private func confirmedToday(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    let push = try await fixture.lease()[0]
+    try await fixture.register("aa01", at: start.after(600))
+    let fact = try await fixture.end(
+        push, .tokenDead(reason: "Unregistered", since: start.after(300)), at: start.after(601))
+    #expect(fact == .retried(.wake))
+    #expect(try await fixture.status == .registered)
 }

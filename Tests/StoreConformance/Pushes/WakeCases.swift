@@ -18,6 +18,7 @@ extension StoreCase {
         StoreCase("what expired or was taken back is not woken for", endedIsNotWokenFor),
         StoreCase("wakes are twenty minutes apart, whatever comes", wakesAreApart),
         StoreCase("after three that were not answered wakes are rarer, until one is", unansweredWakesAreRarer),
+        StoreCase("a device that comes is woken as usual again, though it had nothing to answer for", comingEndsTheSlowPace),
         StoreCase("what waits when a device registers its token wakes it", registrationWakes),
         StoreCase("a suspended device is not woken, and what waited goes out when it is resumed", suspensionHolds),
         StoreCase("a wake follows its device to another environment", wakeFollowsTheDevice),
@@ -114,6 +115,9 @@ private func quietWasNotPushed(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.standings(1).first == .state(.handed))
     #expect(try await fixture.standings(2).isEmpty)
     #expect(try await fixture.standings(3).first == .state(.handed))
+    try await fixture.commit(fixture.acknowledge(1), fixture.acknowledge(2))
+    #expect(try await fixture.standings(1) == [.state(.handed)], "also when it is over")
+    #expect(try await fixture.standings(2).isEmpty)
 }
 
 private func acknowledgedBeforeWritten(_ stores: any StoreMaker) async throws {
@@ -193,6 +197,37 @@ private func unansweredWakesAreRarer(_ stores: any StoreMaker) async throws {
     try await fixture.commit(fixture.append(3, at: now, ttl: 1_000_000))
     #expect(try await !fixture.isDue(at: now.after(1199)))
     #expect(try await fixture.isDue(at: now.after(1200)))
+}
+
+private func comingEndsTheSlowPace(_ stores: any StoreMaker) async throws {
+    for isKnown in [true, false] {
+        var fixture = try await PushFixture(stores)
+        try await fixture.commit(fixture.append(1, ttl: 1_000_000))
+        var now = start
+        for minutes in [Int64(20), 20, 60, 240] {
+            try await fixture.hand(at: now)
+            try await fixture.store.devicesCame([fixture.device], at: start.after(-1))
+            now = now.after(60 * minutes)
+        }
+        // Each time that it came it was woken as usual.
+        #expect(try await fixture.isDue(at: now))
+        for minutes in [Int64(20), 60, 240] {
+            try await fixture.hand(at: now)
+            now = now.after(60 * minutes)
+        }
+        try await fixture.hand(at: now)
+        let came = now.after(13 * 3600)
+        #expect(try await !fixture.isDue(at: came))
+        if !isKnown {
+            guard let store = try await stores.reopen(fixture.store, StoreSettings()) else { return }
+            fixture = fixture.again(store)
+        }
+        try await fixture.store.devicesCame([DeviceSerial(999), fixture.device], at: came)
+        #expect(try await fixture.isDue(at: came))
+        try await fixture.hand(at: came)
+        #expect(try await !fixture.isDue(at: came.after(1199)))
+        #expect(try await fixture.isDue(at: came.after(1200)))
+    }
 }
 
 private func registrationWakes(_ stores: any StoreMaker) async throws {

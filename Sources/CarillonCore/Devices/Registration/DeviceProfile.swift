@@ -95,6 +95,8 @@ package struct DeviceRegistration: Equatable, Sendable {
     package var status = DeviceStatus.registered
     /// Since when.
     package var statusAt: Timestamp
+    /// In which environment the device says that its token is, where the vendor's service knew it in the other.
+    package var saidEnvironment: PushEnvironment?
     /// Goes up whenever the address changes: an answer of the vendor's about an earlier one says nothing of this.
     package var addressRevision: Int64 = 0
     /// When the device last said that the address is its own, to the day.
@@ -107,5 +109,15 @@ package struct DeviceRegistration: Equatable, Sendable {
         self.device = device
         statusAt = now
         confirmedAt = now
+    }
+
+    /// When a change of the status is told to be: later than the one before, also by a clock that was set back.
+    func nextStatusAt(_ now: Timestamp) -> Timestamp { max(now, Timestamp(milliseconds: statusAt.milliseconds + 1)) }
+
+    /// The same of a device that said its address since what is stored of it.
+    package func confirmed(_ moment: Timestamp?) -> DeviceRegistration {
+        var confirmed = self
+        confirmed.confirmedAt = max(confirmedAt, moment ?? confirmedAt)
+        return confirmed
     }
 }

@@ -53,7 +53,9 @@ package enum RegistrationRules {
         heldBy holder: DeviceRegistration?, released: Takings? = nil, user: UserWord? = nil, at now: Timestamp
     ) throws(Refusal) -> Decision {
         var registration = current
+        let (profile, saidEnvironment) = found(profile, over: current)
         registration.profile = profile
+        registration.saidEnvironment = saidEnvironment
         if let user { registration.user = user.user }
         var displaced: DeviceRegistration?
         if profile.address != current.profile.address {
@@ -73,7 +75,7 @@ package enum RegistrationRules {
         }
         if confirms, profile.address != nil, case .suspended(let reason) = current.status, reason.endsWithRegistration {
             registration.status = .registered
-            registration.statusAt = now
+            registration.statusAt = current.nextStatusAt(now)
             // What the vendor said until now was about the time before.
             registration.confirmedAt = now
         }
@@ -82,6 +84,18 @@ package enum RegistrationRules {
             isStatusChanged: registration.status != current.status,
             losesUser: current.user != nil && registration.user != current.user,
             isAddressChanged: registration.addressRevision != current.addressRevision)
+    }
+
+    /// A device goes on saying in which environment its token is, also when the vendor's service knew it in the other.
+    private static func found(
+        _ profile: DeviceProfile, over current: DeviceRegistration
+    ) -> (DeviceProfile, saidEnvironment: PushEnvironment?) {
+        guard let said = current.saidEnvironment, profile.hasToken(of: current.profile),
+            profile.address?.environment == said || profile.address == current.profile.address
+        else { return (profile, nil) }
+        var found = profile
+        found.address = current.profile.address
+        return (found, said)
     }
 
     private static func take(
@@ -103,7 +117,7 @@ package enum RegistrationRules {
         // An operator's word stands.
         if loser.status == .registered || loser.status == .suspended(.tokenDead) {
             loser.status = .suspended(.tokenTaken)
-            loser.statusAt = now
+            loser.statusAt = holder.nextStatusAt(now)
         }
         return (loser, takings)
     }
@@ -124,7 +138,7 @@ package enum RegistrationRules {
         }
         var suspended = current
         suspended.status = .suspended(reason)
-        suspended.statusAt = now
+        suspended.statusAt = current.nextStatusAt(now)
         return suspended
     }
 
@@ -133,7 +147,7 @@ package enum RegistrationRules {
         guard current.status != .registered else { return nil }
         var resumed = current
         resumed.status = .registered
-        resumed.statusAt = now
+        resumed.statusAt = current.nextStatusAt(now)
         return resumed
     }
 }
