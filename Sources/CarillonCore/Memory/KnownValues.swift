@@ -2,10 +2,16 @@ import Synchronization
 
 /// What was read of a store, known until it is forgotten.
 package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private struct Reading {
+        var readers = 0
+        /// The store's value was changed meanwhile: what is read may be what was before.
+        var isStale = false
+    }
+
     private struct State {
         var known: RecentValues<Key, Value>
-        /// How often something was forgotten: what was read before may be what was forgotten.
-        var changes = 0
+        /// Of keys that are being read.
+        var readings: [Key: Reading] = [:]
     }
 
     private let state: Mutex<State>
@@ -14,19 +20,35 @@ package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Send
 
     /// - Parameter read: Reads the value from the store, where it is not known.
     package func value(of key: Key, read: () async throws -> Value) async throws -> Value {
-        let (known, changes) = state.withLock { ($0.known[key], $0.changes) }
-        if let known { return known }
-        let value = try await read()
-        state.withLock { state in
-            if state.changes == changes { state.known[key] = value }
+        let known = state.withLock { state -> Value? in
+            if let known = state.known[key] { return known }
+            state.readings[key, default: Reading()].readers += 1
+            return nil
         }
-        return value
+        if let known { return known }
+        do {
+            let value = try await read()
+            state.withLock { state in
+                if end(reading: key, &state)?.isStale == false { state.known[key] = value }
+            }
+            return value
+        } catch {
+            state.withLock { _ = end(reading: key, &$0) }
+            throw error
+        }
+    }
+
+    private func end(reading key: Key, _ state: inout State) -> Reading? {
+        let reading = state.readings[key]
+        state.readings[key]?.readers -= 1
+        if state.readings[key]?.readers == 0 { state.readings[key] = nil }
+        return reading
     }
 
     /// The store's value was changed in this way; what is not known is not made known by it.
     package func change(_ key: Key, _ change: (inout Value) -> Void) {
         state.withLock { state in
-            state.changes += 1
+            state.readings[key]?.isStale = true
             guard var value = state.known[key] else { return }
             state.known[key] = nil
             change(&value)
@@ -37,7 +59,7 @@ package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Send
     package func forget(_ key: Key) {
         state.withLock { state in
             state.known[key] = nil
-            state.changes += 1
+            state.readings[key]?.isStale = true
         }
     }
 }

@@ -53,12 +53,12 @@ package struct AppUpdates: Sendable {
             isIndexed: audience == nil || audience?.choices != nil,
             idempotency: idempotencyKey.map { (Self.hash($0), Self.hash(definition.fingerprint)) }, limits: limits)
         switch try await store.publishUpdate(wish, at: now) {
-        case .made(let update, let superseded):
+        case .made(let update, let superseded, let previous):
             if let superseded {
                 logs.ended(superseded, of: app)
                 delivery.ended(superseded, of: app)
             }
-            logs.published(update)
+            logs.published(update, after: previous)
             delivery.published(update)
             return (update, true)
         case .repeated(let update): return (update, false)
@@ -173,14 +173,21 @@ package struct AppUpdates: Sendable {
             throw Refusal(.updateFinal, "The update is \(update.status.name), and is given to nobody.")
         }
         var count = 0
-        var last: CompletionKey?
-        while true {
-            let page = try await store.completions(of: update.serial, in: .parked, after: last, limit: Self.pageSize)
-            for parked in page where device == nil || parked.device == device {
-                if try await store.requeue(parked.completion.key, at: time.now()) { count += 1 }
+        func requeue(_ completions: [Completion]) async throws {
+            for completion in completions {
+                if try await store.requeue(completion.key, at: time.now()) { count += 1 }
             }
-            guard page.count == Self.pageSize, let end = page.last else { break }
-            last = end.completion.key
+        }
+        if let device {
+            try await requeue(try await store.completions(of: update.serial, at: device))
+        } else {
+            var last: CompletionKey?
+            while true {
+                let page = try await store.completions(of: update.serial, in: .parked, after: last, limit: Self.pageSize)
+                try await requeue(page.map(\.completion))
+                guard page.count == Self.pageSize, let end = page.last else { break }
+                last = end.completion.key
+            }
         }
         try await store.noteAudit(
             AuditEntry(at: time.now(), key: key, action: .requeued, update: id, count: count), of: app)

@@ -30,8 +30,6 @@ package struct Audience: Sendable {
     }
 
     private let program: ExpressionProgram
-    /// Which parameters it speaks of.
-    package let names: Set<String>
     /// It holds only for a device that has one of the keys of each list's alternative: for each alternative a choice of lists, of which
     /// one is enough to look for. Nil where some alternative has none.
     package let choices: [[[Key]]]?
@@ -51,7 +49,6 @@ package struct Audience: Sendable {
         }
         self.program = program
         let declared = Set(rules.parameters.keys).union(ParameterRules.own)
-        names = ItemVocabulary(of: program, over: declared).names.intersection(declared)
         choices = Self.choices(program.terms, declared)
     }
 

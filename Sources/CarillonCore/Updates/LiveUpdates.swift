@@ -8,8 +8,6 @@ package struct LiveUpdates: Sendable {
         case some(Audience)
         /// Nobody.
         case unreadable
-
-        var names: Set<String> { if case .some(let audience) = self { audience.names } else { [] } }
     }
 
     package struct Entry: Sendable {
@@ -18,7 +16,7 @@ package struct LiveUpdates: Sendable {
         /// Of content.
         package var change: ContentChange?
         /// Under which keys it stands; nil where it is looked at for every device.
-        fileprivate var keys: [Audience.Key]?
+        var keys: [Audience.Key]?
     }
 
     private var entries: [UpdateSerial: Entry] = [:]
@@ -81,11 +79,6 @@ package struct LiveUpdates: Sendable {
             for serial in keyed[key] ?? [] where serial > place { found.insert(serial) }
         }
         return found.sorted()
-    }
-
-    /// Those whose audiences speak of one of these parameters, ascending.
-    package func naming(_ names: Set<String>) -> [UpdateSerial] {
-        serials.filter { !(entries[$0]?.audience.names.isDisjoint(with: names) ?? true) }
     }
 }
 

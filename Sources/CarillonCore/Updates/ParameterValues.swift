@@ -53,11 +53,6 @@ package struct ParameterValues: Equatable, Sendable {
 
     package var hasLocation: Bool { values.values.contains(where: \.isObject) }
 
-    /// Of which parameters it says something else than another.
-    package func names(changedFrom other: ParameterValues) -> Set<String> {
-        Set(values.keys).union(other.values.keys).filter { values[$0] != other.values[$0] }
-    }
-
     private static func value(_ json: JSONValue, of type: ParameterRules.ParameterType) -> JSONValue? {
         switch (type, json) {
         case (.string, .string(let text)): return text.utf8.count <= ParameterRules.mostTextBytes ? json : nil

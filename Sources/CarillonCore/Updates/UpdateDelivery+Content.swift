@@ -65,22 +65,24 @@ extension UpdateDelivery {
     }
 
     /// Content that came and went while a device was away may be what it shows still.
-    func makeUpForMissed(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws {
-        guard binding.takesContent else { return }
+    ///
+    /// - Returns: Up to where nothing was missed; nil where nothing is to be noted.
+    func makeUpForMissed(
+        _ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts
+    ) async throws -> UpdateSerial? {
+        guard binding.takesContent else { return nil }
         if binding.needsResync {
             try await resync(binding)
-            return
+            return nil
         }
-        guard log.expiredContent > binding.seenTo else { return }
+        guard log.expiredContent > binding.seenTo else { return nil }
         let expired = try await store.expiredContent(of: log.app, after: binding.seenTo, limit: Self.mostExpired)
         let known = Set(
             try await store.completions(of: binding.serial, expired?.map(\.serial) ?? []).map(\.key.update))
         let isMissed = expired?.contains { !known.contains($0.serial) && logs.holds($0, for: facts, by: log.rules) } ?? true
-        if isMissed {
-            try await resync(binding)
-        } else {
-            try await store.saw(binding.serial, to: log.expiredContent)
-        }
+        guard isMissed else { return log.expiredContent }
+        try await resync(binding)
+        return nil
     }
 
     private static let mostExpired = 100

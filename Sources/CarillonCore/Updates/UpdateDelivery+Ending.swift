@@ -22,7 +22,7 @@ extension UpdateDelivery {
     }
 
     func devices(of app: AppSerial) -> [DeviceSerial] {
-        present.withLock { present in present.devices[app].map { Array($0.keys) } ?? [] }
+        present.withLock { $0[app].map { Array($0.devices.keys) } ?? [] }
     }
 
     /// What time brings, a little at a time: updates expire, what is due is given again, what ended is taken out of inboxes, and what
@@ -57,8 +57,11 @@ extension UpdateDelivery {
                 before: time.now().adding(seconds: -AuditEntry.keptSeconds), beyond: AuditEntry.mostOfApp,
                 limit: Self.auditAtOnce)
         }
-        while !Task.isCancelled {
-            if try await store.forgetUpdates(limits, at: time.now(), limit: Self.forgottenAtOnce) { break }
+        if time.now() >= endedTended.withLock({ $0 }) {
+            while !Task.isCancelled {
+                if try await store.forgetUpdates(limits, at: time.now(), limit: Self.forgottenAtOnce) { break }
+            }
+            endedTended.withLock { $0 = time.now().adding(seconds: Self.endedSeconds) }
         }
     }
 
@@ -66,8 +69,10 @@ extension UpdateDelivery {
     /// To count the audit's rows takes a look at all of them.
     private static let auditSeconds: Int64 = 3600
     private static let auditAtOnce = 10_000
+    /// The same of ended updates.
+    private static let endedSeconds: Int64 = 60
 
-    /// Of what a device received it is told; the rest is taken out of its inbox.
+    /// Devices are told to drop what they may have; it is taken out of their inboxes.
     private func finish(_ ended: [EndedCompletion]) async throws {
         let now = time.now()
         for completion in ended {
@@ -76,10 +81,10 @@ extension UpdateDelivery {
         var quiet: [EndedCompletion] = []
         var told: [EndedCompletion] = []
         for completion in ended {
-            let machine = completion.completion.machine
-            let wasReceived = machine.attempt > (machine.isInInbox ? 1 : 0)
-            // What expired the device knows itself to be over.
-            if wasReceived, completion.status != .expired { told.append(completion) } else { quiet.append(completion) }
+            // What is in its inbox it may have, and not have said so. Content that expired is fetched all the same.
+            let isToldOf =
+                completion.completion.machine.attempt > 0 && !(completion.status == .expired && completion.isContent)
+            if isToldOf { told.append(completion) } else { quiet.append(completion) }
         }
         try await store.endCompletions(quiet.map { ($0.completion.key, $0.status.end) }, at: now)
         let answers = Answers<Inbox.Delivered>(told.count)

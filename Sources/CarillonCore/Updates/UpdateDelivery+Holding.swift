@@ -1,19 +1,31 @@
 import CarillonWire
 import Metrics
+import Synchronization
 
 /// The log of an app is held against a binding: what matches is put into its inbox.
 extension UpdateDelivery {
     /// Holds the log against a binding. What does not fit into its inbox is held another time.
     func hold(_ binding: UpdateBinding, of device: Device) async throws {
         let log = try await logs.log(of: device.app)
-        try await hold(
-            binding, log, logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules))
+        let look = Look(binding: binding.serial, revision: binding.revision, log)
+        // Nothing came since it was looked at.
+        if !binding.needsResync, looked(device) == look { return }
+        lookCount.wrappingAdd(1, ordering: .relaxed)
+        let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
+        if try await hold(binding, log, facts) { note(look, facts, of: device) }
     }
 
     private static let atOnce = 64
 
-    private func hold(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws {
-        try await makeUpForMissed(binding, log, facts)
+    /// Answers whether everything had room.
+    private func hold(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Bool {
+        let seen = try await makeUpForMissed(binding, log, facts)
+        let isWhole = try await holdAll(binding, log, facts)
+        if let seen, isWhole { try await store.saw(binding.serial, to: seen) }
+        return isWhole
+    }
+
+    private func holdAll(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Bool {
         var place = binding.place(in: log)
         if place.rawValue == 0 { try await leave(binding, facts, log) }
         while log.live.last > place {
@@ -21,24 +33,25 @@ extension UpdateDelivery {
                 log.live[serial].map { log.holds($0, for: facts) ?? false } ?? false
             }
             // Nothing is lost when that is held again.
-            if matching.isEmpty, place.rawValue != 0 { return }
+            if matching.isEmpty, place.rawValue != 0 { return true }
             let page = Array(matching.prefix(Self.atOnce))
             let end = page.count < matching.count ? page[page.count - 1] : log.live.last
             let offered = try await offer(page, to: binding, log)
             guard
                 try await store.held(
                     binding.serial, revision: binding.revision, to: HeldTo(offered.reached ?? end, rules: log.version),
-                    adding: offered.adding, at: time.now())
-            else { return }
+                    isFull: offered.reached != nil, adding: offered.adding, at: time.now())
+            else { return false }
             if !offered.absorbed.isEmpty {
                 absorbed.increment(by: offered.absorbed.count)
                 try await takeOut(offered.absorbed.map(\.0), of: binding.device)
                 await takeOut(
                     try await store.absorb(offered.absorbed, at: time.now()), of: binding.device, as: .cancelled)
             }
-            if offered.reached != nil { return }
+            if offered.reached != nil { return false }
             place = end
         }
+        return true
     }
 
     private struct Offered {
@@ -77,7 +90,9 @@ extension UpdateDelivery {
                     Completion(
                         key: key, machine: machine, changedAt: now, orderKey: update.orderKey, absorbedBy: absorber))
             } else if !binding.kinds.contains(update.kind.name) {
-                adding.append(Completion(key: key, machine: CompletionMachine(.unsupported), changedAt: now))
+                adding.append(
+                    Completion(
+                        key: key, machine: CompletionMachine(.unsupported), changedAt: now, orderKey: update.orderKey))
             } else if let orderKey = update.orderKey, !busy.insert(orderKey).inserted {
                 adding.append(Completion(key: key, machine: CompletionMachine(), changedAt: now, orderKey: orderKey))
             } else {
@@ -131,7 +146,8 @@ extension UpdateDelivery {
 
     /// After a change of parameters: what it belonged to and belongs to no more.
     private func leave(_ binding: UpdateBinding, _ facts: DeviceFacts, _ log: UpdateLogs.Log) async throws {
-        let known = try await store.completions(of: binding.serial, log.live.serialsInOrder)
+        guard let first = log.live.serialsInOrder.first else { return }
+        let known = try await store.lastOfLive(of: binding.serial, from: first)
         let left = known.filter { row in
             guard !row.hasLeft, let entry = log.live[row.key.update] else { return false }
             return log.holds(entry, for: facts) != true
@@ -221,7 +237,7 @@ extension UpdateDelivery {
                 let facts = logs.facts(
                     sleeping.binding.counting(at: time.now()), of: sleeping.device, waking.app, by: log.rules)
                 guard log.holds(entry, for: facts) == true else { continue }
-                try await hold(sleeping.binding, log, facts)
+                _ = try await hold(sleeping.binding, log, facts)
             }
         }
         try await store.woke(waking.update.serial, to: page.count == limit ? page.last?.binding.serial : nil)

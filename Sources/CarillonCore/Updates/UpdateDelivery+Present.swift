@@ -4,38 +4,54 @@ import Synchronization
 
 /// Those that are there are told at once.
 extension UpdateDelivery {
-    struct Present {
-        var devices: [AppSerial: [DeviceSerial: There]] = [:]
-        /// Apps for which something was published that their devices were not told of yet.
-        var pending: Set<AppSerial> = []
-        var telling: Set<AppSerial> = []
-    }
-
-    struct There {
-        var device: Device
-        var profile: String
-        var since: Timestamp
-    }
-
     /// A device said something: as long as it is connected, or waits, what is published is put into its inbox at once.
-    func note(_ device: Device, _ profile: String) {
-        let there = There(device: device, profile: profile, since: time.now())
-        present.withLock { $0.devices[device.app, default: [:]][device.serial] = there }
+    func note(_ device: Device, _ profile: String, _ binding: UpdateBinding) {
+        let there = PresentDevices.There(device: device, profile: profile, since: time.now())
+        present.withLock { $0[device.app, default: .init()].note(there, binding) }
     }
+
+    /// A device that polled before connects: what was published since is put into its inbox, and what is published from now on at once.
+    ///
+    /// - Parameter version: Of Carillon's extension, that its connection speaks.
+    package func connected(_ device: Device, speaking version: Int) async {
+        guard version >= EnvelopeKind.update.behaviour.knownSince else { return }
+        do {
+            // Most apps publish nothing.
+            let log = try await logs.log(of: device.app)
+            guard log.live.count > 0 || log.expiredContent.rawValue > 0,
+                let binding = try await store.presentBinding(of: device.serial)
+            else { return }
+            note(device, binding.profile, binding)
+            try await hold(binding, of: device)
+            try await giveAgain(to: binding.serial)
+        } catch {
+            // It is held when the device polls, or connects the next time.
+            faults.increment()
+        }
+    }
+
+    /// The whole log was held against a device.
+    func note(_ look: Look, _ facts: DeviceFacts, of device: Device) {
+        present.withLock { $0[device.app]?.held(device.serial, look, facts) }
+    }
+
+    func looked(_ device: Device) -> Look? { present.withLock { $0[device.app]?.devices[device.serial]?.look } }
 
     /// Of how many devices it is known that they were there.
-    package var rememberedDevices: Int { present.withLock { $0.devices.values.reduce(0) { $0 + $1.count } } }
+    package var rememberedDevices: Int { present.withLock { $0.values.reduce(0) { $0 + $1.devices.count } } }
 
     /// Of devices that went nothing is remembered.
     func forgetAbsent() {
         let before = time.now().adding(seconds: -Self.rememberedSeconds)
         present.withLock { present in
-            for (app, devices) in present.devices {
-                let there = devices.filter { device, there in
+            for app in Array(present.keys) {
+                for (device, there) in present[app]?.devices ?? [:] {
                     let sessions = homes.home(of: device).sessions
-                    return there.since > before || sessions.session(of: device) != nil || sessions.hasWaiters(device)
+                    let isThere =
+                        there.since > before || sessions.session(of: device) != nil || sessions.hasWaiters(device)
+                    if !isThere { present[app]?.remove(device) }
                 }
-                present.devices[app] = there.isEmpty ? nil : there
+                if present[app]?.devices.isEmpty == true, present[app]?.isTelling == false { present[app] = nil }
             }
         }
     }
@@ -46,25 +62,40 @@ extension UpdateDelivery {
     /// Tells those that are there. A task exists while there is somebody to tell, one an app.
     func published(_ update: Update) {
         let begins = present.withLock { present in
-            guard present.devices[update.app] != nil else { return false }
-            present.pending.insert(update.app)
-            return present.telling.insert(update.app).inserted
+            guard let app = present[update.app], !app.devices.isEmpty else { return false }
+            present[update.app]?.untold.append(update.serial)
+            present[update.app]?.isTelling = true
+            return !app.isTelling
         }
         if begins { Task { await self.tell(update.app) } }
     }
 
     private func tell(_ app: AppSerial) async {
         while true {
-            let devices = present.withLock { present -> [There]? in
-                guard present.pending.remove(app) != nil else {
-                    present.telling.remove(app)
-                    return nil
-                }
-                return present.devices[app].map { Array($0.values) } ?? []
+            let untold = present.withLock { present -> [UpdateSerial] in
+                let untold = present[app]?.untold ?? []
+                present[app]?.untold = []
+                if untold.isEmpty { present[app]?.isTelling = false }
+                return untold
             }
-            guard let devices else { return }
+            guard !untold.isEmpty else { return }
+            var devices: [DeviceSerial: PresentDevices.There] = [:]
+            do {
+                let log = try await logs.log(of: app)
+                let entries = untold.compactMap { log.live[$0] }
+                present.withLock { present in
+                    for entry in entries {
+                        for there in present[app]?.candidates(for: entry, in: log) ?? [] {
+                            devices[there.device.serial] = there
+                        }
+                    }
+                }
+            } catch {
+                // They are told when they come next.
+                faults.increment()
+            }
             await withTaskGroup(of: Void.self) { group in
-                for (place, there) in devices.enumerated() {
+                for (place, there) in devices.values.enumerated() {
                     if place >= Self.devicesAtOnce { await group.next() }
                     group.addTask { await self.tell(there.device, there.profile) }
                 }
@@ -76,10 +107,29 @@ extension UpdateDelivery {
 
     private func tell(_ device: Device, _ profile: String) async {
         do {
-            try await hold(try await binding(of: device, profile: profile), of: device)
+            // Of a user who is not there any more nothing is known here.
+            guard let binding = try await store.presentBinding(of: device.serial), binding.profile == profile else { return }
+            try await hold(binding, of: device)
         } catch {
             // It is held again when the device comes next.
             faults.increment()
         }
+    }
+}
+
+/// What of a log was held against a device, and what it said then.
+struct Look: Equatable, Sendable {
+    var binding: BindingSerial
+    var revision: Int64
+    /// The version of the rules.
+    var rules: Int64
+    private var last: UpdateSerial
+    private var expired: UpdateSerial
+
+    init(binding: BindingSerial, revision: Int64, _ log: UpdateLogs.Log) {
+        self.binding = binding
+        self.revision = revision
+        rules = log.version
+        (last, expired) = (log.live.last, log.expiredContent)
     }
 }

@@ -18,9 +18,14 @@ package final class UpdateDelivery: Sendable {
     private let ticks: TickSource
     let random: RandomSource
     private let pace = Mutex(PollPace())
-    let present = Mutex(Present())
+    /// How often a log was held against a device.
+    package var looks: Int { lookCount.load(ordering: .relaxed) }
+    let lookCount = Atomic(0)
+    let present = Mutex<[AppSerial: PresentDevices]>([:])
     /// When the audit is looked at next.
     let auditTended = Mutex(Timestamp(milliseconds: 0))
+    /// The same of updates that ended.
+    let endedTended = Mutex(Timestamp(milliseconds: 0))
 
     let offered = ServerMetric.updatesOffered.counter("first")
     let offeredAgain = ServerMetric.updatesOffered.counter("again")
@@ -96,7 +101,7 @@ package final class UpdateDelivery: Sendable {
         let began = ticks.now()
         defer { pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) } }
         let answers = try await report(word.results, of: binding)
-        note(device, word.profile)
+        note(device, word.profile, binding)
         var binding = try await change(binding, word, of: device)
         if word.offersAgain {
             try await store.offerAgain(to: binding.serial, needsResync: word.needsResync, at: time.now())
@@ -125,14 +130,29 @@ package final class UpdateDelivery: Sendable {
     }
 
     private func change(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {
-        var present = binding
+        var before = binding
         for _ in 0..<Self.changeAttempts {
-            let wanted = try await changed(present, word, of: device)
-            if wanted == present { return present }
-            if let changed = try await store.change(wanted, at: time.now()) { return changed }
-            present = try await self.binding(of: device, profile: word.profile)
+            let wanted = try await changed(before, word, of: device)
+            if wanted == before { return before }
+            if let changed = try await write(wanted, over: before, of: device) { return changed }
+            before = try await self.binding(of: device, profile: word.profile)
         }
         throw Refusal(.overloaded, "The device's parameters are changed by others at the same time.", retryAfterSeconds: 1)
+    }
+
+    /// Nil where another was faster.
+    private func write(
+        _ wanted: UpdateBinding, over before: UpdateBinding, of device: Device
+    ) async throws -> UpdateBinding? {
+        if !before.kinds.subtracting(wanted.kinds).isEmpty {
+            let live = try await logs.log(of: device.app).live
+            let unknown = try await store.unfinished(of: before.serial).filter { row in
+                row.machine.isInInbox && live[row.key.update].map { !wanted.kinds.contains($0.update.kind.name) } ?? false
+            }
+            try await takeOut(unknown.map(\.key), of: device.serial)
+        }
+        present.withLock { $0[device.app]?.changes(device.serial) }
+        return try await store.change(wanted, hasOtherKinds: wanted.kinds != before.kinds, at: time.now())
     }
 
     private func changed(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {

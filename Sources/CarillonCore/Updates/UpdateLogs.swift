@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonExpression
 package import CarillonWire
+import Synchronization
 
 /// The live updates of apps, in memory while they are asked for.
 package final class UpdateLogs: Sendable {
@@ -27,21 +28,42 @@ package final class UpdateLogs: Sendable {
     private let store: any UpdateStore
     private let language: AudienceLanguage
     private let logs = KnownValues<AppSerial, Log>(capacity: 500)
+    /// How many bytes the known logs' updates have.
+    private let weights = Mutex<[AppSerial: Int]>([:])
+    private let mostBytes: Int
 
-    package init(store: any UpdateStore, language: AudienceLanguage) {
+    /// - Parameter mostBytes: Of the updates of all logs that are known; beyond it those of other apps are forgotten.
+    package init(store: any UpdateStore, language: AudienceLanguage, mostBytes: Int = 256 << 20) {
         self.store = store
         self.language = language
+        self.mostBytes = mostBytes
     }
 
     package func log(of app: AppSerial) async throws -> Log {
         try await logs.value(of: app) {
             let (rules, version) = try await readRules(of: app)
             var live = LiveUpdates()
-            for update in try await store.liveUpdates(of: app) { live.insert(update, wanted(update.audience, by: rules)) }
+            let updates = try await store.liveUpdates(of: app)
+            for update in updates { live.insert(update, wanted(update.audience, by: rules)) }
+            weigh(app, updates.reduce(0) { $0 + $1.body.count })
             return Log(
                 app: app, rules: rules, version: version, live: live,
                 expiredContent: try await store.lastExpiredContent(of: app))
         }
+    }
+
+    /// Of how many apps the updates are known.
+    package var knownLogs: Int { weights.withLock { $0.count } }
+
+    private func weigh(_ app: AppSerial, _ bytes: Int) {
+        let forgotten = weights.withLock { weights -> [AppSerial] in
+            weights[app] = bytes
+            guard weights.values.reduce(0, +) > mostBytes else { return [] }
+            let others = weights.keys.filter { $0 != app }
+            weights = [app: bytes]
+            return others
+        }
+        for other in forgotten { logs.forget(other) }
     }
 
     private func readRules(of app: AppSerial) async throws -> (ParameterRules, version: Int64) {
@@ -70,16 +92,32 @@ package final class UpdateLogs: Sendable {
         language.facts(binding.values, device: device, user: binding.user, app: app, by: rules)
     }
 
-    package func published(_ update: Update) {
-        logs.change(update.app) { log in log.live.insert(update, wanted(update.audience, by: log.rules)) }
+    /// - Parameter previous: The update before it in the app's log. Where that is not known here yet, as two were published at once, the
+    ///   log is read anew: a device is held to the last that it has.
+    package func published(_ update: Update, after previous: UpdateSerial) {
+        var isBehind = false
+        logs.change(update.app) { log in
+            isBehind = log.live.last < previous
+            if !isBehind { log.live.insert(update, wanted(update.audience, by: log.rules)) }
+        }
+        if isBehind { logs.forget(update.app) }
+        if let bytes = weights.withLock({ $0[update.app] }) { weigh(update.app, bytes + update.body.count) }
     }
 
-    package func ended(_ update: UpdateSerial, of app: AppSerial) { logs.change(app) { $0.live.remove(update) } }
+    package func ended(_ update: UpdateSerial, of app: AppSerial) { remove(update, of: app, isExpired: false) }
 
-    package func expired(_ update: UpdateSerial, of app: AppSerial) {
+    package func expired(_ update: UpdateSerial, of app: AppSerial) { remove(update, of: app, isExpired: true) }
+
+    private func remove(_ serial: UpdateSerial, of app: AppSerial, isExpired: Bool) {
+        var bytes = 0
         logs.change(app) { log in
-            if log.live[update]?.update.kind == .content { log.expiredContent = max(log.expiredContent, update) }
-            log.live.remove(update)
+            guard let update = log.live[serial]?.update else { return }
+            if isExpired, update.kind == .content { log.expiredContent = max(log.expiredContent, serial) }
+            log.live.remove(serial)
+            bytes = update.body.count
+        }
+        weights.withLock { weights in
+            if let before = weights[app] { weights[app] = before - bytes }
         }
     }
 
@@ -93,5 +131,8 @@ package final class UpdateLogs: Sendable {
     }
 
     /// The app was deleted, or declares other parameters.
-    package func forget(_ app: AppSerial) { logs.forget(app) }
+    package func forget(_ app: AppSerial) {
+        logs.forget(app)
+        weights.withLock { $0[app] = nil }
+    }
 }

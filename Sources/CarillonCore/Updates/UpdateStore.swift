@@ -33,6 +33,8 @@ package protocol UpdateStore: Sendable {
     func completions(
         of update: UpdateSerial, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
     ) async throws -> [DeviceCompletion]
+    /// Those of one device.
+    func completions(of update: UpdateSerial, at device: DeviceID) async throws -> [Completion]
 
     // MARK: Bindings
 
@@ -41,7 +43,9 @@ package protocol UpdateStore: Sendable {
     /// The binding that a device came with last, unless it ended.
     func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
     /// Writes what a device says of itself, if its revision is the one it was: with it every update is held against it anew.
-    func change(_ binding: UpdateBinding, at now: Timestamp) async throws -> UpdateBinding?
+    ///
+    /// - Parameter hasOtherKinds: Than before: what it knows no more is unsupported, and what it did not know before is due.
+    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) async throws -> UpdateBinding?
     func bindingCount(of app: AppSerial) async throws -> Int
     /// Those of an app.
     func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
@@ -65,12 +69,17 @@ package protocol UpdateStore: Sendable {
 
     /// A binding's completions of these updates: the last entry of each.
     func completions(of binding: BindingSerial, _ updates: [UpdateSerial]) async throws -> [Completion]
+    /// The same of all updates that live, from one on, ascending.
+    func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) async throws -> [Completion]
     /// A binding's completions that are not final.
     func unfinished(of binding: BindingSerial) async throws -> [Completion]
     /// Writes how far a binding was held against the log, with completions that have no envelope, if its revision is still the one;
     /// answers whether it is.
+    ///
+    /// - Parameter isFull: What comes after the place had no room.
     func held(
-        _ binding: BindingSerial, revision: Int64, to place: HeldTo, adding completions: [Completion], at now: Timestamp
+        _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
+        at now: Timestamp
     ) async throws -> Bool
     /// Writes what a device says of updates. Answers for each what it came to.
     func report(
@@ -177,8 +186,8 @@ package struct Resync: Sendable {
 }
 
 package enum UpdatePut: Sendable {
-    /// With the one that it superseded.
-    case made(Update, superseded: UpdateSerial?)
+    /// With the one that it superseded, and the last before it that lives.
+    case made(Update, superseded: UpdateSerial?, previous: UpdateSerial)
     /// The `Idempotency-Key` was used before, by the same request.
     case repeated(Update)
     case keyReused
@@ -291,14 +300,18 @@ package struct EndedCompletion: Sendable {
     package var app: AppSerial
     package var origin: Origin
     package var status: Update.Status
+    package var isContent: Bool
     /// What of it is in the inbox.
     package var envelope: MessageID?
 
-    package init(completion: Completion, device: DeviceSerial, app: AppSerial, origin: Origin, status: Update.Status) {
+    package init(
+        completion: Completion, device: DeviceSerial, app: AppSerial, origin: Origin, status: Update.Status, isContent: Bool
+    ) {
         self.completion = completion
         self.device = device
         self.app = app
         self.origin = origin
         self.status = status
+        self.isContent = isContent
     }
 }

@@ -6,6 +6,8 @@ enum MissedContentSchema {
         CREATE UNIQUE INDEX audience_update_resync ON audience_update (app) WHERE is_resync;
         CREATE INDEX audience_update_expired_content ON audience_update (app, serial) WHERE status = 3 AND kind = 'content';
 
+        CREATE INDEX audience_update_content ON audience_update (content);
+
         -- The last content of an app that expired and of which nothing is known any more.
         CREATE TABLE forgotten_content (
             app INTEGER PRIMARY KEY REFERENCES app ON DELETE CASCADE,

@@ -54,16 +54,25 @@ struct BindingTable {
                 revision = revision + 1, parameters_revision = NULL WHERE device = ? AND ended_at IS NULL
             """, [now.milliseconds, device.rawValue])
         if let ended = try ended(of: device, profile) {
+            // What he had not finished of content, and expired while he was away, he fetches with everything.
             try db.run(
                 """
-                UPDATE binding SET ended_at = NULL, is_left_over = 0, held_to = 0, revision = revision + 1 WHERE serial = ?
+                UPDATE completion SET state = \(CompletionMachine.State.expired.rawValue)
+                WHERE binding = ? AND state = \(CompletionMachine.State.gone.rawValue)
+                    AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 3 AND kind = 'content')
                 """, [ended])
+            try db.run(
+                """
+                UPDATE binding SET ended_at = NULL, is_left_over = 0, held_to = 0, revision = revision + 1,
+                    needs_resync = max(needs_resync, ?) WHERE serial = ?
+                """, [db.changesCount > 0 ? 1 : 0, ended])
             // What the user had not finished is his again.
             try db.run(
                 """
                 UPDATE completion SET state = 0, due_at = ? WHERE binding = ? AND state = \(CompletionMachine.State.gone.rawValue)
-                    AND in_update IN (SELECT serial FROM audience_update WHERE status = 0)
+                    AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 0)
                 """, [now.milliseconds, ended])
+            try CompletionTable(db).lineUp(BindingSerial(ended))
             return try present(of: device, profile: profile)
         }
         let count = try Int.first(db, "SELECT count(*) FROM binding WHERE device = ?", [device.rawValue]) ?? 0
@@ -89,7 +98,9 @@ struct BindingTable {
     }
 
     /// Writes parameters and kinds, if the binding is of the revision that is given, and did not end.
-    func change(_ binding: UpdateBinding, at now: Timestamp) throws -> UpdateBinding? {
+    ///
+    /// - Parameter hasOtherKinds: Than before.
+    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> UpdateBinding? {
         var update = try BoundStatement(
             db,
             """
@@ -105,38 +116,55 @@ struct BindingTable {
         update.bind(binding.revision)
         try update.run()
         guard db.changesCount == 1 else { return nil }
-        // What the device did not know before it is given now.
-        try db.run(
-            """
-            UPDATE completion SET state = 0, due_at = ?
-            WHERE binding = ? AND state = \(CompletionMachine.State.unsupported.rawValue) AND NOT has_left
-                AND in_update IN (SELECT serial FROM audience_update WHERE status = 0
-                    AND instr(?, ' ' || kind || ' ') > 0)
-            """,
-            [
-                now.milliseconds, binding.serial.rawValue,
-                " " + binding.kinds.sorted().joined(separator: " ") + " ",
-            ])
+        if hasOtherKinds { try followKinds(of: binding, at: now) }
         var changed = binding
         changed.revision += 1
         changed.heldTo = .nowhere
         return changed
     }
 
+    /// What the device did not know before it is given now, and what it knows no more is not.
+    private func followKinds(of binding: UpdateBinding, at now: Timestamp) throws {
+        let kinds = " " + binding.kinds.sorted().joined(separator: " ") + " "
+        func isKnown(_ answer: String) -> String {
+            """
+            EXISTS (SELECT 1 FROM audience_update
+                WHERE serial = in_update AND status = 0 AND (instr(?, ' ' || kind || ' ') > 0) = \(answer))
+            """
+        }
+        let unsupported = CompletionMachine.State.unsupported.rawValue
+        try db.run(
+            """
+            UPDATE completion SET state = 0, due_at = ?
+            WHERE binding = ? AND state = \(unsupported) AND NOT has_left AND \(isKnown("TRUE"))
+            """, [now.milliseconds, binding.serial.rawValue, kinds])
+        try db.run(
+            """
+            UPDATE completion SET state = \(unsupported), due_at = NULL, changed_at = ?
+            WHERE binding = ? AND state < \(CompletionMachine.State.parked.rawValue) AND \(isKnown("FALSE"))
+            """, [now.milliseconds, binding.serial.rawValue, kinds])
+        try CompletionTable(db).lineUp(binding.serial)
+    }
+
     /// Answers whether the binding is still of the revision.
-    func held(_ binding: BindingSerial, revision: Int64, to place: HeldTo) throws -> Bool {
+    ///
+    /// - Parameter isFull: What comes after the place had no room: of content among it that expires nothing is known.
+    func held(_ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool) throws -> Bool {
         var update = try BoundStatement(
             db,
             """
             UPDATE binding SET held_to = max(iif(held_by = ?1, held_to, 0), ?2), held_by = ?1,
-                seen_to = iif(EXISTS (SELECT 1 FROM audience_update WHERE audience_update.app = binding.app AND status = 3
-                    AND kind = 'content' AND audience_update.serial > seen_to), seen_to, max(seen_to, ?2))
+                seen_to = CASE WHEN ?5 THEN min(seen_to, ?2)
+                    WHEN EXISTS (SELECT 1 FROM audience_update WHERE audience_update.app = binding.app AND status = 3
+                        AND kind = 'content' AND audience_update.serial > seen_to) THEN seen_to
+                    ELSE max(seen_to, ?2) END
             WHERE serial = ?3 AND revision = ?4 AND ended_at IS NULL
             """)
         update.bind(place.rules)
         update.bind(place.place.rawValue)
         update.bind(binding.rawValue)
         update.bind(revision)
+        update.bind(isFull ? 1 : 0)
         try update.run()
         return db.changesCount == 1
     }
@@ -175,11 +203,11 @@ struct BindingTable {
             """, [needsResync ? 1 : 0, binding.rawValue])
     }
 
-    /// Where devices were before a moment is forgotten.
+    /// Where devices were before a moment is forgotten: what they belong to is looked at anew.
     func forgetLocations(before moment: Timestamp, limit: Int) throws {
         try db.run(
             """
-            UPDATE binding SET locations = NULL, located_at = NULL WHERE serial IN
+            UPDATE binding SET locations = NULL, located_at = NULL, held_to = 0, revision = revision + 1 WHERE serial IN
                 (SELECT serial FROM binding WHERE located_at NOT NULL AND located_at <= ? LIMIT ?)
             """, [moment.milliseconds, limit])
     }

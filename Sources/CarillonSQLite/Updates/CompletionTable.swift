@@ -37,12 +37,82 @@ struct CompletionTable {
     func unfinished(of binding: BindingSerial, limit: Int = .max) throws -> [Completion] {
         var select = try BoundStatement(
             db,
-            "SELECT \(Self.columns) FROM completion WHERE binding = ? AND state < 10 ORDER BY in_update LIMIT ?")
+            """
+            SELECT \(Self.columns) FROM completion INDEXED BY completion_unfinished
+            WHERE binding = ? AND state < 10 ORDER BY in_update LIMIT ?
+            """)
         select.bind(binding.rawValue)
         select.bind(limit)
         var found: [Completion] = []
         try select.forEachRow {
             found.append(Completion($0, from: 0))
+            return true
+        }
+        return found
+    }
+
+    /// Of an update in one state, in the order of their bindings.
+    func page(
+        of update: UpdateSerial, in state: CompletionMachine.State, after: CompletionKey?, limit: Int
+    ) throws -> [DeviceCompletion] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns), device.id, binding.user, binding.profile FROM completion INDEXED BY completion_of_update
+            JOIN binding ON binding.serial = completion.binding JOIN device ON device.serial = binding.device
+            WHERE in_update = ? AND state = ? AND (completion.binding, entry) > (?, ?)
+            ORDER BY completion.binding, entry LIMIT ?
+            """)
+        select.bind(update.rawValue)
+        select.bind(state.rawValue)
+        select.bind(after?.binding.rawValue ?? 0)
+        select.bind(after?.entry ?? 0)
+        select.bind(limit)
+        var found: [DeviceCompletion] = []
+        try select.forEachRow { columns in
+            found.append(
+                DeviceCompletion(
+                    device: DeviceID(try columns.bytes16(12)), user: columns.text(13).flatMap(UserID.init),
+                    profile: columns.text(14) ?? "", completion: Completion(columns, from: 0)))
+            return true
+        }
+        return found
+    }
+
+    /// Of an update at one device, with all its users and profiles.
+    func completions(of update: UpdateSerial, at device: DeviceID) throws -> [Completion] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns) FROM binding JOIN completion ON completion.binding = binding.serial AND in_update = ?
+            WHERE binding.device = (SELECT serial FROM device WHERE id = ?)
+            """)
+        select.bind(update.rawValue)
+        select.bind(device.value)
+        var found: [Completion] = []
+        try select.forEachRow { columns in
+            found.append(Completion(columns, from: 0))
+            return true
+        }
+        return found
+    }
+
+    /// Of updates that live, from one on: of each the last entry, ascending.
+    func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) throws -> [Completion] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns) FROM completion
+            JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
+            WHERE completion.binding = ? AND in_update >= ? ORDER BY in_update, entry
+            """)
+        select.bind(binding.rawValue)
+        select.bind(first.rawValue)
+        var found: [Completion] = []
+        try select.forEachRow { columns in
+            let completion = Completion(columns, from: 0)
+            if found.last?.key.update == completion.key.update { found.removeLast() }
+            found.append(completion)
             return true
         }
         return found
@@ -62,12 +132,23 @@ struct CompletionTable {
         return try select.first { MessageID(position: $0.integer(0), secret: try $0.bytes16(1)) }
     }
 
+    /// Whether the device may have it. What it did not take as it did not know the kind, or as a later one stood for it, it has not.
+    func mayBeKnown(_ completion: Completion) throws -> Bool {
+        let machine = completion.machine
+        if machine.isUnreceived || machine.state == .unsupported || machine.attempt == 0 { return false }
+        guard machine.attempt <= 1 else { return true }
+        let key = completion.key
+        return try Int64.first(
+            db, "SELECT 1 FROM completion WHERE binding = ? AND in_update = ? AND entry = ? AND absorbed_by NOT NULL",
+            [key.binding.rawValue, key.update.rawValue, key.entry]) == nil
+    }
+
     /// Of content that its device does not have.
     func unreceivedContent(of binding: BindingSerial) throws -> UnreceivedContent {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns), is_resync FROM completion
+            SELECT \(Self.columns), is_resync FROM completion INDEXED BY completion_unfinished
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.kind = 'content'
             WHERE completion.binding = ? AND completion.state < 10 AND completion.state = 0 AND attempt <= 1
             ORDER BY in_update
@@ -194,9 +275,9 @@ struct CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns), audience_update.status FROM completion
+            SELECT \(Self.columns), audience_update.status FROM completion INDEXED BY completion_absorbed
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.status IN (0, 3)
-            WHERE completion.binding = ?1 AND absorbed_by = ?2 AND completion.state = \(CompletionMachine.State.superseded.rawValue)
+            WHERE completion.binding = ?1 AND absorbed_by = ?2 AND absorbed_by NOT NULL AND completion.state = \(CompletionMachine.State.superseded.rawValue)
                 AND NOT EXISTS (SELECT 1 FROM audience_update WHERE serial = ?2 AND is_resync)
             ORDER BY in_update
             """)
@@ -246,12 +327,26 @@ struct CompletionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT \(Self.columns) FROM completion WHERE binding = ? AND order_key = ? AND order_key NOT NULL AND state < 4
+            SELECT \(Self.columns) FROM completion INDEXED BY completion_order
+            WHERE binding = ? AND order_key = ? AND order_key NOT NULL AND state < 4
             ORDER BY in_update, entry LIMIT 1
             """)
         select.bind(binding.rawValue)
         select.bind(orderKey)
         return try select.first { Completion($0, from: 0) }
+    }
+
+    /// Of several of an order key that are due at once, only the first is: the others stand behind it, as if they had never been given.
+    func lineUp(_ binding: BindingSerial) throws {
+        try db.run(
+            """
+            UPDATE completion SET due_at = NULL, attempt = 0
+            WHERE binding = ? AND order_key NOT NULL AND state = 0 AND due_at NOT NULL
+                AND EXISTS (SELECT 1 FROM completion AS earlier INDEXED BY completion_order
+                    WHERE earlier.binding = completion.binding AND earlier.order_key = completion.order_key
+                        AND earlier.order_key NOT NULL AND earlier.state < 4
+                        AND (earlier.in_update, earlier.entry) < (completion.in_update, completion.entry))
+            """, [binding.rawValue])
     }
 
     /// One that stands behind others of its order key, if there are some: it may be given at once where they came to an end meanwhile.
@@ -280,7 +375,7 @@ struct CompletionTable {
 
     /// What it was, and what it becomes; nil when nothing comes of it.
     private func offered(_ offer: UpdateOffer) throws -> (before: Completion?, after: CompletionMachine)? {
-        guard let revision = try liveRevision(of: offer.key) else { return nil }
+        guard let revision = try liveRevision(of: offer.key, at: offer.at) else { return nil }
         let present = try completion(offer.key)
         if let wanted = offer.revision { guard revision == wanted, present == nil, offer.attempt == 1 else { return nil } }
         if offer.revision == nil {
@@ -293,15 +388,16 @@ struct CompletionTable {
     }
 
     /// The revision of a binding that did not end, if the update lives.
-    private func liveRevision(of key: CompletionKey) throws -> Int64? {
+    private func liveRevision(of key: CompletionKey, at now: Timestamp) throws -> Int64? {
         var select = try BoundStatement(
             db,
             """
             SELECT revision FROM binding WHERE serial = ? AND ended_at IS NULL
-                AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ? AND status = 0)
+                AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND expires_at > ?)
             """)
         select.bind(key.binding.rawValue)
         select.bind(key.update.rawValue)
+        select.bind(now.milliseconds)
         return try select.first { $0.integer(0) }
     }
 
@@ -328,8 +424,8 @@ struct CompletionTable {
         case .acknowledged: machine.received(at: settlement.at)
         case .unsupported: _ = machine.reported(.unsupported, at: settlement.at)
         case .failed: _ = machine.reported(.failed(isPermanent: false, reason: nil), at: settlement.at)
-        case .expired: _ = machine.ended(as: .expired)
-        case .cancelled, .gone: machine.takenOut(at: settlement.at)
+        // It ends with its update, of which the device is told then.
+        case .cancelled, .expired, .gone: machine.takenOut(at: settlement.at)
         case .replaced, .dropped: return
         }
         if machine != before.machine { try change(before, to: machine, at: settlement.at) }

@@ -103,31 +103,22 @@ extension SQLiteStore: UpdateStore {
     package func completions(
         of update: UpdateSerial, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
     ) async throws -> [DeviceCompletion] {
-        try await read { db in
-            var select = try BoundStatement(
-                db,
-                """
-                SELECT \(CompletionTable.columns), device.id, binding.user, binding.profile FROM completion
-                JOIN binding ON binding.serial = completion.binding JOIN device ON device.serial = binding.device
-                WHERE in_update = ? AND state BETWEEN ? AND ? AND (completion.binding, entry) > (?, ?)
-                ORDER BY completion.binding, entry LIMIT ?
-                """)
-            select.bind(update.rawValue)
-            select.bind(state?.rawValue ?? 0)
-            select.bind(state?.rawValue ?? 99)
-            select.bind(after?.binding.rawValue ?? 0)
-            select.bind(after?.entry ?? 0)
-            select.bind(limit)
-            var found: [DeviceCompletion] = []
-            try select.forEachRow { columns in
-                found.append(
-                    DeviceCompletion(
-                        device: DeviceID(try columns.bytes16(12)), user: columns.text(13).flatMap(UserID.init),
-                        profile: columns.text(14) ?? "", completion: Completion(columns, from: 0)))
-                return true
+        let states = state.map { [$0] } ?? CompletionMachine.State.allCases
+        return try await read { db in
+            // The index has them by state: of each a page, and of all the first.
+            let table = CompletionTable(db)
+            let pages = try states.flatMap { try table.page(of: update, in: $0, after: after, limit: limit) }
+            guard states.count > 1 else { return pages }
+            let sorted = pages.sorted { one, other in
+                let (one, other) = (one.completion.key, other.completion.key)
+                return (one.binding.rawValue, one.entry) < (other.binding.rawValue, other.entry)
             }
-            return found
+            return Array(sorted.prefix(limit))
         }
+    }
+
+    package func completions(of update: UpdateSerial, at device: DeviceID) async throws -> [Completion] {
+        try await read { db in try CompletionTable(db).completions(of: update, at: device) }
     }
 
     // MARK: Bindings
@@ -143,8 +134,10 @@ extension SQLiteStore: UpdateStore {
         try await read { db in try BindingTable(db).present(of: device) }
     }
 
-    package func change(_ binding: UpdateBinding, at now: Timestamp) async throws -> UpdateBinding? {
-        try await group.run { db in try BindingTable(db).change(binding, at: now) }
+    package func change(
+        _ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp
+    ) async throws -> UpdateBinding? {
+        try await group.run { db in try BindingTable(db).change(binding, hasOtherKinds: hasOtherKinds, at: now) }
     }
 
     package func bindingCount(of app: AppSerial) async throws -> Int {
@@ -224,15 +217,20 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
+    package func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) async throws -> [Completion] {
+        try await read { db in try CompletionTable(db).lastOfLive(of: binding, from: first) }
+    }
+
     package func unfinished(of binding: BindingSerial) async throws -> [Completion] {
         try await read { db in try CompletionTable(db).unfinished(of: binding) }
     }
 
     package func held(
-        _ binding: BindingSerial, revision: Int64, to place: HeldTo, adding completions: [Completion], at now: Timestamp
+        _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
+        at now: Timestamp
     ) async throws -> Bool {
         try await group.run { db in
-            guard try BindingTable(db).held(binding, revision: revision, to: place) else { return false }
+            guard try BindingTable(db).held(binding, revision: revision, to: place, isFull: isFull) else { return false }
             let table = CompletionTable(db)
             for completion in completions where try table.completion(completion.key) == nil {
                 try table.insertBehind(completion, at: now)
@@ -329,9 +327,8 @@ extension SQLiteStore: UpdateStore {
         try await group.run { db in
             let table = CompletionTable(db)
             guard let completion = try table.completion(key), !completion.hasLeft else { return nil }
-            let wasReceived = completion.machine.state != .waiting || completion.machine.attempt > 1
             let envelope = completion.machine.isInInbox ? try table.envelope(of: key) : nil
-            if wasReceived {
+            if try table.mayBeKnown(completion) {
                 try table.change(completion, to: completion.machine, hasLeft: true, at: now)
                 return nil
             }
@@ -344,12 +341,13 @@ extension SQLiteStore: UpdateStore {
         of binding: BindingSerial?, at now: Timestamp, limit: Int
     ) async throws -> [DueCompletion] {
         try await read { db in
-            let ofBinding = binding == nil ? "" : "completion.binding = ? AND"
+            let ofBinding = binding == nil ? "" : "completion.binding = ? AND completion.state < 10 AND"
+            let index = binding == nil ? "completion_due" : "completion_unfinished"
             var select = try BoundStatement(
                 db,
                 """
                 SELECT \(UpdateTable.columns), \(CompletionTable.columns), binding.device
-                FROM completion JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
+                FROM completion INDEXED BY \(index) JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
                 JOIN binding ON binding.serial = completion.binding AND binding.ended_at IS NULL
                 WHERE \(ofBinding) due_at NOT NULL AND due_at <= ? ORDER BY \(binding == nil ? "due_at" : "in_update") LIMIT ?
                 """)

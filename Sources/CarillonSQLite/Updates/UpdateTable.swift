@@ -55,6 +55,10 @@ struct UpdateTable {
         if let superseded { _ = try end(superseded.serial, as: .superseded, at: now) }
         try db.run("INSERT INTO shared_content (body) VALUES (?)", [Data(wish.body)])
         let content = SharedContentID(db.lastInsertedRowID)
+        let previous = try Int64.first(
+            db,
+            "SELECT max(serial) FROM audience_update INDEXED BY audience_update_live WHERE app = ? AND status = 0 AND NOT is_resync",
+            [wish.app.rawValue])
         let serial = try insert(wish, content, at: now)
         try AuditTable(db).append(
             AuditEntry(at: now, key: wish.key, action: .published, update: wish.proposed), of: wish.app)
@@ -65,7 +69,7 @@ struct UpdateTable {
             supersedes: definition.supersedes, publishedAt: now,
             expiresAt: now.adding(seconds: definition.ttlSeconds), status: .live, statusAt: now, body: wish.body,
             content: content)
-        return .made(made, superseded: superseded?.serial)
+        return .made(made, superseded: superseded?.serial, previous: UpdateSerial(previous ?? 0))
     }
 
     private func repetition(of wish: UpdateWish) throws -> UpdatePut? {
@@ -86,8 +90,10 @@ struct UpdateTable {
     private func refusal(of wish: UpdateWish, insteadOf superseded: Update?) throws -> UpdatePut? {
         var select = try BoundStatement(
             db,
-            "SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update WHERE app = ? AND status = 0 AND NOT is_resync"
-        )
+            """
+            SELECT count(*), count(*) FILTER (WHERE NOT is_indexed) FROM audience_update INDEXED BY audience_update_live
+            WHERE app = ? AND status = 0 AND NOT is_resync
+            """)
         select.bind(wish.app.rawValue)
         guard let counts = try select.first({ (live: Int($0.integer(0)), unindexed: Int($0.integer(1))) }) else {
             return nil
@@ -233,7 +239,7 @@ struct UpdateTable {
                 found.append(
                     EndedCompletion(
                         completion: Completion(columns, from: 0), device: DeviceSerial(columns.integer(12)), app: update.app,
-                        origin: update.origin, status: update.status))
+                        origin: update.origin, status: update.status, isContent: update.kind == .content))
                 return true
             }
             if !isAny {
@@ -253,10 +259,19 @@ struct UpdateTable {
                     ORDER BY status_at LIMIT 1
                     """), arguments: [now.adding(seconds: -limits.endedSeconds).milliseconds])
         guard let serial = try old.first ?? tooMany(limits) else { return true }
+        // Of expired content, whoever was away and is back later is to know that he missed it.
+        try db.run(
+            """
+            UPDATE binding SET needs_resync = 1 WHERE serial IN
+                (SELECT binding FROM completion WHERE in_update = ?1 AND state = \(CompletionMachine.State.gone.rawValue)
+                    AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ?1 AND status = 3 AND kind = 'content')
+                ORDER BY binding DESC, entry DESC LIMIT ?2)
+            """, [serial, limit])
         try db.run(
             """
             DELETE FROM completion WHERE (binding, in_update, entry) IN
-                (SELECT binding, in_update, entry FROM completion WHERE in_update = ? LIMIT ?)
+                (SELECT binding, in_update, entry FROM completion WHERE in_update = ?
+                ORDER BY state DESC, binding DESC, entry DESC LIMIT ?)
             """, [serial, limit])
         if db.changesCount < limit {
             try db.run(

@@ -18,7 +18,7 @@ struct InboxRoutes: Sendable {
     @Sendable private func read(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await domain.devices.authenticate(bearer: request.bearer)
         let version = try request.number("carillon", in: 1...CarillonVersion.ofExtension, default: 1)
-        if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device.serial, version) }
+        if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device, version) }
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
         let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
         let poll = InboxPoll(domain: domain, readiness: readiness)
@@ -27,15 +27,18 @@ struct InboxRoutes: Sendable {
 
     // MARK: Server-sent events
 
-    private func stream(_ device: DeviceSerial, _ version: Int) -> Response {
-        let (home, time) = (domain.homes.home(of: device), domain.time)
+    private func stream(_ device: Device, _ version: Int) -> Response {
+        let (home, time) = (domain.homes.home(of: device.serial), domain.time)
+        let updates = domain.updateDelivery
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
-            let feed = InboxFeed(.stream, of: device, home: home, time: time, limits: window, version: version)
+            let feed = InboxFeed(.stream, of: device.serial, home: home, time: time, limits: window, version: version)
             feed.begin()
             // One that began while the sessions were being ended was not told.
             if !readiness.isReady { feed.end(because: .serverStops) }
+            // Ends by itself: what was published while the device was away is put into its inbox, which the feed hears of.
+            Task { await updates.connected(device, speaking: version) }
             // Ends with the stream: a peer that went away is noticed by the write that fails.
             let keepAlive = Task {
                 while !Task.isCancelled {

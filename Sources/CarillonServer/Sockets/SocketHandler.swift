@@ -265,9 +265,19 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
                 if handler.context == nil || handler.isClosing { return handler.leave() }
                 handler.perform(
                     handler.machine.identified(identified.identity, identified.read, at: time.now()))
+                if let device = identified.device { handler.tellUpdates(device, hello.carillon ?? 0) }
             case .failure(let refusal):
                 handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))
             }
+        }
+    }
+
+    /// What was published while a device was away is for it now.
+    private func tellUpdates(_ device: Device, _ version: Int) {
+        let delivery = shared.domain.updateDelivery
+        start {
+            await delivery.connected(device, speaking: version)
+        } then: { _, _ in
         }
     }
 

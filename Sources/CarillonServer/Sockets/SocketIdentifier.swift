@@ -79,14 +79,18 @@ struct SocketIdentifier: Sendable {
 /// Who says hello, and what waits for it.
 struct Identified: Sendable {
     let identity: SessionMachine.Identity
+    /// Nil of one that was never here.
+    let device: Device?
     let read: InboxRead
 
     fileprivate init(_ arrival: (device: Device, read: InboxRead), uaid: String) {
-        self.init(identity: .init(owner: .device(arrival.device.serial), uaid: uaid), read: arrival.read)
+        self.init(
+            identity: .init(owner: .device(arrival.device.serial), uaid: uaid), device: arrival.device, read: arrival.read)
     }
 
-    fileprivate init(identity: SessionMachine.Identity, read: InboxRead) {
+    fileprivate init(identity: SessionMachine.Identity, device: Device? = nil, read: InboxRead) {
         self.identity = identity
+        self.device = device
         self.read = read
     }
 }

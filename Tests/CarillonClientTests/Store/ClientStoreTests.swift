@@ -177,7 +177,8 @@ struct ClientStoreTests {
         do {
             let inbox = UpdateInbox(store: try open().0)
             try await inbox.belong(to: owner)
-            _ = try await inbox.received(PollAnswer(updates: [frame], position: "p"), by: owner, said: [], parameters: nil)
+            _ = try await inbox.received(
+                PollAnswer(updates: [frame], position: "p"), to: nil, by: owner, said: [], parameters: nil)
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
@@ -190,7 +191,8 @@ struct ClientStoreTests {
         let inbox = UpdateInbox(store: try open().0)
         try await inbox.belong(to: owner)
         let later = ProcessingFixture.frame("b", "content", #"{"action":"roots"}"#)
-        _ = try await inbox.received(PollAnswer(updates: [later], position: "q"), by: owner, said: [], parameters: nil)
+        _ = try await inbox.received(
+            PollAnswer(updates: [later], position: "q"), to: "p", by: owner, said: [], parameters: nil)
         #expect(try await inbox.next()?.key.update == "b", "it stands for the first")
     }
 

@@ -30,6 +30,10 @@ final class ProcessingFixture: Sendable {
         _ id: String, _ kind: String, _ payload: String = "{}", attempt: Int = 1, entry: Int = 1,
         orderKey: String? = nil
     ) -> UpdateFrame {
+        // What takes one back says no more.
+        if attempt == 0 {
+            return UpdateFrame(version: "v-\(id)-0", attempt: 0, entry: entry, body: Array(#"{"id":"\#(id)"}"#.utf8))
+        }
         let order = orderKey.map { #","orderKey":"\#($0)""# } ?? ""
         let body =
             #"{"id":"\#(id)","kind":"\#(kind)","payload":\#(payload),"publishedAt":"2026-01-31T12:00:00.000Z","ttl":86400\#(order)}"#
@@ -38,8 +42,9 @@ final class ProcessingFixture: Sendable {
 
     @discardableResult
     func receive(_ frames: UpdateFrame...) async throws -> Arrival {
-        try await inbox.received(
-            PollAnswer(updates: frames, position: "p"), by: Self.owner, said: [], parameters: nil)
+        let asked = try await inbox.word(results: 0).position
+        return try await inbox.received(
+            PollAnswer(updates: frames, position: "p"), to: asked, by: Self.owner, said: [], parameters: nil)
     }
 
     func worker(

@@ -33,7 +33,7 @@ struct ProcessingTests {
         try await fixture.receive(Fixture.frame("a", "content", Self.refresh))
         try await fixture.process()
         let word = try await fixture.inbox.word(results: 10)
-        _ = try await fixture.inbox.received(PollAnswer(), by: Fixture.owner, said: word.results, parameters: nil)
+        _ = try await fixture.inbox.received(PollAnswer(), to: nil, by: Fixture.owner, said: word.results, parameters: nil)
         #expect(try await fixture.results().isEmpty)
         let arrival = try await fixture.receive(Fixture.frame("a", "content", Self.refresh, attempt: 2))
         #expect(arrival.counts.isEmpty)

@@ -183,7 +183,7 @@ struct PushUpdatesTests {
                 ProcessingFixture.frame("u\($0)", "popup", #"{"style":"failure","title":"t"}"#)
             }
             _ = try await world.inbox.received(
-                PollAnswer(updates: frames), by: ProcessingFixture.owner, said: [], parameters: nil)
+                PollAnswer(updates: frames), to: nil, by: ProcessingFixture.owner, said: [], parameters: nil)
         }
         #expect(try await world.inbox.word(results: 3).room == 0)
     }
@@ -292,7 +292,7 @@ struct PushUpdatesTests {
         world.begin()
         try await world.inbox.belong(to: UpdateOwner(device: "d", user: "ada", profile: ""))
         _ = try await world.inbox.received(
-            PollAnswer(updates: [ProcessingFixture.frame("a", "definitions")]),
+            PollAnswer(updates: [ProcessingFixture.frame("a", "definitions")]), to: nil,
             by: UpdateOwner(device: "d", user: "ada", profile: ""), said: [], parameters: nil)
         await world.run(for: .milliseconds(200))
         #expect(door.count == 0)

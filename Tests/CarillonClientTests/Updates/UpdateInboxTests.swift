@@ -40,6 +40,26 @@ struct UpdateInboxTests {
         #expect(try await fixture.inbox.word(results: 9).position == nil)
     }
 
+    @Test func `of two answers to one question the second brings what comes once more, and no older position`() async throws
+    {
+        let fixture = try await Fixture()
+        let inbox = fixture.inbox
+        let asked = try await inbox.word(results: 9).position
+        _ = try await inbox.received(
+            PollAnswer(updates: [Fixture.frame("a", "definitions")], position: "2"), to: asked, by: Fixture.owner, said: [],
+            parameters: nil)
+        let late = try await inbox.received(
+            PollAnswer(updates: [Fixture.frame("b", "definitions")], position: "1"), to: asked, by: Fixture.owner, said: [],
+            parameters: "r1")
+        #expect(late.isStored && late.counts.isEmpty)
+        let word = try await inbox.word(results: 9)
+        #expect(word.position == "2" && word.parameters == "r1")
+        let waiting = try #require(try await inbox.next())
+        #expect(waiting.key.update == "a")
+        try await inbox.finished(waiting, .done())
+        #expect(try await inbox.next() == nil)
+    }
+
     @Test func `a result that was said is gone, one that came up meanwhile stays`() async throws {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
@@ -49,7 +69,7 @@ struct UpdateInboxTests {
         let said = try await inbox.word(results: 1).results
         #expect(said.count == 1)
         try await inbox.finished(one, .done())
-        _ = try await inbox.received(PollAnswer(), by: Fixture.owner, said: said, parameters: "r1")
+        _ = try await inbox.received(PollAnswer(), to: nil, by: Fixture.owner, said: said, parameters: "r1")
         #expect(try await fixture.results() == ["a done"])
         #expect(try await inbox.word(results: 9).parameters == "r1")
     }
@@ -98,7 +118,7 @@ struct UpdateInboxTests {
         let fixture = try await Fixture()
         let inbox = fixture.inbox
         let frames = (0..<UpdateInbox.mostWaiting).map { Fixture.frame("u\($0)", "definitions") }
-        _ = try await inbox.received(PollAnswer(updates: frames), by: Fixture.owner, said: [], parameters: nil)
+        _ = try await inbox.received(PollAnswer(updates: frames), to: nil, by: Fixture.owner, said: [], parameters: nil)
         #expect(try await inbox.word(results: 0).room == 0)
         let update = try #require(try await inbox.next())
         try await inbox.finished(update, .done())

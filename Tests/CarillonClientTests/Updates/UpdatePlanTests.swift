@@ -119,6 +119,16 @@ struct UpdatePlanTests {
         }
     }
 
+    @Test func `a maintenance that is over asks for nothing`() {
+        for mode in [SyncMode.automatic, .manual, .offline, .preparing] {
+            let situation = UpdateSituation(mode: mode, isDirty: true, isOver: true)
+            #expect(UpdatePlan(for: Self.maintenance, in: situation) == UpdatePlan([], .finish(.done())))
+        }
+        #expect(UpdatePayload.status(.maintenance(from: nil, until: 5)).isOver(at: 5))
+        #expect(!UpdatePayload.status(.maintenance(from: nil, until: 5)).isOver(at: 4))
+        #expect(!UpdatePayload.status(.maintenance(from: 1, until: nil)).isOver(at: .max))
+    }
+
     @Test(arguments: [SyncMode.manual, .offline])
     func `row 10: in other modes the user is asked, commits only when he says so, and is offline either way`(
         _ mode: SyncMode

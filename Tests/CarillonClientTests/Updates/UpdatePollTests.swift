@@ -30,16 +30,26 @@ struct UpdatePollTests {
 
     @Test func `parameters have one revision, whatever their order, and what is refused is absent`() throws {
         let here = UpdateParameter.location(latitude: 48.2, longitude: 16.4)
-        let one = ParameterSet(["region": .text("north"), "place": here, "level": .integer(2)])
-        let same = ParameterSet(["level": .integer(2), "place": here, "region": .text("north")])
+        let one = ParameterSet(["region": .text("north"), "place": here, "level": .integer(2)], at: 0)
+        let same = ParameterSet(["level": .integer(2), "place": here, "region": .text("north")], at: 0)
         #expect(one == same)
-        let without = ParameterSet(["region": .text("north"), "level": .integer(2)])
+        let near = UpdateParameter.location(latitude: 48.2012, longitude: 16.3989)
+        #expect(
+            ParameterSet(["region": .text("north"), "place": near, "level": .integer(2)], at: 0) == one,
+            "a step is no change")
+        let region = ["region": UpdateParameter.text("north")]
+        for (hours, isSame) in [(11, true), (12, false)] as [(Int64, Bool)] {
+            let later = ParameterSet(["region": .text("north"), "place": here, "level": .integer(2)], at: hours * 3_600_000)
+            #expect((later.revision == one.revision) == isSame, "where it stands is said again before a day is over")
+            #expect(ParameterSet(region, at: hours * 3_600_000) == ParameterSet(region, at: 0))
+        }
+        let without = ParameterSet(["region": .text("north"), "level": .integer(2)], at: 0)
         #expect(without.revision != one.revision)
         #expect(without.values["place"] == nil)
         #expect(one.values["place"]?["latitude"] == .number(48.2))
         let json = try body(parameters: one)
         #expect(json["parameters"]?["revision"] == .string(one.revision))
-        #expect(ParameterSet(["level": .integer(3)]).revision != ParameterSet(["level": .integer(4)]).revision)
+        #expect(ParameterSet(["level": .integer(3)], at: 0).revision != ParameterSet(["level": .integer(4)], at: 0).revision)
         let moment = UpdateParameter.moment(Date(milliseconds: 1000))
         #expect(moment.json == .string("1970-01-01T00:00:01.000Z"))
         #expect(UpdateParameter.texts(["a"]).json == .array([.string("a")]))
@@ -76,6 +86,7 @@ struct UpdatePollTests {
         #expect(kind(400, .fieldInvalid, parameters: true) == .parametersRefused)
         #expect(kind(400, .fieldInvalid) == .protocolViolated && kind(302, nil) == .protocolViolated)
         #expect(kind(400, nil, parameters: true) == .protocolViolated, "a proxy's word")
+        #expect(kind(409, .profilesTooMany, parameters: true) == .protocolViolated)
     }
 
     @Test func `row 14: a failure is told once, until something worked, and a maintenance is quiet`() {

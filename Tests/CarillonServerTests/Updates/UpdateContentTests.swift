@@ -114,6 +114,41 @@ struct UpdateContentTests {
         #expect(try await world.poll().map(\.update).contains(updates[0]))
     }
 
+    @Test func `a device that leaves both audiences is given neither what stood for another nor the other`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
+        let first = try await publish(world, Self.roots, audience: "region == 'north'")
+        try await world.ask(nil, #""max":0"#)
+        let second = try await publish(world, Self.roots, audience: "region == 'north'")
+        try await world.ask(nil, #""max":0"#)
+        #expect(try await world.counts(first) == ["superseded": 1])
+        #expect(try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2")).isEmpty)
+        for update in [first, second] { #expect(try await world.counts(update) == [:]) }
+        try await world.sweep()
+        #expect(try await world.poll().isEmpty)
+        // When it is back, the later stands for the earlier again.
+        #expect(
+            try await world.poll(nil, UpdateWorld.parameters(#""region":"north""#, revision: "3")).map(\.update) == [second])
+    }
+
+    @Test func `content that found no room and expired is made up for`() async throws {
+        let store = try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 2)))
+        let world = try await UpdateWorld(store: store)
+        try await world.ask()
+        for _ in 0..<2 { try await world.publish("popup", #"{"style":"failure","title":"t"}"#) }
+        // One lives, and has no room; a later one, that is for others, expires first.
+        _ = try await publish(world, nil, #","ttl":600"#)
+        _ = try await publish(world, nil, audience: "region == 'none'", #","ttl":60"#)
+        try await world.ask(nil, #""max":0"#)
+        world.advance(seconds: 100)
+        try await world.sweep()
+        try await world.ask(nil, #""max":0"#)
+        world.advance(seconds: 600)
+        try await world.sweep()
+        for _ in 0..<3 { try await world.ask() }
+        #expect(try await resync(world) != nil)
+    }
+
     @Test func `an order key is kept by what stands for others`() async throws {
         let world = try await UpdateWorld()
         try await world.ask()
@@ -175,11 +210,12 @@ struct UpdateContentTests {
         try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#))
         _ = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
         let received = try await publish(world, nil, #","ttl":60"#)
-        _ = try await world.publish("popup", #"{"style":"failure","title":"t"}"#, #","ttl":60"#)
+        let popup = try await world.publish("popup", #"{"style":"failure","title":"t"}"#, #","ttl":60"#)
         #expect(try await world.poll().first?.update == received)
         try await world.ask()
         world.advance(seconds: 61)
         try await world.sweep()
+        #expect(try await world.poll().map(\.update) == [popup], "which is taken back")
         #expect(try await world.poll().isEmpty)
         #expect(try await resync(world) == nil)
         // Nor is what was withdrawn.

@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonCore
+import CarillonSQLite
 import CarillonWire
 import Synchronization
 import TestSupport
@@ -74,6 +75,7 @@ struct UpdateModelTests {
                 if Int.random(in: 0..<4, using: &random) == 0 { move(&phones[index], published, &random) }
                 try await poll(&phones[index], world, published, &random)
             }
+            #expect(try await world.routes.store.numbers(Self.violations) == [0], "seed \(seed)")
         }
         try await end(&phones, world, published)
         for phone in phones {
@@ -96,6 +98,16 @@ struct UpdateModelTests {
             #expect(Set(counts.keys).isSubset(of: update.object == nil ? ["done"] : ["done", "superseded"]), "\(counts)")
         }
     }
+
+    /// Every live update up to where a binding was held that matches what it says has a row of it.
+    private static let violations = """
+        SELECT count(*) FROM binding JOIN audience_update AS published ON published.app = binding.app AND published.status = 0
+            AND NOT is_resync AND published.serial <= binding.held_to
+        WHERE ended_at IS NULL AND (audience IS NULL
+                OR audience = 'region == ''' || json_extract(CAST(binding.parameters AS TEXT), '$.region') || '''')
+            AND NOT EXISTS (SELECT 1 FROM completion WHERE completion.binding = binding.serial
+                AND in_update = published.serial AND NOT (is_standing AND has_left))
+        """
 
     private func isLive(_ update: Published, _ world: UpdateWorld) -> Bool {
         !update.isWithdrawn && world.now < update.expiresAt

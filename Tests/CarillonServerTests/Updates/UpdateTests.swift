@@ -334,7 +334,7 @@ struct UpdateTests {
         let behind = Completion(key: key, machine: CompletionMachine(), changedAt: world.now, orderKey: "k")
         #expect(
             try await store.held(
-                binding.serial, revision: binding.revision, to: .nowhere, adding: [behind], at: world.now))
+                binding.serial, revision: binding.revision, to: .nowhere, isFull: false, adding: [behind], at: world.now))
         #expect(try await store.dueCompletions(of: nil, at: world.now, limit: 10).map(\.completion.key) == [key])
     }
 
@@ -402,6 +402,65 @@ struct UpdateTests {
         #expect(try await world.poll(other).count == 1)
     }
 
+    // MARK: Kinds
+
+    @Test func `what a device does not process any more it is not given`() async throws {
+        let world = try await UpdateWorld()
+        let popup = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
+        let content = try await world.publish()
+        try await world.ask(nil, #""max":0"#)
+        #expect(try await world.poll(kinds: ["content"]).map(\.update) == [content])
+        #expect(try await world.counts(popup) == ["unsupported": 1])
+        #expect(try await world.poll(kinds: ["content", "popup"]).map(\.update) == [popup])
+        // One that it has and did not finish is not given again.
+        try await world.ask(nil, #""max":0"#, kinds: ["content", "popup"])
+        try await world.ask(nil, #""max":0"#, kinds: ["content"])
+        world.advance(seconds: 90_000)
+        #expect(try await world.poll(kinds: ["content"]).map(\.update) == [content])
+        #expect(try await world.counts(popup) == ["unsupported": 1])
+    }
+
+    @Test func `kinds that are announced later keep the order of their key`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(kinds: ["content"])
+        var updates: [String] = []
+        for _ in 0..<2 {
+            updates.append(try await world.publish("popup", #"{"style":"failure","title":"t"}"#, #","orderKey":"k""#))
+        }
+        #expect(try await world.poll(kinds: ["content"]).isEmpty)
+        for update in updates {
+            let copies = try await world.poll()
+            #expect(copies.map(\.update) == [update])
+            try await world.ask(nil, UpdateWorld.result(try #require(copies.first)) + #","max":0"#)
+        }
+    }
+
+    @Test func `a device that left, and knows the kind when it is back, is given what it did not know`() async throws {
+        let world = try await UpdateWorld()
+        let north = { (revision: String) in UpdateWorld.parameters(#""region":"north""#, revision: revision) }
+        let update = try await world.publish(
+            "popup", #"{"style":"failure","title":"t"}"#, audience: "region == 'north'")
+        try await world.ask(nil, north("1"), kinds: ["content"])
+        #expect(try await world.counts(update) == ["unsupported": 1])
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2"), kinds: ["content"])
+        try await world.ask(nil, north("3"), kinds: ["content"])
+        #expect(try await world.poll().map(\.update) == [update])
+    }
+
+    @Test func `a location that is a day old leads out of audiences`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish(audience: "within(place, 48.2, 16.4, 5000.0)", #","mode":"standing""#)
+        let here = { (revision: String) in
+            UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4}"#, revision: revision)
+        }
+        let copies = try await world.poll(nil, here("1"))
+        try await world.ask(nil, UpdateWorld.result(try #require(copies.first)))
+        world.advance(seconds: 86_401)
+        try await world.sweep()
+        try await world.ask()
+        #expect(try await world.poll(nil, here("2")).map(\.update) == [update], "it came back")
+    }
+
     // MARK: The end
 
     @Test func `row 23: a withdrawn update never arrives later`() async throws {
@@ -412,6 +471,8 @@ struct UpdateTests {
         #expect(try await world.poll().isEmpty)
         try await world.sweep()
         #expect(try await world.counts(update) == ["withdrawn": 1])
+        #expect(try await world.poll().map(\.attempt) == [0], "an answer with it may have been under way")
+        try await world.ask()
         await world.routes.domain.homes.here[0].inbox.flush()
         #expect(try await world.routes.store.rowCount(of: "envelope") == 0)
         let late = try await world.device()
@@ -462,8 +523,38 @@ struct UpdateTests {
             let shown = try await world.routes.request(.get, "/v1/updates/\(update)", key: world.sender)
             #expect(shown["status"] == "expired")
         }
-        // A device knows itself that it is over.
+        let copies = try await world.poll()
+        #expect(Set(copies.map(\.update)) == [stored, waiting] && copies.allSatisfy { $0.attempt == 0 })
+        // Content it fetches all the same, or anew.
+        let content = try await world.publish(#","ttl":60"#)
+        #expect(try await world.poll().map(\.update) == [content])
+        try await world.ask()
+        world.advance(seconds: 60)
+        try await world.sweep()
         #expect(try await world.poll().isEmpty)
+        #expect(try await world.counts(content) == ["expired": 1])
+    }
+
+    @Test func `what a device was given and did not say that it has, is taken back from it all the same`() async throws {
+        for end in ["withdrawn", "expired", "superseded"] {
+            let world = try await UpdateWorld()
+            let popup = #"{"style":"failure","title":"t"}"#
+            let update = try await world.publish("popup", popup, #","ttl":60"#)
+            // It goes away before it polls the next time.
+            let shown = try await world.poll()
+            #expect(shown.map(\.update) == [update])
+            switch end {
+            case "withdrawn": try await world.withdraw(update)
+            case "superseded": _ = try await world.publish("popup", popup, #","supersedes":"\#(update)""#)
+            default: world.advance(seconds: 61)
+            }
+            // The inbox's own sweep may be first.
+            _ = try await world.routes.store.sweep(at: world.now, limit: 100)
+            try await world.sweep()
+            #expect(try await world.counts(update) == [end: 1])
+            let copies = try await world.poll()
+            #expect(copies.filter { $0.update == update }.map(\.attempt) == [0], "\(end)")
+        }
     }
 
     @Test func `a full inbox stops the log there, and loses nothing`() async throws {

@@ -53,6 +53,69 @@ struct UpdateUserTests {
         #expect(try await world.poll().map(\.attempt) == [copies[0].attempt + 1])
     }
 
+    @Test func `content that expires while its user is away is made up for when he is back`() async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        _ = try await world.publish(#","ttl":60"#)
+        #expect(try await world.poll().count == 1)
+        try await world.ask()
+        try await sign(nil, in: world)
+        try await world.ask()
+        try await world.sweep()
+        world.advance(seconds: 61)
+        try await world.sweep()
+        try await sign("anna", in: world)
+        let copies = try await world.poll()
+        #expect(copies.count == 1 && copies.first?.kind == "content")
+        let shown = try await world.routes.request(
+            .get, "/v1/updates/\(copies.first?.update ?? "")", key: world.sender)
+        #expect(shown.json?["resync"] == .bool(true))
+        #expect(try await world.poll(nil, UpdateWorld.result(try #require(copies.first))).isEmpty, "once")
+        world.advance(seconds: 10)
+        try await sign(nil, in: world)
+        try await world.ask()
+        try await world.sweep()
+        try await sign("anna", in: world)
+        #expect(try await world.poll().isEmpty, "nothing expired meanwhile")
+    }
+
+    @Test func `content that is forgotten while its user is away is made up for when he is back`() async throws {
+        let world = try await UpdateWorld(limits: .init(endedSeconds: 600))
+        try await sign("anna", in: world)
+        _ = try await world.publish(#","ttl":60"#)
+        _ = try await world.poll()
+        try await world.ask()
+        try await sign(nil, in: world)
+        try await world.ask()
+        try await world.sweep()
+        for seconds in [61, 700] as [Int64] {
+            world.advance(seconds: seconds)
+            try await world.sweep()
+        }
+        #expect(try await world.routes.store.rowCount(of: "completion") == 0)
+        try await sign("anna", in: world)
+        #expect(try await world.poll().count == 1)
+        #expect(try await world.routes.store.numbers("SELECT sum(is_resync) FROM audience_update") == [1])
+    }
+
+    @Test func `what stood behind another stands behind it when its user is back`() async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        var updates: [String] = []
+        for _ in 0..<3 { updates.append(try await world.publish(#","orderKey":"k""#)) }
+        #expect(try await world.poll().map(\.update) == [updates[0]])
+        try await world.ask()
+        try await sign(nil, in: world)
+        try await world.ask()
+        try await world.sweep()
+        try await sign("anna", in: world)
+        for update in updates {
+            let copies = try await world.poll()
+            #expect(copies.map(\.update) == [update])
+            try await world.ask(nil, UpdateWorld.result(try #require(copies.first)) + #","max":0"#)
+        }
+    }
+
     @Test func `what a user said is not said of the next`() async throws {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)

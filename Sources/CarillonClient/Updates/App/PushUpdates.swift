@@ -80,8 +80,8 @@ public final class PushUpdates: Sendable {
         var generation = 0
         var isInForeground = true
         var worker: UpdateWorker?
-        /// The parameters that the server did not take.
-        var refused: String?
+        /// The parameters that the server did not take, and when. It may declare them later.
+        var refused: (revision: String, at: ContinuousClock.Instant)?
         var isRunning = false
 
         mutating func beginsRun() -> Bool {
@@ -381,7 +381,9 @@ public final class PushUpdates: Sendable {
                 return .failed(retryAfter: nil)
             case .failed(let failure, let retryAfter):
                 if Task.isCancelled { return .hinted }
-                if failure.kind == .parametersRefused { state.withLock { $0.refused = parameters?.revision } }
+                if failure.kind == .parametersRefused, let revision = parameters?.revision {
+                    state.withLock { $0.refused = (revision, .now) }
+                }
                 await worker.failed(failure)
                 return .failed(retryAfter: retryAfter)
             }
@@ -391,9 +393,12 @@ public final class PushUpdates: Sendable {
     /// Nil: what the server would not take.
     private func parameters() async -> ParameterSet? {
         let (ask, refused) = state.withLock { ($0.parameters, $0.refused) }
-        let present = ParameterSet(await ask())
-        return present.revision == refused ? nil : present
+        let present = ParameterSet(await ask(), at: Date().milliseconds)
+        guard let refused, refused.revision == present.revision else { return present }
+        return refused.at.duration(to: .now) < Self.refusedFor ? nil : present
     }
+
+    private static let refusedFor = Duration.seconds(3600)
 
     private func pollOnce() async -> PushWakeResult {
         guard let (worker, work) = await begun() else { return .failed }

@@ -28,9 +28,17 @@ public enum UpdateParameter: Hashable, Sendable {
         case .moment(let date): .string(Timestamp3339.text(date.milliseconds))
         case .texts(let texts): .array(texts.map { .string($0) })
         case .location(let latitude, let longitude):
-            .object([.init(name: "latitude", value: .number(latitude)), .init(name: "longitude", value: .number(longitude))])
+            .object([
+                .init(name: "latitude", value: .number(Self.rounded(latitude))),
+                .init(name: "longitude", value: .number(Self.rounded(longitude))),
+            ])
         }
     }
+
+    /// As the server keeps it, so that standing still is no change.
+    private static func rounded(_ degrees: Double) -> Double { (degrees * 100).rounded() / 100 }
+
+    fileprivate var isLocation: Bool { if case .location = self { true } else { false } }
 }
 
 /// All parameters at one moment, under a name that is another for others.
@@ -38,11 +46,15 @@ struct ParameterSet: Equatable, Sendable {
     let revision: String
     let values: JSONValue
 
-    init(_ parameters: [String: UpdateParameter]) {
+    /// - Parameter now: In milliseconds since 1970. A location counts for a day at the server: it is said again before.
+    init(_ parameters: [String: UpdateParameter], at now: Int64) {
         values = .object(
             parameters.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value.json) })
-        revision = Base64URL.encode(Array(SHA256.hash(data: values.bytes).prefix(12)))
+        let time = parameters.values.contains(where: \.isLocation) ? "\(now / Self.locationMilliseconds)" : ""
+        revision = Base64URL.encode(Array(SHA256.hash(data: values.bytes + Array(time.utf8)).prefix(12)))
     }
+
+    private static let locationMilliseconds: Int64 = 43_200_000
 
     var json: JSONValue {
         .object([.init(name: "revision", value: .string(revision)), .init(name: "values", value: values)])

@@ -133,13 +133,14 @@ struct UpdateInbox: Sendable {
     /// Stores what a poll brought, unless the inbox is somebody else's by now.
     ///
     /// - Parameters:
+    ///   - asked: The position that it was asked with. Where another answer moved that meanwhile, what this brought comes once more.
     ///   - said: What the server has taken with it.
     ///   - parameters: The revision that it was told.
     func received(
-        _ answer: PollAnswer, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
+        _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
     ) async throws(PushError) -> Arrival {
         try await write { db in
-            let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
+            let row = try Row.fetchOne(db, sql: "SELECT device, user, profile, position FROM update_place")
             guard row.map({ UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }) == owner else {
                 return Arrival()
             }
@@ -148,6 +149,7 @@ struct UpdateInbox: Sendable {
                 try db.execute(sql: "DELETE FROM update_result WHERE number = ?", arguments: [result.number])
             }
             if let parameters { try db.execute(sql: "UPDATE update_place SET parameters = ?", arguments: [parameters]) }
+            guard row?["position"] as String? == asked else { return arrival }
             for frame in answer.updates { try Self.take(frame, into: &arrival, db) }
             if let position = answer.position {
                 try db.execute(sql: "UPDATE update_place SET position = ?", arguments: [position])
@@ -162,9 +164,7 @@ struct UpdateInbox: Sendable {
     }
 
     private static func take(_ frame: UpdateFrame, into arrival: inout Arrival, _ db: Database) throws {
-        guard let json = JSONValue(parsing: frame.body), case .string(let id)? = json["id"],
-            case .string(let name)? = json["kind"]
-        else { return }
+        guard let json = JSONValue(parsing: frame.body), case .string(let id)? = json["id"] else { return }
         let key = UpdateKey(update: id, entry: frame.entry)
         if frame.attempt == 0 {
             if let number = try number(of: key, db) {
@@ -174,6 +174,7 @@ struct UpdateInbox: Sendable {
             arrival.retracted.append(key)
             return
         }
+        guard case .string(let name)? = json["kind"] else { return }
         let done = try String.fetchOne(
             db, sql: "SELECT result FROM update_done WHERE id = ? AND entry = ?", arguments: [id, frame.entry])
         if let done { return try say(done, of: key, db) }

@@ -82,7 +82,7 @@ enum PollFault: Error, Equatable, Sendable {
             self = failed(.incompatible, "has no updates; is the service's name right, and the server new enough?")
         case (401, _), (403, _): self = failed(.refused, "does not let this device in.")
         case (429, _), (500..., _): self = failed(.unreachable, "cannot answer now (status \(status)).")
-        case (400..<500, .some) where hadParameters:
+        case (_, .fieldInvalid?) where hadParameters, (_, .fieldUnknown?) where hadParameters:
             self = failed(.parametersRefused, "does not take the parameters: \(problem?.detail ?? "").")
         default: self = failed(.protocolViolated, "answered with status \(status), which is no answer to a poll.")
         }

@@ -42,7 +42,8 @@ struct UpdatePoller: Sendable {
             waitSeconds: word.results.isEmpty ? wait : 0, room: word.room)
         guard let answer = try await answer(to: poll, hints) else { return nil }
         do {
-            let arrival = try await inbox.received(answer, by: owner, said: word.results, parameters: said?.revision)
+            let arrival = try await inbox.received(
+                answer, to: word.position, by: owner, said: word.results, parameters: said?.revision)
             return Page(arrival: arrival, more: answer.more && word.room > 0, retryAfter: answer.retryAfter)
         } catch {
             throw Self.storage(error)

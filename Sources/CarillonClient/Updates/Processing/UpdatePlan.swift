@@ -67,6 +67,8 @@ struct UpdateSituation: Equatable, Sendable {
     var isInMaintenance: Bool
     /// A maintenance was announced.
     var isMaintenanceKnown: Bool
+    /// The maintenance that the update announces is over.
+    var isOver: Bool
     /// Nil: not asked yet.
     var consent: CommitConsent?
     /// Nil: not tried yet.
@@ -79,13 +81,14 @@ struct UpdateSituation: Equatable, Sendable {
     }
 
     init(
-        mode: SyncMode, isDirty: Bool, isInMaintenance: Bool = false, isMaintenanceKnown: Bool? = nil,
+        mode: SyncMode, isDirty: Bool, isInMaintenance: Bool = false, isMaintenanceKnown: Bool? = nil, isOver: Bool = false,
         consent: CommitConsent? = nil, commit: CommitOutcome? = nil, settings: Settings = Settings()
     ) {
         self.mode = mode
         self.isDirty = isDirty
         self.isInMaintenance = isInMaintenance
         self.isMaintenanceKnown = isMaintenanceKnown ?? isInMaintenance
+        self.isOver = isOver
         self.consent = consent
         self.commit = commit
         self.settings = settings
@@ -142,6 +145,7 @@ extension UpdatePlan {
     }
 
     private static func maintenance(_ from: Int64?, _ until: Int64?, _ situation: UpdateSituation) -> UpdatePlan {
+        if situation.isOver { return .init([], .finish(.done())) }
         if situation.mode == .preparing { return .init([.cancelPreparing], .lookAgain) }
         let enter = Step.enterMaintenance(from: from, until: until)
         guard situation.isDirty else { return .init([enter], .finish(.done())) }
@@ -160,5 +164,12 @@ extension UpdatePlan {
         case .unreachable: return .init([enter], .finish(.done(code: "commit unreachable")))
         case .unknown: return .init([enter], .finish(.done(code: "commit unknown")))
         }
+    }
+}
+
+extension UpdatePayload {
+    /// - Parameter now: In milliseconds since 1970.
+    func isOver(at now: Int64) -> Bool {
+        if case .status(.maintenance(_, let until?)) = self { until <= now } else { false }
     }
 }

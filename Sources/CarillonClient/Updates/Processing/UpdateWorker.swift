@@ -87,6 +87,8 @@ actor UpdateWorker {
         case .committed: try await inbox.happened(.committed)
         case .modeChanged(let mode):
             try await inbox.happened(.mode)
+            // What is uncommitted is committed by itself then.
+            if mode == .automatic { try await inbox.happened(.committed) }
             let isChosen = mode != ownMode
             ownMode = nil
             if isChosen { try await modeChosen() }
@@ -144,7 +146,7 @@ actor UpdateWorker {
             let situation = UpdateSituation(
                 mode: try await mode(for: update, in: maintenance), isDirty: !changes.isEmpty,
                 isInMaintenance: maintenance?.hasBegun ?? false, isMaintenanceKnown: maintenance != nil,
-                consent: consents[update.key], commit: commit, settings: settings)
+                isOver: update.payload.isOver(at: now()), consent: consents[update.key], commit: commit, settings: settings)
             let plan = UpdatePlan(for: update.payload, in: situation)
             guard try await perform(plan.steps, of: update, revision: changes.revision) else {
                 commit = nil

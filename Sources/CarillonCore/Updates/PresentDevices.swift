@@ -1,0 +1,78 @@
+import CarillonWire
+
+/// The devices of an app that are there, with an index by what they say of themselves: a new update is held against those alone that may
+/// belong to its audience.
+struct PresentDevices {
+    struct There {
+        var device: Device
+        var profile: String
+        var since: Timestamp
+        /// What the log was last held against; nil while that is under way, when every update may be for it.
+        var look: Look?
+        var facts: DeviceFacts?
+    }
+
+    private(set) var devices: [DeviceSerial: There] = [:]
+    private var keyed: [Audience.Key: Set<DeviceSerial>] = [:]
+    /// Of which not everything is known.
+    private var unknown: Set<DeviceSerial> = []
+    /// Published, and not told of yet.
+    var untold: [UpdateSerial] = []
+    var isTelling = false
+
+    /// A device said something. What it said before counts no more, unless its binding is as it was.
+    mutating func note(_ there: There, _ binding: UpdateBinding) {
+        let device = there.device.serial
+        if let look = devices[device]?.look, look.binding == binding.serial, look.revision == binding.revision {
+            devices[device]?.since = there.since
+            return
+        }
+        remove(device)
+        devices[device] = there
+        unknown.insert(device)
+    }
+
+    /// It says something else of itself from now on.
+    mutating func changes(_ device: DeviceSerial) {
+        guard var there = devices[device], there.look != nil else { return }
+        remove(device)
+        (there.look, there.facts) = (nil, nil)
+        devices[device] = there
+        unknown.insert(device)
+    }
+
+    /// The log was held against a device that is there.
+    mutating func held(_ device: DeviceSerial, _ look: Look, _ facts: DeviceFacts) {
+        guard var there = devices[device] else { return }
+        remove(device)
+        (there.look, there.facts) = (look, facts)
+        devices[device] = there
+        for key in facts.keys { keyed[key, default: []].insert(device) }
+    }
+
+    mutating func remove(_ device: DeviceSerial) {
+        guard let there = devices.removeValue(forKey: device) else { return }
+        unknown.remove(device)
+        for key in there.facts?.keys ?? [] {
+            keyed[key]?.remove(device)
+            if keyed[key]?.isEmpty == true { keyed[key] = nil }
+        }
+    }
+
+    /// Those that may belong to an update's audience: all that do are among them.
+    func candidates(for entry: LiveUpdates.Entry, in log: UpdateLogs.Log) -> [There] {
+        let known: [There]
+        switch entry.keys {
+        case nil: known = devices.values.filter { $0.facts != nil }
+        case let keys?:
+            var serials: Set<DeviceSerial> = []
+            for key in keys { serials.formUnion(keyed[key] ?? []) }
+            known = serials.compactMap { devices[$0] }
+        }
+        let matching = known.filter { there in
+            guard let facts = there.facts, there.look?.rules == log.version else { return true }
+            return log.holds(entry, for: facts) == true
+        }
+        return matching + unknown.compactMap { devices[$0] }
+    }
+}

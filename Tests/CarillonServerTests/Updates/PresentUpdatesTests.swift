@@ -1,0 +1,154 @@
+import CarillonBasics
+import CarillonSQLite
+import CarillonWire
+import Testing
+
+@testable import CarillonCore
+@testable import CarillonServer
+
+/// What is published at the same time, and to those who are there.
+@Suite(.timeLimit(.minutes(5)))
+struct PresentUpdatesTests {
+    private let language = AudienceLanguage { _, _ in nil }
+    private static let start = Timestamp(milliseconds: 1)
+
+    private func made(
+        _ store: SQLiteStore, _ number: UInt64, bytes: Int = 10
+    ) async throws -> (update: Update, previous: UpdateSerial) {
+        let definition = Update.Definition(
+            kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
+            supersedes: nil)
+        let wish = UpdateWish(
+            proposed: UpdateID(Bytes16(high: 1, low: number)), app: AppSerial(1), key: KeyID(1), definition: definition,
+            body: Array(repeating: 7, count: bytes), isIndexed: true, idempotency: nil, limits: .init())
+        guard case .made(let update, nil, let previous) = try await store.publishUpdate(wish, at: Self.start) else {
+            throw StoreFault(.unavailable, "not published")
+        }
+        return (update, previous)
+    }
+
+    @Test(arguments: [false, true])
+    func `of two that are published at once none is passed over`(_ looksBetween: Bool) async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        _ = try await store.createApp(try #require(AppID("com.example.app")), at: Self.start)
+        let logs = UpdateLogs(store: store, language: language)
+        #expect(try await logs.log(of: AppSerial(1)).live.count == 0)
+        let first = try await made(store, 1)
+        let second = try await made(store, 2)
+        #expect(first.previous == UpdateSerial(0) && second.previous == first.update.serial)
+        let both = [first.update.serial, second.update.serial]
+        logs.published(second.update, after: second.previous)
+        // Who is held to the second must have met the first.
+        if looksBetween { #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both) }
+        logs.published(first.update, after: first.previous)
+        #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both)
+    }
+
+    @Test func `logs of other apps make room`() async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        for name in ["com.example.app", "com.example.other"] {
+            _ = try await store.createApp(try #require(AppID(name)), at: Self.start)
+        }
+        let logs = UpdateLogs(store: store, language: language, mostBytes: 1000)
+        _ = try await logs.log(of: AppSerial(1))
+        _ = try await logs.log(of: AppSerial(2))
+        for number in 1...9 as ClosedRange<UInt64> {
+            let (update, previous) = try await made(store, number, bytes: 100)
+            logs.published(update, after: previous)
+        }
+        #expect(logs.knownLogs == 2)
+        let (last, previous) = try await made(store, 10, bytes: 101)
+        logs.published(last, after: previous)
+        #expect(logs.knownLogs == 1)
+        logs.ended(last.serial, of: AppSerial(1))
+        _ = try await logs.log(of: AppSerial(2))
+        #expect(logs.knownLogs == 2, "what ended weighs nothing")
+    }
+
+    @Test func `of those who are there only they are looked at that may belong to an audience`() throws {
+        let rules = try ParameterRules(
+            .object([.init(name: "parameters", value: .object([.init(name: "region", value: .string("string"))]))]))
+        var log = UpdateLogs.Log(
+            app: AppSerial(1), rules: rules, version: 3, live: LiveUpdates(), expiredContent: UpdateSerial(0))
+        func entry(_ serial: Int64, _ audience: String?) throws -> LiveUpdates.Entry {
+            let update = Update(
+                serial: UpdateSerial(serial), id: UpdateID(Bytes16(high: 1, low: UInt64(serial))), app: AppSerial(1),
+                kind: .definitions, audience: audience, mode: .once, orderKey: nil, supersedes: nil,
+                publishedAt: Self.start, expiresAt: Self.start, status: .live, statusAt: Self.start, body: [],
+                content: SharedContentID(1))
+            log.live.insert(update, try audience.map { .some(try Audience($0, over: rules, in: language)) } ?? .everyone)
+            return try #require(log.live[update.serial])
+        }
+        let app = try #require(AppID("com.example.app"))
+        var present = PresentDevices()
+        func come(_ serial: Int64, _ region: String?) throws {
+            let device = Device(
+                serial: DeviceSerial(serial), id: DeviceID(Bytes16(high: 2, low: UInt64(serial))), app: AppSerial(1),
+                appID: app, credentialHash: SecretHash(of: [1]), createdAt: Self.start, isAnonymous: false,
+                seenAt: Self.start)
+            let values = try ParameterValues(
+                .object(region.map { [.init(name: "region", value: .string($0))] } ?? []), by: rules)
+            let binding = UpdateBinding(
+                serial: BindingSerial(serial), device: device.serial, user: nil, profile: "", revision: 1,
+                parametersRevision: nil, values: values, locatedAt: nil, kinds: [], heldTo: .nowhere,
+                seenTo: UpdateSerial(0), needsResync: false, receivedTo: ReceivedTo(all: 0, updates: 0))
+            present.note(.init(device: device, profile: "", since: Self.start), binding)
+            let look = Look(binding: binding.serial, revision: 1, log)
+            let facts = language.facts(values, device: device.id, user: nil, app: app, by: rules)
+            if region != nil { present.held(device.serial, look, facts) }
+        }
+        try come(1, "north")
+        try come(2, "south")
+        try come(3, nil)
+        func candidates(_ entry: LiveUpdates.Entry) -> Set<Int64> {
+            Set(present.candidates(for: entry, in: log).map(\.device.serial.rawValue))
+        }
+        #expect(candidates(try entry(1, "region == 'north'")) == [1, 3], "of the third not everything is known")
+        #expect(candidates(try entry(2, nil)) == [1, 2, 3])
+        #expect(candidates(try entry(3, "region.startsWith('s')")) == [2, 3])
+        present.changes(DeviceSerial(2))
+        #expect(candidates(try entry(4, "region == 'north'")) == [1, 2, 3], "the second becomes another")
+        log.version = 4
+        #expect(candidates(try entry(5, "region == 'north' && region != 'north'")) == [1, 2, 3], "under other rules")
+        for serial in Int64(1)...3 { present.remove(DeviceSerial(serial)) }
+        #expect(candidates(try entry(6, nil)) == [])
+    }
+
+    @Test func `a device that connects is given what was published since it polled, if its connection knows updates`()
+        async throws
+    {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
+        world.advance(seconds: 100)
+        try await world.sweep()
+        let update = try await world.publish(audience: "region == 'north'")
+        let domain = world.routes.domain
+        #expect(domain.updateDelivery.rememberedDevices == 0)
+        let device = try await domain.devices.find(try #require(DeviceID(world.first.id)))
+        await domain.updateDelivery.connected(device, speaking: 4)
+        #expect(try await world.counts(update) == [:])
+        #expect(domain.updateDelivery.rememberedDevices == 0)
+        await domain.updateDelivery.connected(device, speaking: 5)
+        #expect(try await world.counts(update) == ["waiting": 1])
+        #expect(domain.updateDelivery.rememberedDevices == 1)
+        // Of one that never polled nothing is known.
+        let other = try await domain.devices.find(try #require(DeviceID(try await world.device().id)))
+        await domain.updateDelivery.connected(other, speaking: 5)
+        #expect(try await world.counts(update) == ["waiting": 1])
+    }
+
+    @Test func `a poll since which nothing was published looks at nothing`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let delivery = world.routes.domain.updateDelivery
+        let before = delivery.looks
+        for _ in 0..<5 { try await world.ask() }
+        #expect(delivery.looks == before)
+        let update = try await world.publish()
+        #expect(try await world.poll().map(\.update) == [update])
+        #expect(delivery.looks > before)
+        let after = delivery.looks
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
+        #expect(delivery.looks == after + 1, "it says something else of itself")
+    }
+}
