@@ -82,12 +82,20 @@ public struct PushError: Error, Sendable {
     public var message: String
     /// The fault beneath, when there was one.
     public var cause: (any Error)?
+    /// The server's own name for what it refused, of its list of errors.
+    public var serverCode: String?
+    /// What the app's own server said, which refused a device or a subscription; word for word.
+    public var appCode: String?
 
     /// Makes an error, for instance in the tests of an app.
-    public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+    public init(
+        _ code: Code, _ message: String, cause: (any Error)? = nil, serverCode: String? = nil, appCode: String? = nil
+    ) {
         self.code = code
         self.message = message
         self.cause = cause
+        self.serverCode = serverCode
+        self.appCode = appCode
     }
 }
 

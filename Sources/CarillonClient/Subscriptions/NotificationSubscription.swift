@@ -76,7 +76,7 @@ public final class NotificationSubscription: Sendable {
     ///   - fields: That the trigger and the format speak of.
     ///   - format: What is shown.
     ///   - trigger: The condition, in the language of `CarillonExpression`; nil fires with each update.
-    ///   - policy: When it fires.
+    ///   - policy: When it fires; nil is `once` with a trigger, and with each update without one.
     ///   - requestedMaxFrequency: Firings of an item a second at the most, 0.00001 to 1,000, such as 0.5 for one in two seconds; nil tells
     ///     of each at once. It says nothing of a policy that fires once.
     ///   - requestedBufferSize: How many firings of an item wait for that, 1 to 100, of which the newest stay; nil is 1 where the item
@@ -87,14 +87,15 @@ public final class NotificationSubscription: Sendable {
     ///   - tags: Words to find it by, 16 at most.
     ///   - expiresAt: When it ends; nil keeps it.
     public init(
-        items: [String], fields: [String], format: NotificationFormat, trigger: String? = nil, policy: Policy = .once,
+        items: [String], fields: [String], format: NotificationFormat, trigger: String? = nil, policy: Policy? = nil,
         requestedMaxFrequency: Double? = nil, requestedBufferSize: Int? = nil, mode: Mode? = nil, key: String? = nil,
         tags: [String] = [], expiresAt: Date? = nil
     ) {
         state = Mutex(
             State(
                 definition: SubscriptionDefinition(
-                    items: items, fields: fields, mode: mode, trigger: trigger, format: format, policy: policy,
+                    items: items, fields: fields, mode: mode, trigger: trigger, format: format,
+                    policy: policy ?? (trigger == nil ? .every(coolDown: .zero) : .once),
                     maxFrequency: requestedMaxFrequency, bufferSize: requestedBufferSize, key: key, tags: tags,
                     expiresAt: expiresAt)))
     }

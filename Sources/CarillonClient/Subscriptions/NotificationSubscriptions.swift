@@ -125,7 +125,10 @@ public final class NotificationSubscriptions: Sendable {
     /// - Throws: ``PushError`` with ``PushError/Code/triggerInvalid``.
     public func change(_ subscription: NotificationSubscription, trigger: String?) throws(PushError) {
         if let trigger { try SubscriptionDefinition.check(trigger, over: subscription.fields) }
-        try change(subscription, .trigger) { $0.trigger = trigger }
+        try change(subscription, .trigger) { definition in
+            definition.trigger = trigger
+            if trigger == nil, definition.policy == .once { definition.policy = .every(coolDown: .zero) }
+        }
     }
 
     /// Changes what is shown. While it is active the server is told, and arms it anew; of changes that wait, the last counts.

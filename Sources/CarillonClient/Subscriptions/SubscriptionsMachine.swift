@@ -23,6 +23,8 @@ struct SubscriptionsMachine: Sendable {
         var changed: Set<Change> = []
         /// It may be there: the server was asked for it.
         var wasSent = false
+        /// The one of its key that was there watched something else, and was removed for it.
+        var wasReplaced = false
     }
 
     enum Change: Hashable, Sendable {
@@ -41,6 +43,8 @@ struct SubscriptionsMachine: Sendable {
         case put(Int)
         case change(Int, Set<Change>)
         case remove(Int)
+        /// What is there under the key of an entry that is to take its place.
+        case removeKey(Int)
         case removeMany(Filter)
         case compare
         case list(after: String?)
@@ -48,7 +52,7 @@ struct SubscriptionsMachine: Sendable {
         /// The entry that it is about.
         var number: Int? {
             switch self {
-            case .put(let number), .change(let number, _), .remove(let number): number
+            case .put(let number), .change(let number, _), .remove(let number), .removeKey(let number): number
             case .removeMany, .compare, .list: nil
             }
         }
@@ -195,7 +199,8 @@ struct SubscriptionsMachine: Sendable {
         return []
     }
 
-    private mutating func askAgain(_ question: Question) {
+    /// - Parameter isLast: Behind all that waits; else before it.
+    private mutating func askAgain(_ question: Question, isLast: Bool = false) {
         switch question {
         case .change(let number, let changes):
             entries[number]?.changed.formUnion(changes)
@@ -203,6 +208,7 @@ struct SubscriptionsMachine: Sendable {
             if !isAsked { questions.insert(.change(number, []), at: 0) }
         // The app took it away meanwhile.
         case .put(let number) where questions.contains(.remove(number)): break
+        case .put where isLast: questions.append(question)
         default: questions.insert(question, at: 0)
         }
     }
@@ -300,6 +306,8 @@ struct SubscriptionsMachine: Sendable {
             if let id = entries[number]?.id { return request("DELETE", "/\(id)") }
             // It may be there by its key.
             return entries[number]?.definition.key.map { request("DELETE", "?key=\(Self.percentEncoded($0))") }
+        case .removeKey(let number):
+            return entries[number]?.definition.key.map { request("DELETE", "?key=\(Self.percentEncoded($0))") }
         case .removeMany(.all): return request("DELETE")
         case .removeMany(.status(let status)): return request("DELETE", "?status=\(status.rawValue)")
         case .compare:
@@ -335,10 +343,12 @@ struct SubscriptionsMachine: Sendable {
                 // It may be there, and is not to be there twice.
                 return failed(question, PushError(.serverUnavailable, "The server answered \(answer.status).")) + next()
             }
-            // It is asked again after a while, before all others.
-            askAgain(question)
+            // It is asked again after a while. What may take long, as the app's own server is asked, holds up nothing else.
+            askAgain(question, isLast: answer.status != 429)
             isWaiting = true
             return [.wait(seconds: Self.retrySeconds)]
+        case 409 where replaces(question, answer.body):
+            return next()
         case 404:
             // It ended meanwhile.
             if let number = question.number, entries[number]?.id != nil { return lose(number) + next() }
@@ -350,11 +360,23 @@ struct SubscriptionsMachine: Sendable {
             fallthrough
         default:
             let body = JSONValue(parsing: answer.body)
-            var detail = "The server answered \(answer.status)."
-            if case .string(let text)? = body?["detail"] { detail = text }
-            if case .string(let code)? = body?["code"] { detail = "\(code): \(detail)" }
-            return failed(question, PushError(.subscriptionRefused, detail)) + next()
+            func text(_ name: String) -> String? { if case .string(let text)? = body?[name] { text } else { nil } }
+            let detail = text("detail") ?? "The server answered \(answer.status)."
+            let error = PushError(
+                .subscriptionRefused, text("code").map { "\($0): \(detail)" } ?? detail, serverCode: text("code"),
+                appCode: text("appCode"))
+            return failed(question, error) + next()
         }
+    }
+
+    /// What is declared under a key takes the place of one that watches other items or fields, which cannot be changed.
+    private mutating func replaces(_ question: Question, _ answer: [UInt8]) -> Bool {
+        guard case .put(let number) = question, declared?.contains(number) == true, entries[number]?.wasReplaced == false,
+            JSONValue(parsing: answer)?["code"] == .string(ErrorCode.subscriptionFrozen.rawValue)
+        else { return false }
+        entries[number]?.wasReplaced = true
+        questions.insert(contentsOf: [.removeKey(number), .put(number)], at: 0)
+        return true
     }
 
     private mutating func succeeded(_ question: Question, _ answer: [UInt8]) -> [Action] {
@@ -366,6 +388,7 @@ struct SubscriptionsMachine: Sendable {
             guard let body: SubscriptionBody = Self.decode(answer) else { return failed(question, Self.unreadable) }
             return take(body, as: number, changes.map(\.property).sorted { $0.rawValue < $1.rawValue })
         case .remove(let number): return lose(number)
+        case .removeKey: return []
         case .removeMany: return ask(.list(after: nil))
         case .compare:
             guard case .array(let keys)? = JSONValue(parsing: answer)?["wanted"], let declared else { return [] }
@@ -497,6 +520,8 @@ struct SubscriptionsMachine: Sendable {
 
     private mutating func failed(_ question: Question, _ error: PushError) -> [Action] {
         switch question {
+        // What is to take its place is refused, where there is one still.
+        case .removeKey: return []
         case .put(let number):
             guard var entry = entries.removeValue(forKey: number) else { return [] }
             declared?.removeAll { $0 == number }

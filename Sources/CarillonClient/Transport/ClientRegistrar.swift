@@ -283,7 +283,8 @@ struct ClientRegistrar: Sendable {
             return Fault(
                 kind: .refused,
                 error: PushError(
-                    refused, "The server \(server.authority) refused to \(what) (\(code.rawValue)): \(problem.detail)"))
+                    refused, "The server \(server.authority) refused to \(what) (\(code.rawValue)): \(problem.detail)",
+                    serverCode: problem.code, appCode: problem.appCode))
         } catch {
             // Some other program answered: a proxy, a login page, a server that is starting.
             return unavailable("answered the registration with status \(answer.status)", answer, error)

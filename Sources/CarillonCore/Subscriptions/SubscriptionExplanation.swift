@@ -12,6 +12,10 @@ package struct SubscriptionExplanation: Sendable {
         /// It fired, and waits to be armed anew.
         case triggered
         case deviceSuspended = "device_suspended"
+        /// It would fire, and fired too short a time ago.
+        case coolingDown = "cooling_down"
+        /// Its time is over.
+        case expired
     }
 
     /// A part of the condition, and whether it holds.
@@ -35,7 +39,8 @@ package struct SubscriptionExplanation: Sendable {
 
     /// - Parameter stored: Nil before the item's first update.
     package init(
-        of subscription: Subscription, on item: ItemName, _ stored: StoredItem?, in conditions: ItemConditions
+        of subscription: Subscription, on item: ItemName, _ stored: StoredItem?, in conditions: ItemConditions,
+        at now: Timestamp
     ) throws(ExpressionRefusal) {
         self.item = item
         version = stored?.version ?? 0
@@ -54,8 +59,14 @@ package struct SubscriptionExplanation: Sendable {
             }
             alternatives = try Self.alternatives(of: program, bindings)
         }
+        if verdict == .holds, case .every(let seconds) = subscription.definition.policy,
+            let last = subscription.machine.lastFiredAt, now < last.adding(seconds: seconds)
+        {
+            verdict = .coolingDown
+        }
         if subscription.machine.status == .triggered { verdict = .triggered }
         if subscription.machine.isPaused { verdict = .deviceSuspended }
+        if let end = subscription.definition.expiresAt, end <= now { verdict = .expired }
     }
 
     private static func alternatives(

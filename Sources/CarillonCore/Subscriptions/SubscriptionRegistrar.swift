@@ -212,7 +212,7 @@ package struct SubscriptionRegistrar: Sendable {
         for name in subscription.definition.items {
             let item = try await engine.item(of: ItemKey(app: subscription.app, name: name))
             explanations.append(
-                try SubscriptionExplanation(of: subscription, on: name, item, in: engine.conditions))
+                try SubscriptionExplanation(of: subscription, on: name, item, in: engine.conditions, at: time.now()))
         }
         return explanations
     }
@@ -223,6 +223,14 @@ package struct SubscriptionRegistrar: Sendable {
     package func remove(_ filter: SubscriptionFilter, of device: Device) async throws -> Int {
         let count = try await store.endSubscriptions(of: device.serial, filter)
         if count > 0 { try await removeEnded(of: device.serial) }
+        return count
+    }
+
+    /// The same of some of a device's.
+    package func remove(these subscriptions: [SubscriptionSerial], of device: Device) async throws -> Int {
+        guard !subscriptions.isEmpty else { return 0 }
+        let count = try await store.endSubscriptions(subscriptions, of: device.serial)
+        try await removeEnded(of: device.serial)
         return count
     }
 

@@ -25,6 +25,8 @@ package protocol SubscriptionStore: Sendable {
     ) async throws -> [Subscription]
     /// Marks subscriptions of a device as ended: nothing comes of them any more. Answers how many it was.
     func endSubscriptions(of device: DeviceSerial, _ filter: SubscriptionFilter) async throws -> Int
+    /// The same of some of them, in one transaction.
+    func endSubscriptions(_ subscriptions: [SubscriptionSerial], of device: DeviceSerial) async throws -> Int
     /// Those that ended, and are still to be taken out of their inboxes; of one device where it is named.
     func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription]
     /// Takes subscriptions that ended out of the store, and what waits of them out of their inboxes.

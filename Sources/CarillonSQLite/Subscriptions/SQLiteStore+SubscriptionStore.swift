@@ -60,6 +60,18 @@ extension SQLiteStore: SubscriptionStore {
         try await group.run { db in try SubscriptionTable(db).end(of: device, filter) }
     }
 
+    package func endSubscriptions(_ subscriptions: [SubscriptionSerial], of device: DeviceSerial) async throws -> Int {
+        try await group.run { db in
+            let table = SubscriptionTable(db)
+            return try subscriptions.reduce(0) { count, subscription in
+                try count
+                    + table.end(
+                        "serial = :serial AND device = :device",
+                        ["serial": subscription.rawValue, "device": device.rawValue])
+            }
+        }
+    }
+
     package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {
         try await read { db in try SubscriptionTable(db).ended(of: device, limit: limit) }
     }

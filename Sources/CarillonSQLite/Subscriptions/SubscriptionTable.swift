@@ -190,9 +190,8 @@ struct SubscriptionTable {
         var found: [Subscription] = []
         let rows = try Row.fetchCursor(select, arguments: all + arguments)
         while found.count < limit, let row = try rows.next() {
-            let subscription = try subscription(row)
-            if let tag = filter.tag, !subscription.definition.tags.contains(tag) { continue }
-            found.append(subscription)
+            if let tag = filter.tag, !Self.texts(row.bytes("tags") ?? []).contains(tag) { continue }
+            found.append(try subscription(row))
         }
         return found
     }
@@ -246,12 +245,18 @@ struct SubscriptionTable {
     // MARK: Ending
 
     func end(of device: DeviceSerial, _ filter: SubscriptionFilter) throws -> Int {
-        if filter.tag != nil {
-            let all = try subscriptions(of: device, filter, after: SubscriptionSerial(0), limit: .max)
-            for subscription in all { try end("serial = :serial", ["serial": subscription.serial.rawValue]) }
-            return all.count
-        }
         let (condition, arguments) = Self.condition(filter)
+        if let tag = filter.tag {
+            let rows = try Row.fetchAll(
+                db.cachedStatement(
+                    sql:
+                        "SELECT serial, tags FROM subscription WHERE device = :device AND status < \(Self.endedStatus)\(condition)"
+                ),
+                arguments: ["device": device.rawValue] + arguments)
+            let tagged = rows.filter { Self.texts($0.bytes("tags") ?? []).contains(tag) }
+            for row in tagged { try end("serial = :serial", ["serial": row["serial"] as Int64]) }
+            return tagged.count
+        }
         return try end("device = :device" + condition, ["device": device.rawValue] + arguments)
     }
 

@@ -34,6 +34,9 @@ extension Subscription.Definition {
         try merge(body)
     }
 
+    /// Without a word of it, what has no trigger fires with each update, and what has one fires once.
+    private mutating func followTrigger() { if trigger == nil, policy == .once { policy = .every(coolDownSeconds: 0) } }
+
     mutating func merge(_ patch: JSONValue) throws(Refusal) {
         switch patch["trigger"] {
         case nil: break
@@ -43,6 +46,7 @@ extension Subscription.Definition {
             throw Refusal(.fieldInvalid, "A trigger is a text of at most \(SubscriptionLimits.triggerBytes) bytes.")
         }
         if let json = patch["format"] { format = try NotificationFormat(json) }
+        if patch["policy"] == nil || patch["policy"] == .null { followTrigger() }
         try mergePolicy(patch)
         try mergePace(patch)
         switch patch["tags"] {

@@ -147,7 +147,7 @@ struct SubscriptionRoutes: Sendable {
             of: device.serial, from: address(request, context))
         var wanted: [String: JSONValue] = [:]
         for member in members { wanted[member.name] = member.value }
-        var removed = 0
+        var unwanted: [SubscriptionSerial] = []
         var after = SubscriptionSerial(0)
         while true {
             let some = try await domain.subscriptions.list(of: device, .init(), after: after, limit: Self.comparedAtOnce)
@@ -156,12 +156,13 @@ struct SubscriptionRoutes: Sendable {
                 if let hash = wanted[key] {
                     if hash == .string(subscription.definition.hash) { wanted[key] = nil }
                 } else {
-                    removed += try await domain.subscriptions.remove(.init(id: subscription.id), of: device)
+                    unwanted.append(subscription.serial)
                 }
             }
             guard some.count == Self.comparedAtOnce, let last = some.last else { break }
             after = last.serial
         }
+        let removed = try await domain.subscriptions.remove(these: unwanted, of: device)
         return Response(
             status: .ok,
             json: JSONValue.object([
@@ -176,6 +177,7 @@ struct SubscriptionRoutes: Sendable {
 
     @Sendable private func remove(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
+        try domain.allowances.takeRegistration(of: device.serial, from: address(request, context))
         guard try await domain.subscriptions.remove(.init(id: try id(context)), of: device) > 0 else {
             throw Refusal(.subscriptionUnknown, "The device has no such subscription.")
         }
@@ -184,6 +186,7 @@ struct SubscriptionRoutes: Sendable {
 
     @Sendable private func removeSome(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
+        try domain.allowances.takeRegistration(of: device.serial, from: address(request, context))
         return Response(
             status: .ok, json: ["removed": try await domain.subscriptions.remove(try filter(request), of: device)])
     }

@@ -85,7 +85,8 @@ package enum SubscriptionHash {
         Base64URL.encode(Array(SHA256.hash(data: canonical(definition).bytes)).prefix(16))
     }
 
-    private static func canonical(_ value: JSONValue) -> JSONValue {
+    /// With its members in one order, without those that are null.
+    static func canonical(_ value: JSONValue) -> JSONValue {
         switch value {
         case .object(let members):
             .object(

@@ -6,6 +6,11 @@ package struct NotificationFormat: Equatable, Sendable {
     /// With all members in their order.
     package let json: JSONValue
 
+    /// Whatever the order of their members is.
+    package static func == (one: Self, other: Self) -> Bool {
+        one.json == other.json || SubscriptionHash.canonical(one.json) == SubscriptionHash.canonical(other.json)
+    }
+
     package static let longestBytes = 8192
     /// As long a notification waits where its format does not say otherwise.
     package static let standardTTL: Int64 = 7 * 86_400

@@ -329,6 +329,54 @@ struct SubscriptionsMachineTests {
         #expect(Self.events(failed).last == .statusChanged(.unknown) && machine.entries.isEmpty)
     }
 
+    @Test mutating func `what is declared takes the place of one of its key that watches something else, once`() throws {
+        let (numbers, _) = machine.declared([Self.definition("a")])
+        let compare = try Self.request(machine.connected(version: 3))
+        let wanted = Array(#"{"wanted":["a"],"removed":0}"#.utf8)
+        let put = try Self.request(machine.answered(.init(id: compare.id, status: 200, body: wanted)))
+        let frozen = ["detail": "frozen", "code": "subscription_frozen"]
+        let remove = try Self.request(try answer(put, 409, frozen))
+        #expect(remove.method == "DELETE" && remove.path == "/v1/device/subscriptions?key=a")
+        let again = try Self.request(try answer(remove, 200, ["removed": 1]))
+        #expect(again.method == "POST" && again.body == put.body)
+        let failed = try answer(again, 409, frozen)
+        #expect(Self.events(failed).last == .statusChanged(.unknown), "not without end")
+        #expect(machine.entries[numbers[0]] == nil)
+        // One that the app made by itself is refused.
+        _ = machine.subscribed(Self.definition("b"))
+        _ = machine.disconnected()
+        var actions = machine.connected(version: 3)
+        while let request = Self.requests(actions).first, request.method != "POST" {
+            actions =
+                request.method == "PUT"
+                ? machine.answered(.init(id: request.id, status: 200, body: Array(#"{"wanted":[],"removed":0}"#.utf8)))
+                : try answer(request, 200, SubscriptionList(subscriptions: [], next: nil))
+        }
+        let refused = try answer(try Self.request(actions), 409, frozen)
+        #expect(Self.events(refused).contains { if case .subscriptionFailed = $0 { true } else { false } })
+    }
+
+    @Test mutating func `one that the app's server cannot be asked about holds up nothing else`() throws {
+        _ = machine.subscribed(Self.definition("a"))
+        let put = try Self.request(machine.connected(version: 3))
+        let (other, _) = machine.subscribed(Self.definition("b"))
+        #expect(try answer(put, 503).contains(.wait(seconds: 5)))
+        let next = try Self.request(machine.timePassed())
+        #expect(JSONValue(parsing: next.body)?["key"] == .string("b"))
+        let again = try Self.request(try answer(next, 201, Self.body("0b", Self.definition("b"))))
+        #expect(JSONValue(parsing: again.body)?["key"] == .string("a") && machine.entries[other]?.status == .subscribed)
+    }
+
+    @Test mutating func `what the app's own server said is told word for word`() throws {
+        _ = machine.subscribed(Self.definition("a"))
+        let put = try Self.request(machine.connected(version: 3))
+        let refused = try answer(put, 403, ["detail": "d", "code": "vetoed", "appCode": "not-this-one"])
+        let errors = Self.events(refused).compactMap { event -> PushError? in
+            if case .subscriptionFailed(let error) = event { error } else { nil }
+        }
+        #expect(errors.map(\.appCode) == ["not-this-one"] && errors.map(\.serverCode) == ["vetoed"])
+    }
+
     @Test mutating func `with the device all goes but what was declared, which is declared again`() throws {
         let (numbers, _) = machine.declared([Self.definition("a")])
         let compare = try Self.request(machine.connected(version: 3))

@@ -23,7 +23,9 @@ struct SubscriptionExplanationTests {
                 .once, status, at: at, revision: 1, lastFiredAt: nil, isPaused: isPaused), createdAt: at)
     }
 
-    private func explain(_ subscription: Subscription, _ fields: [String: ItemValue]?) throws -> SubscriptionExplanation {
+    private func explain(
+        _ subscription: Subscription, _ fields: [String: ItemValue]?, at now: Timestamp = Timestamp(milliseconds: 1)
+    ) throws -> SubscriptionExplanation {
         let name = try #require(ItemName("i"))
         var stored: StoredItem?
         if let fields {
@@ -31,7 +33,23 @@ struct SubscriptionExplanationTests {
             state.apply(.init(fields, at: Timestamp(milliseconds: 1)))
             stored = StoredItem(state: state, version: 1)
         }
-        return try SubscriptionExplanation(of: subscription, on: name, stored, in: conditions)
+        return try SubscriptionExplanation(of: subscription, on: name, stored, in: conditions, at: now)
+    }
+
+    @Test func `what rests, or whose time is over, fires not though it holds`() throws {
+        let one = ["a": ItemValue(.double(1))]
+        var resting = try subscription("a > 0.0")
+        resting.definition.policy = .every(coolDownSeconds: 10)
+        resting.machine = SubscriptionMachine(
+            .every(coolDownSeconds: 10), .subscribed, at: Timestamp(milliseconds: 0), revision: 1,
+            lastFiredAt: Timestamp(milliseconds: 0), isPaused: false)
+        #expect(try explain(resting, one, at: Timestamp(milliseconds: 9_999)).verdict == .coolingDown)
+        #expect(try explain(resting, one, at: Timestamp(milliseconds: 10_000)).verdict == .holds)
+        #expect(try explain(resting, ["a": ItemValue(.double(-1))]).verdict == .doesNotHold)
+        var ended = try subscription("a > 0.0")
+        ended.definition.expiresAt = Timestamp(milliseconds: 5)
+        #expect(try explain(ended, one, at: Timestamp(milliseconds: 4)).verdict == .holds)
+        #expect(try explain(ended, one, at: Timestamp(milliseconds: 5)).verdict == .expired)
     }
 
     @Test func `each verdict has its reason`() throws {

@@ -62,6 +62,54 @@ struct FiringTests {
         #expect(try await world.pushes().map { $0["aps"]?["alert"]?["title"] } == [.string("stock.ACME: 13")])
     }
 
+    @Test func `what has no trigger fires with each update, where nothing else is said`() async throws {
+        let world = try await SubscriptionWorld()
+        let each = try await world.subscribe(SubscriptionWorld.body(nil, key: "each"))["id"]
+        let once = try await world.subscribe(SubscriptionWorld.body(nil, key: "once", rest: #","policy":"once""#))["id"]
+        let made = try await world.subscribe(SubscriptionWorld.body("price > 100.0", key: "made"))["id"]
+        // Without its trigger it is one of each update.
+        let path = "/v1/device/subscriptions/\(made)"
+        let changed = try await world.routes.request(.patch, path, key: world.device, #"{"trigger":null}"#)
+        #expect(changed["policy"] == "every")
+        for price in 1...3 {
+            try await world.publish("stock.ACME", #"{"price":\#(price)}"#)
+            #expect(try await world.titles().count { $0 == "stock.ACME: \(price)" } == (price == 1 ? 3 : 2))
+        }
+        #expect(try await world.status(of: each) == "subscribed")
+        #expect(try await world.status(of: once) == "triggered")
+        let back = try await world.routes.request(.patch, path, key: world.device, #"{"trigger":"price > 9.0"}"#)
+        #expect(back["policy"] == "every", "what it was is said, and stays")
+    }
+
+    @Test func `the same with its members in another order changes nothing`() async throws {
+        let world = try await SubscriptionWorld()
+        let body = { (format: String) in SubscriptionWorld.body(key: "k", format: format) }
+        let id = try await world.subscribe(body(#"{"title":"t","body":"b","custom":{"x":1,"y":2}}"#))["id"]
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        try await world.settle()
+        #expect(try await world.status(of: id) == "triggered")
+        try await world.subscribe(body(#"{"custom":{"y":2,"x":1},"body":"b","title":"t"}"#), expecting: 200)
+        #expect(try await world.status(of: id) == "triggered")
+        try await world.subscribe(body(#"{"body":"c","title":"t"}"#), expecting: 200)
+        #expect(try await world.titles().last == "t", "a change arms it, and it fired again")
+    }
+
+    @Test func `the badge counts over all subscriptions of a device, until it is reset`() async throws {
+        let world = try await SubscriptionWorld()
+        for key in ["a", "b"] {
+            try await world.subscribe(SubscriptionWorld.body(key: key, rest: #","policy":"everyCrossing""#))
+        }
+        func cross() async throws -> [Int] {
+            for price in [1, 11] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
+            return try await world.pushes().suffix(2).map { push in
+                if case .integer(let badge)? = push["aps"]?["badge"] { badge } else { 0 }
+            }.sorted()
+        }
+        #expect(try await cross() == [1, 2])
+        #expect(try await world.routes.request(.post, "/v1/device/badge/reset", key: world.device).status == 204)
+        #expect(try await cross() == [1, 2])
+    }
+
     @Test func `pushes of many subscriptions go out at once, up to a bound, and only those that say so are counted`()
         async throws
     {

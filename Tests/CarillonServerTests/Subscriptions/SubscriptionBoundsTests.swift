@@ -75,7 +75,7 @@ struct SubscriptionBoundsTests {
         try await world.subscribe(SubscriptionWorld.body(key: "b"))
         for (method, path, body) in [
             (HTTPRequest.Method.post, "", SubscriptionWorld.body(key: "c")), (.patch, "/\(id)", "{}"),
-            (.put, "", #"{"keys":{}}"#),
+            (.put, "", #"{"keys":{}}"#), (.delete, "/\(id)", ""), (.delete, "?tag=x", ""),
         ] {
             let answer = try await world.routes.request(
                 method, "/v1/device/subscriptions" + path, key: world.device, body)
@@ -131,5 +131,20 @@ struct SubscriptionBoundsTests {
             return
         }
         #expect(told.count == 100 && taken.json["refused"] == .integer(150))
+    }
+
+    @Test func `what has a tag goes, and the rest stays`() async throws {
+        let world = try await SubscriptionWorld()
+        for (key, tags) in [("a", #"["x","y"]"#), ("b", #"["y"]"#), ("c", "[]")] {
+            try await world.subscribe(SubscriptionWorld.body(key: key, rest: #","tags":\#(tags)"#))
+        }
+        func remove(_ query: String) async throws -> JSONValue? {
+            try await world.routes.request(.delete, "/v1/device/subscriptions?\(query)", key: world.device).json?["removed"]
+        }
+        #expect(try await remove("tag=z") == .integer(0))
+        #expect(try await remove("tag=x&key=b") == .integer(0))
+        #expect(try await remove("tag=x") == .integer(1))
+        #expect(try await remove("tag=y") == .integer(1))
+        #expect(try await remove("key=c") == .integer(1))
     }
 }

@@ -42,7 +42,7 @@ struct SubscriptionRefusalTests {
         Wrong(body(#""trigger":7"#), "field_invalid"),
         Wrong(body(#""trigger":"\#(String(repeating: "a", count: 4097))""#), "field_invalid", "4096"),
         Wrong(body(#""policy":"twice""#), "field_invalid", "everyCrossing"),
-        Wrong(body(#""coolDown":5"#), "field_invalid", "every"),
+        Wrong(body(#""coolDown":5,"trigger":"price > 1.0""#), "field_invalid", "every"),
         Wrong(body(#""policy":"every","coolDown":-1"#), "field_invalid"),
         Wrong(body(#""policy":"every","coolDown":2592001"#), "field_invalid"),
         Wrong(body(#""mode":"raw""#), "field_invalid", "distinct"),

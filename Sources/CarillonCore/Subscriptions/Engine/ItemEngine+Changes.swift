@@ -85,19 +85,20 @@ extension ItemEngine {
     /// Takes out what is watched no more, as its rows are gone, and looks at what changed and was not looked at.
     package func settle() async throws {
         // What could not be read when it changed.
-        try await follow(Array(changed.keys), looks: true)
+        for looks in [true, false] { try await follow(changed.filter { $0.value == looks }.map(\.key), looks: looks) }
         while !Task.isCancelled {
-            let some = try await store.takeUnfollowed(limit: 100)
-            for device in some { try await follow(device) }
-            if some.count < 100 { break }
+            // What was taken and could not be followed is followed first.
+            if unfollowed.isEmpty { unfollowed += try await store.takeUnfollowed(limit: 100) }
+            guard let device = unfollowed.last else { break }
+            try await follow(device)
+            if unfollowed.last == device { unfollowed.removeLast() } else { unfollowed.removeAll { $0 == device } }
         }
         while !Task.isCancelled {
-            let some = try await store.takeUnwatched(limit: 1000)
-            for gone in some {
-                let item = try await loadedItem(gone.item)
-                item?.whenStill { $0.disarm(gone.subscription) }
-            }
-            if some.count < 1000 { return }
+            if unwatched.isEmpty { unwatched += try await store.takeUnwatched(limit: 1000) }
+            guard let gone = unwatched.last else { return }
+            let item = try await loadedItem(gone.item)
+            item?.whenStill { $0.disarm(gone.subscription) }
+            if unwatched.last == gone { unwatched.removeLast() } else { unwatched.removeAll { $0 == gone } }
         }
     }
 

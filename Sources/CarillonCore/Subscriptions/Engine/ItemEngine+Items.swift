@@ -35,7 +35,9 @@ extension ItemEngine {
         var unseen: [SubscriptionSerial] = []
         while true {
             let some = try await store.armed(on: key, after: last, limit: limits.armedAtOnce)
-            for armed in some {
+            for (place, armed) in some.enumerated() {
+                // Others have their turn.
+                if place % Self.armedBetween == Self.armedBetween - 1 { await Task.yield() }
                 arm(armed, on: item)
                 if item.isUnseen(armed.target.subscription) { unseen.append(armed.target.subscription) }
             }
@@ -53,6 +55,8 @@ extension ItemEngine {
         drain(item)
     }
 
+    private static let armedBetween = 128
+
     private func letIdleGo() {
         // What each takes changes all the time: it is counted out now and then.
         loads += 1
@@ -60,7 +64,9 @@ extension ItemEngine {
         guard items.count >= limits.items || weight > limits.bytes else { return }
         var excess = weight - limits.bytes
         var count = items.count >= limits.items ? max(1, items.count / 10) : 0
-        let idle = items.values.filter { $0.isIdle && $0.heldUp.isEmpty }.sorted { $0.lastUse < $1.lastUse }
+        // To bring those back that nobody watches takes a look at one row.
+        let idle = items.values.filter { $0.isIdle && $0.heldUp.isEmpty }
+            .sorted { ($0.watches.isEmpty ? 0 : 1, $0.lastUse) < ($1.watches.isEmpty ? 0 : 1, $1.lastUse) }
         for item in idle {
             guard count > 0 || excess > 0 else { return }
             count -= 1

@@ -50,6 +50,9 @@ package actor ItemEngine {
     var changed: [SubscriptionSerial: Bool] = [:]
     /// Subscriptions whose rows are being read.
     var following: Set<SubscriptionSerial> = []
+    /// Taken from the store, and not followed yet.
+    var unfollowed: [DeviceSerial] = []
+    var unwatched: [Unwatched] = []
     var followers: [CheckedContinuation<Void, Never>] = []
 
     private let accepted = ServerMetric.itemUpdates.counter("accepted")

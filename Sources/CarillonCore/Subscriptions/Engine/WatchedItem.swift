@@ -140,7 +140,7 @@ final class WatchedItem {
         for work in deferred { work(self) }
     }
 
-    private static let conditionsAtOnce = 64
+    private static let conditionsAtOnce = 16
     private static let targetsAtOnce = 512
 
     private func find(_ outcome: ItemIndex.Outcome, at now: Timestamp, pause: () async -> Void) async -> Found {

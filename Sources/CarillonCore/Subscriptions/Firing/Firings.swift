@@ -163,8 +163,11 @@ package final class Firings: Sendable {
         _ notification: FiredNotification, ttl: Int64, isAlwaysPushed: Bool, to device: DeviceSerial, _ app: AppSerial,
         _ origin: Origin, _ effect: Effect, at now: Timestamp, then: @escaping @Sendable (Inbox.Delivered) -> Void
     ) {
+        let body = notification.json.bytes
         var wake = notification.isShown ? WakeMode.alert : .background
-        if wake == .alert, payloadSize(notification) > SubscriptionLimits.payloadBytes {
+        // What is around its texts in a payload takes less than this.
+        let maySurpass = body.count + Self.addedBytes > SubscriptionLimits.payloadBytes
+        if wake == .alert, maySurpass, payloadSize(notification) > SubscriptionLimits.payloadBytes {
             tooLarge.increment()
             // The app is woken, and finds it in its inbox.
             wake = .background
@@ -174,7 +177,7 @@ package final class Firings: Sendable {
             wake: WakeWish(
                 wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil))
-        let (body, urgency, countsBadge) = (notification.json.bytes, notification.urgency, notification.countsBadge)
+        let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
         homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
             Envelope(
                 id: id, device: device, app: app, origin: origin, kind: .fired(body: body, countsBadge: countsBadge),
@@ -184,6 +187,7 @@ package final class Firings: Sendable {
         }
     }
 
+    private static let addedBytes = 1024
     /// A newer firing of a subscription takes the place of one that waits.
     private static let topic = "fired"
 }
