@@ -26,7 +26,6 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
             var lines = InputLines(limit: 1 << 20)
             while let line = lines.next() {
                 switch line {
-                case .line(let bytes) where bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }: break
                 case .line(let bytes): Printer.write(Self.answer(to: bytes))
                 case .tooLong: Printer.write(Self.failure("the line is longer than 1 MiB"))
                 }
@@ -52,7 +51,8 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
         } catch let error as ExpressionError {
             return failure(error.message, error.code.name, error.position)
         } catch {
-            return failure((error as? TaggedValue.Fault)?.sentence ?? "\(error)")
+            let fault = error as? TaggedValue.Fault
+            return failure(fault?.sentence ?? "\(error)", fault?.code ?? "line")
         }
     }
 
@@ -102,6 +102,12 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
             container = name
         }
         let declared = types.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
+        for (name, value) in values {
+            guard let type = types[name], !TaggedValue.fits(value, type) else { continue }
+            throw .init(
+                "the variable \"\(name.prefix(40))\" is declared as \(type), and its value is of type \(value.type)",
+                code: "variable_type")
+        }
         let others = values.filter { types[$0.0] == nil }.map { ExpressionEnvironment.Variable($0.0, .dynamic) }
         let environment = ExpressionEnvironment(
             declared + others, container: container, extensions: extensions, zoneOffset: TimeZones.offset)

@@ -6,8 +6,9 @@ import Foundation
 enum TaggedValue {
     struct Fault: Error {
         let sentence: String
+        let code: String
 
-        init(_ sentence: String) { self.sentence = sentence }
+        init(_ sentence: String, code: String = "line") { (self.sentence, self.code) = (sentence, code) }
     }
 
     /// Of an answer, in bytes.
@@ -19,7 +20,7 @@ enum TaggedValue {
         }
         if let value = try scalar(member.name, member.value) { return value }
         switch (member.name, member.value) {
-        case ("null", _): return .null
+        case ("null", .null): return .null
         case ("list", .array(let elements)):
             var values: [ExpressionValue] = []
             for element in elements { values.append(try read(element)) }
@@ -44,7 +45,7 @@ enum TaggedValue {
         switch (tag, json) {
         case ("bool", .bool(let value)): return .bool(value)
         case ("int", .string(let text)): if let number = Int64(text) { return .int(number) }
-        case ("uint", .string(let text)): if let number = UInt64(text) { return .uint(number) }
+        case ("uint", .string(let text)): if !text.hasPrefix("-"), let number = UInt64(text) { return .uint(number) }
         case ("double", .number(let number)): return .double(number)
         case ("double", .integer(let number)): return .double(Double(number))
         case ("double", .string("NaN")): return .double(.nan)
@@ -55,10 +56,24 @@ enum TaggedValue {
         case ("timestamp", .string(let text)):
             if let instant = ExpressionTimestamp(text) { return .timestamp(instant) }
         case ("duration", .string(let text)): if let span = ExpressionDuration(text) { return .duration(span) }
-        case ("type", .string(let name)): if let type = ExpressionType(name) { return .type(type) }
+        // Of a value nothing is unknown.
+        case ("type", .string(let name)): if let type = ExpressionType(name), type != .dynamic { return .type(type) }
         default: return nil
         }
         throw Fault("the value of \"\(tag)\" cannot be read")
+    }
+
+    /// Whether a variable of a type can have a value. An instant or a duration can be missing.
+    static func fits(_ value: ExpressionValue, _ type: ExpressionType) -> Bool {
+        switch (type, value) {
+        case (.dynamic, _), (.free, _), (.timestamp, .null), (.duration, .null): true
+        case (.list(let element), .list(let elements)): elements.allSatisfy { fits($0, element) }
+        case (.map(let key, let element), .map(let map)):
+            map.entries.allSatisfy { fits($0.key, key) && fits($0.value, element) }
+        case (.list, _), (.map, _): false
+        case (.type, .type): true
+        default: value.type == type
+        }
     }
 
     /// A double keeps the sign of its zero.

@@ -112,6 +112,8 @@ package enum SubscriptionLimits {
     package static let tagBytes = 64
     /// Conditions of one item that are evaluated with each of its updates, as no comparison guards them.
     package static let unguardedPerItem = 100_000
+    /// What constants of an item's conditions may have together, each counted once.
+    package static let constantBytesPerItem = 64 << 20
     /// Different expressions that conditions of one item compare: each of its updates evaluates all of them.
     package static let comparedPerItem = 1000
     /// A notification as it travels to Apple.

@@ -15,7 +15,7 @@ struct Checker {
         var checker = Checker(tree, environment)
         _ = checker.type(tree.root)
         guard checker.problems.isEmpty else { throw ProblemList(problems: checker.problems) }
-        return checker.types.map { checker.substitution.resolved($0) }
+        return checker.types.map { checker.substitution.resolved($0).settled }
     }
 
     private init(_ tree: SyntaxTree, _ environment: ExpressionEnvironment) {
@@ -46,7 +46,9 @@ struct Checker {
             return .bool
         case .index(let operand, let index): return element(of: type(operand), at: type(index), offset)
         case .unary(let sign, let operand): return unary(sign, type(operand), at: offset)
-        case .binary(let sign, let one, let other): return binary(sign, type(one), type(other), at: offset)
+        case .binary(let sign, let one, let other):
+            let areConstants = tree.constant(one) != nil && tree.constant(other) != nil
+            return binary(sign, type(one), type(other), areConstants, at: offset)
         case .all(let operands), .any(let operands):
             for operand in operands { expectBool(type(operand), tree[operand].offset) }
             return .bool
@@ -195,15 +197,19 @@ struct Checker {
     }()
 
     private mutating func binary(
-        _ sign: Operator, _ one: ExpressionType, _ other: ExpressionType, at offset: Int
+        _ sign: Operator, _ one: ExpressionType, _ other: ExpressionType, _ areConstants: Bool, at offset: Int
     ) -> ExpressionType {
+        // Two constants of different types are a slip of the pen; a variable is compared with whatever number is written.
+        func areComparable(_ one: ExpressionType, _ other: ExpressionType) -> Bool {
+            one.isNumeric && other.isNumeric && (one == other || !areConstants)
+        }
         switch sign {
         case .add, .subtract, .multiply, .divide, .modulo: return sum(sign, one, other, at: offset)
         case .equal, .unequal:
-            if one.isNumeric, other.isNumeric { return .bool }
+            if areComparable(one, other) { return .bool }
             if substitution.accepts(one, other) || substitution.accepts(other, one) { return .bool }
         case .less, .lessOrEqual, .more, .moreOrEqual:
-            if one.isNumeric, other.isNumeric { return .bool }
+            if areComparable(one, other) { return .bool }
             let ordered: [ExpressionType] = [.bool, .int, .uint, .double, .string, .bytes, .timestamp, .duration]
             for type in ordered
             where substitution.trying({ $0.accepts(type, one) && $0.accepts(type, other) }) {
@@ -213,10 +219,10 @@ struct Checker {
         case .contained:
             switch other {
             case .list(let element):
-                if one.isNumeric, element.isNumeric { return .bool }
+                if areComparable(one, element) { return .bool }
                 if substitution.accepts(element, one) { return .bool }
             case .map(let key, _):
-                if one.isNumeric, key.isNumeric { return .bool }
+                if areComparable(one, key) { return .bool }
                 if substitution.accepts(key, one) { return .bool }
             case .dynamic, .free: return .bool
             default: break
@@ -238,7 +244,11 @@ struct Checker {
             func fits(_ substitution: inout Substitution) -> ExpressionType? {
                 substitution.accepts(list, one) && substitution.accepts(list, other) ? substitution.resolved(list) : nil
             }
-            if let result = results.isEmpty ? fits(&substitution) : substitution.trying(fits) { results.append(result) }
+            // With one of which nothing is known, nothing is known of the whole.
+            let isAny = [one, other].contains { if case .list(.dynamic) = substitution.resolved($0) { true } else { false } }
+            if let result = results.isEmpty ? fits(&substitution) : substitution.trying(fits) {
+                results.append(isAny ? .list(.dynamic) : result)
+            }
         }
         guard let first = results.first else {
             let isNumeric = one.isNumeric && other.isNumeric

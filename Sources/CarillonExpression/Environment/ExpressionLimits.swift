@@ -16,8 +16,10 @@ public struct ExpressionLimits: Sendable, Hashable {
     public var variableSize = 1000
     /// The size that an element of a list, or a key or a value of a map, is taken to have at most; 100 unless said.
     public var elementSize = 100
-    /// Instructions of a pattern; 1,000 unless said.
-    public var patternInstructions = 1000
+    /// Instructions of a pattern; 1,000 unless said, and no more than a million.
+    public var patternInstructions = 1000 {
+        didSet { patternInstructions = min(max(0, patternInstructions), 1_000_000) }
+    }
 
     public init() {}
 }

@@ -121,7 +121,14 @@ enum CaseOrbit {
     }
 
     /// One that stands for all of an orbit.
-    static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar { lower(upper(scalar)) }
+    static func folded(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        alone.contains(scalar.value) ? scalar : twins[scalar.value].flatMap(Unicode.Scalar.init) ?? lower(upper(scalar))
+    }
+
+    /// The dotless i, whose capital is that of another letter.
+    private static let alone: Set<UInt32> = [0x131]
+    /// Those that differ in nothing, and whose capitals are several letters.
+    private static let twins: [UInt32: UInt32] = [0x1FD3: 0x390, 0x1FE3: 0x3B0, 0xFB06: 0xFB05]
 
     /// Made when the first pattern asks for it: some twenty milliseconds.
     private static let orbits: [Unicode.Scalar: [Unicode.Scalar]] = {
@@ -132,6 +139,8 @@ enum CaseOrbit {
             guard folded != scalar || upper(scalar) != scalar else { continue }
             orbits[folded, default: []].append(scalar)
         }
+        // One that has no capital of its own can be the small letter of another.
+        for folded in orbits.keys where orbits[folded]?.contains(folded) == false { orbits[folded]?.append(folded) }
         return orbits
     }()
 

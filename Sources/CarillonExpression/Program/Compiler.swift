@@ -159,7 +159,11 @@ struct Compiler {
         _ name: String, _ target: SyntaxTree.ID?, _ arguments: [SyntaxTree.ID], _ offset: Int
     ) -> Int32 {
         let ids = (target.map { [$0] } ?? []) + arguments
-        guard let function = environment.function(named: name),
+        guard let function = environment.function(named: name) else {
+            fields.append(environment.unknownFunction(name))
+            return emit(.unknownFunction(Int32(fields.count - 1)), offset)
+        }
+        guard
             function.overloads.contains(where: { $0.isMethod == (target != nil) && $0.parameters.count == ids.count })
         else {
             return emit(.noOverload, offset)

@@ -15,7 +15,9 @@ struct Evaluation {
         _ shape: Shape, constants: [ExpressionValue], _ bindings: borrowing ExpressionBindings,
         in environment: borrowing ExpressionEnvironment, _ body: (inout Evaluation) throws(Fault) -> Result
     ) throws(Fault) -> Result {
-        precondition(bindings.slots.count == environment.variables.count, "bindings of another environment")
+        guard bindings.slots.count == environment.variables.count else {
+            throw Fault(reason: .foreignBindings, operation: shape.root)
+        }
         guard constants.count == shape.constants else { throw Fault(reason: .wrongConstants, operation: shape.root) }
         return try withUnsafePointer(to: environment) { environment throws(Fault) in
             try withUnsafePointer(to: bindings) { bindings throws(Fault) in
@@ -201,6 +203,7 @@ struct Evaluation {
         case .matches(let operand, let pattern): return try matches(operand, pattern, place)
         case .fold(let number): return try fold(number, place)
         case .noOverload: throw Fault(reason: .noOverload, operation: place)
+        case .unknownFunction: throw Fault(reason: .unknownFunction, operation: place)
         case .badPattern: throw Fault(reason: .badPattern, operation: place)
         }
     }

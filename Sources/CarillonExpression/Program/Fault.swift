@@ -2,6 +2,7 @@
 struct Fault: Error {
     enum Reason: Error {
         case noOverload
+        case unknownFunction
         case noSuchKey
         case indexOutOfRange
         case divisionByZero
@@ -17,13 +18,15 @@ struct Fault: Error {
         case tooDeep
         /// Those of another shape.
         case wrongConstants
+        /// Those of another environment.
+        case foreignBindings
     }
 
     let reason: Reason
     /// The operation it happened in.
     let operation: Int32
 
-    var isFinal: Bool { reason == .budget || reason == .tooDeep || reason == .wrongConstants }
+    var isFinal: Bool { reason == .budget || reason == .tooDeep || reason == .wrongConstants || reason == .foreignBindings }
 }
 
 /// Why a condition has no value for the bindings it was evaluated with.
@@ -52,6 +55,8 @@ public struct ExpressionError: Error, Sendable, Hashable, CustomStringConvertibl
         public static let tooDeep = Code(name: "too_deep")
         /// Constants that are not as many as the shape has.
         public static let wrongConstants = Code(name: "wrong_constants")
+        /// ``ExpressionBindings`` were made for other variables.
+        public static let foreignBindings = Code(name: "foreign_bindings")
     }
 
     public let code: Code
@@ -69,6 +74,7 @@ extension ExpressionError {
             switch fault.reason {
             case .noOverload:
                 (.noOverload, "no such overload: \(Self.name(of: operation)) does not take values of these types")
+            case .unknownFunction: (.noOverload, "no such overload: \(Self.unknown(operation, in: shape))")
             case .noSuchKey: (.noSuchKey, "no such key\(Self.field(of: operation, in: shape))")
             case .indexOutOfRange: (.indexOutOfRange, "the index is out of range")
             case .divisionByZero: (.divisionByZero, "divide by zero")
@@ -81,9 +87,15 @@ extension ExpressionError {
             case .repeatedKey: (.repeatedKey, "the key is in the map already")
             case .budget: (.budget, "the evaluation took more than it may")
             case .wrongConstants: (.wrongConstants, "the constants are those of another shape")
+            case .foreignBindings: (.foreignBindings, "the bindings are those of another environment")
             case .tooDeep: (.tooDeep, "the values lie too deep in each other to be compared")
             }
         position = ExpressionPosition(utf8Offset: Int(shape.offsets[Int(fault.operation)]), in: source)
+    }
+
+    private static func unknown(_ operation: Operation, in shape: Shape) -> String {
+        guard case .unknownFunction(let field) = operation else { return "" }
+        return shape.fields[Int(field)]
     }
 
     private static func field(of operation: Operation, in shape: Shape) -> String {

@@ -37,6 +37,8 @@ enum Operation {
     case fold(Int32)
     /// What cannot be evaluated, whatever its operands are.
     case noOverload
+    /// What is to be said of it stands among the fields.
+    case unknownFunction(Int32)
     case badPattern
 }
 

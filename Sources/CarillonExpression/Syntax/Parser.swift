@@ -137,7 +137,12 @@ struct Parser {
             place += 1
         }
         var operand: SyntaxTree.ID
-        if symbol == .minus, let offset = offsets.last, let literal = try negativeLiteral() {
+        // Behind a "!" a sign can be but that of a number.
+        if symbol == .not, sees(.minus), isNumber(tokens[place + 1]) {
+            offsets.append(token.offset)
+            place += 1
+        }
+        if let offset = offsets.last, tokens[place - 1].kind == .symbol(.minus), let literal = try negativeLiteral() {
             offsets.removeLast()
             operand = try add(.literal(literal), at: offset)
             operand = try member(operand)
@@ -148,6 +153,13 @@ struct Parser {
             operand = try add(.unary(symbol == .not ? .not : .negate, operand), at: offset)
         }
         return operand
+    }
+
+    private func isNumber(_ token: Token) -> Bool {
+        switch token.kind {
+        case .int, .double: true
+        default: false
+        }
     }
 
     /// A sign before an integer or a double belongs to it, so that the smallest integer can be written.
@@ -280,9 +292,12 @@ struct Parser {
         let offset = token.offset
         place += 1
         var elements: [SyntaxTree.ID] = []
-        while !sees(.closeBracket) {
-            elements.append(try expression())
-            guard accept(.comma) else { break }
+        // An empty one may have a comma, too.
+        if !accept(.comma) {
+            while !sees(.closeBracket) {
+                elements.append(try expression())
+                guard accept(.comma) else { break }
+            }
         }
         try expect(.closeBracket)
         return try add(.list(elements), at: offset)
@@ -292,11 +307,13 @@ struct Parser {
         let offset = token.offset
         place += 1
         var entries: [(SyntaxTree.ID, SyntaxTree.ID)] = []
-        while !sees(.closeBrace) {
-            let key = try expression()
-            try expect(.colon)
-            entries.append((key, try expression()))
-            guard accept(.comma) else { break }
+        if !accept(.comma) {
+            while !sees(.closeBrace) {
+                let key = try expression()
+                try expect(.colon)
+                entries.append((key, try expression()))
+                guard accept(.comma) else { break }
+            }
         }
         try expect(.closeBrace)
         return try add(.map(entries.map { (key: $0.0, value: $0.1) }), at: offset)

@@ -46,6 +46,18 @@ public indirect enum ExpressionType: Sendable, Hashable {
     }
 }
 
+extension ExpressionType {
+    /// What was not found out can be anything.
+    var settled: ExpressionType {
+        switch self {
+        case .free: .dynamic
+        case .list(let element): .list(element.settled)
+        case .map(let key, let value): .map(key: key.settled, value: value.settled)
+        default: self
+        }
+    }
+}
+
 extension ExpressionType: CustomStringConvertible {
     /// As a declaration writes it: `map(string, list(int))`.
     public var description: String {

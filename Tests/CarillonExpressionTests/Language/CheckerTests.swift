@@ -10,7 +10,9 @@ struct CheckerTests {
     ]
 
     @Test(arguments: [
-        ("price > 100", "bool"), ("price == 100", "bool"), ("count in [1.5, 2.5]", "bool"), ("price * 2", "refused: type"),
+        ("price > 100", "bool"), ("4 < 4.5", "refused: type"), ("1 == 1u", "refused: type"), ("4 in [1.5]", "refused: type"),
+        ("!-3", "refused: type"), ("([1] + [dyn('a')])[0]", "dyn"), ("[]", "list(dyn)"), ("price == 100", "bool"),
+        ("count in [1.5, 2.5]", "bool"), ("price * 2", "refused: type"),
         ("price * 2.0", "double"), ("count + 1", "int"), ("4 == 'x'", "refused: type"), ("4 == dyn('x')", "bool"),
         ("[4] == ['x']", "refused: type"),
         ("[dyn(4)] == ['x']", "bool"), ("4 in ['x']", "refused: type"), ("4 in [dyn('x')]", "bool"),

@@ -62,8 +62,35 @@ struct SubscriptionBoundsTests {
             #expect(refused.code == "trigger_forbidden", "\(trigger)")
         }
         #expect(await world.routes.domain.itemEngine.population.shapes == shapes, "what was refused leaves nothing")
-        try await world.subscribe(SubscriptionWorld.body("price > 7.0 && name.contains('x')", key: "guarded"))
+        // Those with a part that no index decides have a bound of their own.
+        for number in 0..<2 {
+            try await world.subscribe(
+                SubscriptionWorld.body("price > 7.0 && name.contains('y\(number)')", key: "guarded\(number)"))
+        }
+        let third = try await refused(world, SubscriptionWorld.body("price > 7.0 && name.contains('z')", key: "other"))
+        #expect(third.code == "trigger_forbidden")
+        for number in 0..<5 {
+            try await world.subscribe(SubscriptionWorld.body("price > \(number).0", key: "indexed\(number)"))
+        }
         try await world.subscribe(body(2).replacing("stock.ACME", with: "stock.B"))
+        _ = try await world.routes.request(
+            .delete, "/v1/device/subscriptions?key=guarded0", key: world.device)
+        try await world.subscribe(SubscriptionWorld.body("price > 7.0 && name.contains('z')", key: "other"))
+    }
+
+    @Test func `the constants of an item's conditions have so many bytes, each counted once`() async throws {
+        var limits = ItemEngine.Limits()
+        limits.constantBytesPerItem = 2500
+        let world = try await SubscriptionWorld(itemLimits: limits)
+        func body(_ letter: String, _ key: String) -> String {
+            SubscriptionWorld.body("name == '\(String(repeating: letter, count: 1000))'", key: key)
+        }
+        for key in ["1", "2"] { try await world.subscribe(body("a", key)) }
+        try await world.subscribe(body("b", "3"))
+        let refused = try await refused(world, body("c", "4"))
+        #expect(refused.code == "trigger_forbidden")
+        _ = try await world.routes.request(.delete, "/v1/device/subscriptions?key=3", key: world.device)
+        try await world.subscribe(body("c", "4"))
     }
 
     @Test func `what a device makes and changes has a rate`() async throws {

@@ -214,3 +214,21 @@ def test_random_bytes_are_refused_and_nothing_more(pytestconfig):
     for source, answer in zip(sources, found):
         if "error" in answer:
             assert 0 <= answer["position"] <= len(source), (source, answer)
+
+
+def test_letters_are_the_same_without_their_case_where_re2_says_so():
+    related = {}
+    for number in range(0x110000):
+        letter = chr(number)
+        if 0xD800 <= number < 0xE000:
+            continue
+        for other in {letter.lower(), letter.upper(), letter.title(), letter.casefold(), letter.lower().upper(), letter.upper().lower()}:
+            if len(other) == 1 and other != letter:
+                related.setdefault(letter, set()).add(other)
+                related.setdefault(other, set()).add(letter)
+    pairs = [(one, other) for one, others in sorted(related.items()) for near in others for other in {near, *related[near]}]
+    assert len(pairs) > 5000
+    requests = [{"expr": "text.matches(pattern)", "variables": {"text": {"string": one}, "pattern": {"string": "^(?i:" + other + ")$"}}} for one, other in pairs]
+    found = [answer for start in range(0, len(requests), BATCH) for answer in answers(requests[start:start + BATCH])]
+    different = [(hex(ord(one)), hex(ord(other))) for (one, other), answer in zip(pairs, found) if answer["value"]["bool"] != bool(re2.match("^(?i:" + other + ")$", one))]
+    assert different == []

@@ -123,8 +123,16 @@ extension ItemEngine {
         guard let shape = try? shapes.number(of: program) else { return nil }
         defer { shapes.forget(shape) }
         let index = try await item(key).index
-        if ItemIndex.isUnguarded(shape, in: shapes), index.evaluatedCount >= limits.unguardedPerItem {
-            return "as many conditions as it may that begin with no comparison of a field and a constant"
+        if ItemIndex.isUnguarded(shape, in: shapes) {
+            guard index.unguardedCount < limits.unguardedPerItem else {
+                return "as many conditions as it may that begin with no comparison of a field and a constant"
+            }
+        } else if shapes.entries[shape]?.hasResidue == true, index.guardedCount >= limits.unguardedPerItem {
+            return "as many conditions as it may of which no index decides a part"
+        }
+        if index.constantBytes + program.constants.reduce(0, { $0 + ItemIndex.bytes(of: $1) }) > limits.constantBytesPerItem
+        {
+            return "conditions with as many bytes of constants as they may have together"
         }
         if index.comparedCount + index.newlyCompared(shape, in: shapes) > SubscriptionLimits.comparedPerItem {
             return "conditions that compare as many different expressions as they may"

@@ -23,6 +23,7 @@ package actor ItemEngine {
         package var armedAtOnce = 4096
         /// Conditions of one item that begin with no comparison of a field and a constant.
         package var unguardedPerItem = SubscriptionLimits.unguardedPerItem
+        package var constantBytesPerItem = SubscriptionLimits.constantBytesPerItem
         package init() {}
     }
 

@@ -61,7 +61,7 @@ final class WatchedItem {
     var isIdle: Bool { !isDraining && queue.isEmpty }
 
     /// About what it takes in memory, in bytes.
-    var weight: Int { 1000 + 4 * stored.state.byteCount + 200 * watches.count + queuedBytes }
+    var weight: Int { 1000 + 4 * stored.state.byteCount + 200 * watches.count + index.constantBytes + queuedBytes }
 
     // MARK: Work
 

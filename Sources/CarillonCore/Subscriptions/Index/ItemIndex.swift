@@ -114,6 +114,12 @@ package struct ItemIndex {
     package func policy(of handle: Handle) -> Policy { subscribers[handle.number].policy }
     /// Conditions that are evaluated with each update, at this moment.
     package var evaluatedCount: Int { evaluated.count }
+    /// Conditions that no comparison guards, which are evaluated with each update; and those of which a part is evaluated while their
+    /// comparisons hold.
+    package private(set) var unguardedCount = 0
+    package private(set) var guardedCount = 0
+    /// About what texts, bytes and lists among the constants take.
+    package private(set) var constantBytes = 0
     /// Places that the next update looks at, of what is gone among them.
     var freshCount: Int { fresh.count }
     /// Expressions that are compared, each of which an update evaluates once.
@@ -496,6 +502,7 @@ package struct ItemIndex {
 
     private mutating func insert(_ shape: Int, _ values: [ExpressionValue]) -> Int32 {
         shapes.retain(shape)
+        count(shape, values, by: 1)
         let parts = shapes.entries[shape]?.alternatives ?? []
         let condition = conditions.insert(
             Condition(
@@ -525,6 +532,22 @@ package struct ItemIndex {
         return condition
     }
 
+    private mutating func count(_ shape: Int, _ values: [ExpressionValue], by sign: Int) {
+        constantBytes += sign * values.reduce(0) { $0 + Self.bytes(of: $1) }
+        guard shapes.entries[shape]?.hasResidue == true else { return }
+        if Self.isUnguarded(shape, in: shapes) { unguardedCount += sign } else { guardedCount += sign }
+    }
+
+    /// Beside the place that each value has.
+    package static func bytes(of value: ExpressionValue) -> Int {
+        switch value {
+        case .string(let text): text.utf8.count
+        case .bytes(let bytes): bytes.count
+        case .list(let elements): elements.reduce(0) { $0 + MemoryLayout<ExpressionValue>.stride + bytes(of: $1) }
+        default: 0
+        }
+    }
+
     /// What it is worth now, without a word to anybody: its subscribers are looked at with the next update.
     private mutating func begin(_ condition: Int32) {
         let isFull = conditions[condition].full > 0
@@ -543,6 +566,7 @@ package struct ItemIndex {
         let shape = Int(conditions[condition].shape)
         let parts = shapes.entries[shape]?.alternatives ?? []
         let values = constants.row(from: conditions[condition].constants, shapes.entries[shape]?.shape.constantCount ?? 0)
+        count(shape, values, by: -1)
         setEvaluated(condition, false)
         let hash = Self.hash(shape, values)
         if equal[hash] == condition { equal[hash] = nil }

@@ -1,0 +1,44 @@
+import CarillonBasics
+import Testing
+
+@testable import CarillonCommand
+
+struct ExpressionEvalTests {
+    private func answer(_ line: String) -> JSONValue? {
+        JSONValue(parsing: ExpressionEvalCommand.answer(to: Array(line.utf8)))
+    }
+
+    @Test(arguments: [
+        (#""x","types":{"x":"int"},"variables":{"x":{"string":"a"}}"#, "variable_type"),
+        (#""x","types":{"x":"list(int)"},"variables":{"x":{"list":[{"int":"1"},{"uint":"1"}]}}"#, "variable_type"),
+        (
+            #""x","types":{"x":"map(string, int)"},"variables":{"x":{"map":[[{"string":"a"},{"double":1}]]}}"#,
+            "variable_type"
+        ),
+        (#""x","types":{"x":"int"},"variables":{"x":{"null":null}}"#, "variable_type"),
+        (#""sized('a')""#, "no_such_overload"), (#""x","variables":{"x":{"null":5}}"#, "line"),
+        (#""x","variables":{"x":{"uint":"-0"}}"#, "line"), (#""x","variables":{"x":{"type":"dyn"}}"#, "line"),
+    ])
+    func `what does not fit is refused with a code`(rest: String, code: String) {
+        #expect(answer(#"{"expr":\#(rest)}"#)?["code"] == .string(code))
+    }
+
+    @Test(arguments: [
+        (#"{"x":"dyn"}"#, #"{"string":"a"}"#), (#"{"x":"list(dyn)"}"#, #"{"list":[{"int":"1"},{"uint":"1"}]}"#),
+        (#"{"x":"timestamp"}"#, #"{"null":null}"#), (#"{"x":"map(string, int)"}"#, #"{"map":[]}"#),
+        (#"{"x":"type"}"#, #"{"type":"int"}"#), ("{}", #"{"double":-0.0}"#),
+    ])
+    func `what fits is taken as it is`(types: String, value: String) {
+        let given = answer(#"{"expr":"x","types":\#(types),"variables":{"x":\#(value)}}"#)
+        #expect(given?["value"] == JSONValue(parsing: Array(value.utf8)) || types == "{}")
+    }
+
+    @Test func `a name that is near is said, also where nothing was checked`() {
+        guard case .string(let error)? = answer(#"{"expr":"sizes('a')"}"#)?["error"] else { return #expect(Bool(false)) }
+        #expect(error.contains("sizes()") && error.contains("size is near"))
+    }
+
+    @Test func `an empty line has an answer, as every line has`() {
+        for line in ["", "  ", "\t\r"] { #expect(answer(line)?["code"] == .string("line")) }
+    }
+}
