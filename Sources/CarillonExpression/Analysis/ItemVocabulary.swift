@@ -56,7 +56,7 @@ package struct ItemVocabulary: Equatable, Sendable {
                 found.functions.insert(fold.kind.rawValue)
                 visit(fold.range, bound: bound)
                 for part in [fold.predicate, fold.transform].compactMap(\.self) {
-                    visit(part, bound: bound.union([fold.variable]))
+                    visit(part, bound: bound.union([fold.variable, fold.second].compactMap(\.self)))
                 }
                 return
             default: break

@@ -292,22 +292,30 @@ struct Checker {
 
     private mutating func fold(_ fold: SyntaxTree.Fold) -> ExpressionType {
         let range = type(fold.range)
+        // What one variable stands for, and what the first of two.
         let element: ExpressionType
+        var key = ExpressionType.dynamic
+        var value = ExpressionType.dynamic
         switch range {
-        case .list(let type): element = type
-        case .map(let key, _): element = key
+        case _ where fold.kind == .bind: element = range
+        case .list(let type): (element, key, value) = (type, .int, type)
+        case .map(let type, let held): (element, key, value) = (type, type, held)
         case .dynamic, .free: element = .dynamic
         default:
             element = refuse(
                 .type, "\(fold.kind.rawValue)() goes over a list or a map, not \(text(range))", at: tree[fold.range].offset)
         }
-        scope.append((fold.variable, element))
-        defer { scope.removeLast() }
+        scope.append((fold.variable, fold.second == nil ? element : key))
+        if let second = fold.second { scope.append((second, value)) }
+        defer { scope.removeLast(fold.second == nil ? 1 : 2) }
         if let predicate = fold.predicate { expectBool(type(predicate), tree[predicate].offset) }
+        let made = fold.transform.map { type($0) } ?? .dynamic
         switch fold.kind {
         case .all, .exists, .existsOne: return .bool
         case .filter: return .list(element)
-        case .map: return .list(fold.transform.map { type($0) } ?? .dynamic)
+        case .map, .transformList: return .list(made)
+        case .transformMap: return .map(key: key, value: made)
+        case .bind: return made
         }
     }
 }

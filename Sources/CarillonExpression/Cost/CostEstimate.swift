@@ -235,12 +235,27 @@ struct CostEstimate {
             case .map(let key, _): key
             default: .dynamic
             }
-        scope.append((fold.variable, extent(ofElement: element)))
+        // Of two variables.
+        let (key, held): (ExpressionType, ExpressionType) =
+            switch types[fold.range] {
+            case .list(let element): (.int, element)
+            case .map(let key, let value): (key, value)
+            default: (.dynamic, .dynamic)
+            }
+        if fold.kind == .bind {
+            scope.append((fold.variable, range.extent))
+            let body = fold.transform.map { part($0) } ?? Part(least: 0, most: 0, extent: .one)
+            scope.removeLast()
+            return Part(
+                least: 1 + range.least + body.least, most: Self.sum(Self.sum(1, range.most), body.most), extent: body.extent)
+        }
+        scope.append((fold.variable, fold.second == nil ? extent(ofElement: element) : extent(ofElement: key)))
+        if let second = fold.second { scope.append((second, extent(ofElement: held))) }
         let inner = [fold.predicate, fold.transform].compactMap { $0.map { part($0) } }
-        scope.removeLast()
+        scope.removeLast(fold.second == nil ? 1 : 2)
         let step = inner.reduce(1) { Self.sum($0, $1.most) }
         let steps = Self.sum(range.extent.size / 10, Self.product(range.extent.size, step))
-        let isList = fold.kind == .map || fold.kind == .filter
+        let isList = fold.kind == .map || fold.kind == .filter || fold.kind == .transformList || fold.kind == .transformMap
         return Part(
             least: 1 + range.least, most: Self.sum(1 + range.most, steps),
             extent: isList ? Extent(size: range.extent.size) : .one)

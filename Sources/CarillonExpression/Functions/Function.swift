@@ -76,8 +76,14 @@ extension ExpressionEnvironment {
         if let needed = ExpressionExtension(rawValue: name) {
             return "the function \(name)() is an extension that is not switched on here: \(needed.rawValue)"
         }
-        if ["has", "all", "exists", "exists_one", "existsOne", "map", "filter"].contains(name) {
-            let form = name == "has" ? "has(a.b)" : "list.\(name)(x, …)"
+        if name == "has" || name == "existsOne" || SyntaxTree.Fold.Kind(rawValue: name) != nil {
+            let form =
+                switch name {
+                case "has": "has(a.b)"
+                case "bind": "cel.bind(x, value, …)"
+                case "transformList", "transformMap": "list.\(name)(i, x, …)"
+                default: "list.\(name)(x, …)"
+                }
             return "\(name) is written \(form)"
         }
         let known = Function.allCases.filter { $0.extension.map(extensions.contains) ?? true }.map(\.rawValue)

@@ -186,13 +186,15 @@ struct Compiler {
     private mutating func fold(_ fold: SyntaxTree.Fold, _ offset: Int) -> Int32 {
         let range = operation(fold.range)
         scope.append(fold.variable)
+        if let second = fold.second { scope.append(second) }
         deepest = max(deepest, scope.count)
         let predicate = fold.predicate.map { operation($0) }
         let transform = fold.transform.map { operation($0) }
-        scope.removeLast()
+        scope.removeLast(fold.second == nil ? 1 : 2)
         folds.append(
             FoldOperation(
-                kind: fold.kind, range: range, predicate: predicate, transform: transform, local: Int32(scope.count)))
+                kind: fold.kind, range: range, predicate: predicate, transform: transform, local: Int32(scope.count),
+                hasSecond: fold.second != nil))
         return emit(.fold(Int32(folds.count - 1)), offset)
     }
 }

@@ -387,21 +387,31 @@ struct Evaluation {
     private mutating func fold(_ number: Int32, _ place: Int32) throws(Fault) -> ExpressionValue {
         let fold = shape._withUnsafeGuaranteedRef { $0.folds[Int(number)] }
         try spend(1, at: place)
+        if fold.kind == .bind {
+            locals[Int(fold.local)] = try value(fold.range)
+            return try value(fold.transform ?? place)
+        }
         let elements: [ExpressionValue]
+        // Of a map, where there are two variables: what stands under each key.
+        var held: [ExpressionValue]?
         switch try value(fold.range) {
         case .list(let list): elements = list
         case .map(let map):
             try spend(map.count / 10, at: place)
             elements = map.entries.map(\.key)
+            if fold.hasSecond { held = map.entries.map(\.value) }
         default: throw Fault(reason: .noOverload, operation: place)
         }
+        var made = ExpressionMap()
         // A macro inside may use the place of one beside it, never that of one around it.
         var kept: [ExpressionValue] = []
         var found = 0
         var fault: Fault?
-        for element in elements {
+        for (index, element) in elements.enumerated() {
             try spend(1, at: place)
-            locals[Int(fold.local)] = element
+            let key = !fold.hasSecond || held != nil ? element : .int(Int64(index))
+            locals[Int(fold.local)] = key
+            if fold.hasSecond { locals[Int(fold.local) + 1] = held?[index] ?? element }
             switch fold.kind {
             case .all, .exists:
                 let deciding = fold.kind == .exists
@@ -415,7 +425,12 @@ struct Evaluation {
                 if try truth(fold.predicate ?? place) { found += 1 }
             case .filter:
                 if try truth(fold.predicate ?? place) { kept.append(element) }
-            case .map:
+            case .transformMap:
+                if let predicate = fold.predicate, try !truth(predicate) { continue }
+                // The keys are those of a map, or places in a list: none comes twice.
+                _ = made.insert(try value(fold.transform ?? place), for: key)
+            case .bind: break
+            case .map, .transformList:
                 if let predicate = fold.predicate, try !truth(predicate) { continue }
                 kept.append(try value(fold.transform ?? place))
             }
@@ -425,7 +440,8 @@ struct Evaluation {
         case .all: return .bool(true)
         case .exists: return .bool(false)
         case .existsOne: return .bool(found == 1)
-        case .filter, .map: return .list(kept)
+        case .filter, .map, .transformList, .bind: return .list(kept)
+        case .transformMap: return .map(made)
         }
     }
 }

@@ -48,7 +48,9 @@ struct FoldOperation {
     let range: Int32
     let predicate: Int32?
     let transform: Int32?
+    /// Where its variable stands, and behind it the second, if there is one.
     let local: Int32
+    let hasSecond: Bool
 }
 
 /// A program without its constants: what conditions that differ in them have in common.

@@ -325,16 +325,50 @@ struct Parser {
     private mutating func macro(
         _ name: String, on range: SyntaxTree.ID, _ arguments: [SyntaxTree.ID], at offset: Int
     ) throws(Problem) -> SyntaxTree.ID? {
+        if name == SyntaxTree.Fold.Kind.bind.rawValue { return try bind(range, arguments, at: offset) }
         guard let kind = SyntaxTree.Fold.Kind(rawValue: name == "existsOne" ? "exists_one" : name),
-            arguments.count == 2 || kind == .map && arguments.count == 3
+            let variables = Self.variables(of: kind, arguments.count)
         else { return nil }
-        guard case .name(let variable, false) = tree[arguments[0]].form else {
-            throw Problem(.syntax, "\(name)() names its variable first, as in \(name)(x, …)", at: tree[arguments[0]].offset)
+        let names = try arguments.prefix(variables).map { id throws(Problem) in try variable(id, of: name) }
+        guard variables == 1 || names[0] != names[1] else {
+            throw Problem(.syntax, "\(name)() has two variables of one name", at: tree[arguments[1]].offset)
         }
-        let transform = kind == .map ? arguments.last : nil
-        let predicate = kind == .map && arguments.count == 2 ? nil : arguments[1]
+        let rest = arguments.dropFirst(variables)
+        let transforms = kind == .map || kind == .transformList || kind == .transformMap
+        let transform = transforms ? rest.last : nil
+        let predicate = transforms && rest.count == 1 ? nil : rest.first
         return try add(
-            .fold(.init(kind: kind, range: range, variable: variable, predicate: predicate, transform: transform)),
+            .fold(
+                .init(
+                    kind: kind, range: range, variable: names[0], second: variables == 2 ? names[1] : nil,
+                    predicate: predicate, transform: transform)),
+            at: offset)
+    }
+
+    /// How many variables a macro has with so many arguments; nil where it is none.
+    private static func variables(of kind: SyntaxTree.Fold.Kind, _ arguments: Int) -> Int? {
+        switch (kind, arguments) {
+        case (.all, 2), (.exists, 2), (.existsOne, 2), (.filter, 2), (.map, 2), (.map, 3): 1
+        case (.all, 3), (.exists, 3), (.existsOne, 3), (.transformList, 3...4), (.transformMap, 3...4): 2
+        default: nil
+        }
+    }
+
+    private func variable(_ id: SyntaxTree.ID, of name: String) throws(Problem) -> String {
+        guard case .name(let variable, false) = tree[id].form else {
+            throw Problem(.syntax, "\(name)() names its variable first, as in \(name)(x, …)", at: tree[id].offset)
+        }
+        return variable
+    }
+
+    /// `cel.bind(x, value, …)`.
+    private mutating func bind(
+        _ target: SyntaxTree.ID, _ arguments: [SyntaxTree.ID], at offset: Int
+    ) throws(Problem) -> SyntaxTree.ID? {
+        guard case .name("cel", false) = tree[target].form, arguments.count == 3 else { return nil }
+        let name = try variable(arguments[0], of: "cel.bind")
+        return try add(
+            .fold(.init(kind: .bind, range: arguments[1], variable: name, predicate: nil, transform: arguments[2])),
             at: offset)
     }
 }

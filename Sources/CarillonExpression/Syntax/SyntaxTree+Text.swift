@@ -99,9 +99,13 @@ extension SyntaxTree {
                 write(entry.value, into: &text, constants: constants)
             }
             text += "}"
+        case .fold(let fold) where fold.kind == .bind:
+            text += "cel.bind(\(fold.variable), "
+            row([fold.range] + [fold.transform].compactMap(\.self))
+            text += ")"
         case .fold(let fold):
             part(fold.range)
-            text += ".\(fold.kind.rawValue)(\(fold.variable), "
+            text += ".\(fold.kind.rawValue)(\(fold.variable), " + (fold.second.map { $0 + ", " } ?? "")
             row([fold.predicate, fold.transform].compactMap(\.self))
             text += ")"
         }

@@ -30,18 +30,25 @@ struct SyntaxTree {
         case fold(Fold)
     }
 
-    /// A macro over a list or the keys of a map.
+    /// A macro over a list or a map, or one that names a value.
     struct Fold {
         enum Kind: String, CaseIterable {
             case all, exists, existsOne = "exists_one", map, filter
+            /// With two variables.
+            case transformList, transformMap
+            /// `cel.bind(x, value, …)`: the range is the value.
+            case bind
         }
 
         let kind: Kind
         let range: ID
+        /// An element, or a key of a map; with a second one the place in a list, or the key.
         let variable: String
-        /// What decides; nil for a `map` of all.
+        /// The element, or the value of the key.
+        var second: String?
+        /// What decides; nil where all are taken.
         let predicate: ID?
-        /// What a `map` makes of an element.
+        /// What is made of an element.
         let transform: ID?
     }
 

@@ -10,7 +10,12 @@ struct CheckerTests {
     ]
 
     @Test(arguments: [
-        ("price > 100", "bool"), ("4 < 4.5", "refused: type"), ("1 == 1u", "refused: type"), ("4 in [1.5]", "refused: type"),
+        ("price > 100", "bool"), ("tags.exists(i, t, i > 0 && t == 'a')", "bool"),
+        ("tags.exists(i, t, t > i)", "refused: type"), ("fields.transformList(k, v, v)", "list(double)"),
+        ("fields.transformMap(k, v, k)", "map(string, string)"), ("tags.transformMap(i, t, size(t))", "map(int, int)"),
+        ("fields.all(k, v, v)", "refused: type"), ("cel.bind(p, price, p > 1.0)", "bool"),
+        ("cel.bind(p, name, p + 1)", "refused: type"), ("count.transformList(i, v, v)", "refused: type"),
+        ("4 < 4.5", "refused: type"), ("1 == 1u", "refused: type"), ("4 in [1.5]", "refused: type"),
         ("!-3", "refused: type"), ("([1] + [dyn('a')])[0]", "dyn"), ("[]", "list(dyn)"), ("price == 100", "bool"),
         ("count in [1.5, 2.5]", "bool"), ("price * 2", "refused: type"),
         ("price * 2.0", "double"), ("count + 1", "int"), ("4 == 'x'", "refused: type"), ("4 == dyn('x')", "bool"),

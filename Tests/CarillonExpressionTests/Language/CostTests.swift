@@ -70,7 +70,10 @@ struct CostTests {
             case 6: return "\(list(next)) \(one(of: "==", "!=")) \(list(next))"
             case 7: return "\(text(next)) in \(list(next))"
             case 8: return "\(text(next)) in fields"
-            case 9: return "\(list(next)).\(one(of: "all", "exists", "exists_one"))(e, e == \(text(next)) || \(bool(next)))"
+            case 9:
+                let variables = one(of: "e", "i, e")
+                return
+                    "\(list(next)).\(one(of: "all", "exists", "exists_one"))(\(variables), e == \(text(next)) || \(bool(next)))"
             case 10: return "rows.exists(r, \(text(next)) in r)"
             case 11:
                 return one(

@@ -28,7 +28,8 @@ struct SyntaxTests {
     @Test(arguments: [
         ("m.`in`", "m.`in`"), ("m.`true`.while", "m.`true`.while"), ("has(m.`null`)", "has(m.`null`)"), ("!(-3)", "!(-3)"),
         ("-(5).f()", "-(5.f())"), ("(-5).f()", "-5.f()"), ("-(-3)", "-(-3)"), ("-(.5)", "-(0.5)"), ("--x", "-(-x)"),
-        ("!x.y", "!x.y"),
+        ("!x.y", "!x.y"), ("x.transformMap(k,v,v>1,k)", "x.transformMap(k, v, v > 1, k)"),
+        ("x.existsOne(i,v,v)", "x.exists_one(i, v, v)"), ("cel.bind(x,1+1,x)", "cel.bind(x, 1 + 1, x)"),
         ("-[1][0]", "-[1][0]"), ("-'a'", "-\"a\""), ("1 - -3", "1 - -3"), ("!(a && b)", "!(a && b)"), ("-{}", "-{}"),
     ])
     func `a condition is written so that it reads the same`(source: String, text: String) throws {
