@@ -14,6 +14,8 @@ struct HTTPListener: Service {
     let loops: [ObjectIdentifier: LoopContext]
     let readiness: Readiness
     let logger: Logger
+    /// Ends when all else listens: who finds this port open finds the server whole.
+    let others: AsyncStream<Void>
     let onListening: @Sendable (any NIOCore.Channel) async -> Void
 
     func run() async throws {
@@ -32,6 +34,8 @@ struct HTTPListener: Service {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer(setUp)
+        for await _ in others {}
+        try Task.checkCancellation()
         let listener = try await ListenFault.naming(host, port) { try await bootstrap.bind(host: host, port: port).get() }
         await onListening(listener)
         let allClosed = group.any().makePromise(of: Void.self)

@@ -93,6 +93,15 @@ package struct CarillonServer: Service {
                 responder: responder, logger: logger),
             limit: limit)
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
+        let (othersListen, othersListening) = AsyncStream.makeStream(of: Void.self)
+        let metricsListener = metrics.flatMap { registry in
+            settings.metrics.map {
+                MetricsListener(registry: registry, host: $0.host, port: $0.port, domain: domain, logger: quiet) {
+                    othersListening.finish()
+                }
+            }
+        }
+        if metricsListener == nil { othersListening.finish() }
         let listener = HTTPListener(
             group: group, host: settings.host, port: settings.port,
             connections: HTTPConnectionHandler.Shared(
@@ -104,15 +113,10 @@ package struct CarillonServer: Service {
                     limit: settings.maximumConnections, gauge: .connections, refused: .connectionsRefused),
                 settings: settings.requests,
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.origin))),
-            loops: loops, readiness: readiness, logger: logger
+            loops: loops, readiness: readiness, logger: logger, others: othersListen
         ) { [onRunning, settings] channel in
             await onRunning(
                 Running(domain: domain, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
-        }
-        let metricsListener = metrics.flatMap { registry in
-            settings.metrics.map {
-                MetricsListener(registry: registry, host: $0.host, port: $0.port, domain: domain, logger: quiet)
-            }
         }
         var configuration = ServiceGroupConfiguration(
             services: (metricsListener.map { [.init(service: $0)] } ?? []) + [

@@ -13,11 +13,14 @@ struct MetricsListener: Service {
     let port: Int
     let domain: Domain
     let logger: Logger
+    /// May be called twice; also where it ends before it listens.
+    let onListening: @Sendable () -> Void
 
     /// A scraper uses one.
     private static let connections = 16
 
     func run() async throws {
+        defer { onListening() }
         let router = Router()
         router.get("/metrics") { _, _ in
             Response(
@@ -29,7 +32,7 @@ struct MetricsListener: Service {
             configuration: .init(
                 address: .hostname(host, port: port), serverName: nil, backlog: Self.connections,
                 availableConnectionsDelegate: MaximumAvailableConnections(Self.connections)),
-            logger: logger)
+            onServerRunning: { _ in onListening() }, logger: logger)
         try await ListenFault.naming(host, port) { try await application.run() }
     }
 
