@@ -24,23 +24,9 @@ struct ClientStoreTests {
     }
 
     func commit(_ changes: [StoreChange], to store: ClientStore) async throws {
-        try await inStep(of: store) { database throws(PushError) in
+        try await store.inStep { database in
             try store.transaction(reachingDisk: true, in: database) {
                 for change in changes { try change.apply(to: database) }
-            }
-        }
-    }
-
-    func inStep<Value: Sendable>(
-        of store: ClientStore, _ step: @escaping @Sendable (Database) throws(PushError) -> Value
-    ) async throws -> Value {
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Value, any Error>) in
-            store.schedule { database in
-                do {
-                    continuation.resume(returning: try step(database))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
             }
         }
     }
@@ -252,7 +238,7 @@ struct ClientStoreTests {
     }
 
     func stored(in store: ClientStore, of channel: String, after: Int64 = 0) async throws -> [BufferedMessage] {
-        try await inStep(of: store) { database throws(PushError) in
+        try await store.inStep { database in
             try ClientStore.messages(of: channel, after: after, in: database)
         }
     }
@@ -296,7 +282,7 @@ struct ClientStoreTests {
         try await commit(
             [.saveAnswer(MessageAnswer(id: "m", code: 100)), .saveAnswer(MessageAnswer(id: "m", code: 301))], to: store)
         #expect(
-            try await inStep(of: store) { database throws(PushError) in
+            try await store.inStep { database in
                 try ClientStore.answer(to: "m", in: database)
             } == 301)
     }
@@ -366,7 +352,7 @@ struct ClientStoreTests {
         #expect(state.identity == nil)
         #expect(state.identityWasLost)
         #expect(
-            try await inStep(of: store) { database throws(PushError) in
+            try await store.inStep { database in
                 try ClientStore.answer(to: "m", in: database)
             } == nil)
     }
@@ -377,7 +363,7 @@ struct ClientStoreTests {
             StoreChange.saveAnswer(MessageAnswer(id: "\($0)", code: $0 % 2 == 0 ? 100 : 301))
         }
         try await commit(messages, to: store)
-        let codes = try await inStep(of: store) { database throws(PushError) in
+        let codes = try await store.inStep { database in
             [
                 try ClientStore.answer(to: "4", in: database), try ClientStore.answer(to: "5", in: database),
                 try ClientStore.answer(to: "\(ClientStore.handledLimit + 4)", in: database),
@@ -388,7 +374,7 @@ struct ClientStoreTests {
 
     @Test func `a step is written whole or not at all`() async throws {
         let (store, _) = try open()
-        try await inStep(of: store) { database throws(PushError) in
+        try await store.inStep { database in
             do {
                 try database.execute(
                     sql: "CREATE TRIGGER full BEFORE INSERT ON handled BEGIN SELECT raise(ABORT, 'full'); END")

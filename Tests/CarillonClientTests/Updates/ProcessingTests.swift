@@ -67,6 +67,18 @@ struct ProcessingTests {
         #expect(fixture.content.content.effects == ["a/1/definitions", "a/1/roots", "a/1/infrastructures"])
     }
 
+    @Test func `definitions that wait for a commit go on when the mode becomes automatic, which commits`() async throws {
+        let fixture = try await Fixture(ContentFixture(.manual, edits: 1))
+        try await fixture.receive(Fixture.frame("a", "definitions"))
+        try await fixture.process()
+        #expect(try await fixture.results() == ["a deferred committed (uncommitted changes)"])
+        fixture.content.state.withLock { $0.content.mode = .automatic }
+        try await fixture.worker().happened(.modeChanged(.automatic))
+        try await fixture.process()
+        #expect(try await fixture.results() == ["a done"])
+        #expect(fixture.content.content.commits == 1)
+    }
+
     @Test func `a conflict can be a failure`() async throws {
         let fixture = try await Fixture(ContentFixture(.offline, edits: 1))
         try await fixture.receive(Fixture.frame("a", "definitions"))

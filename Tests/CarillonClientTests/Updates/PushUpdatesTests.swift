@@ -73,7 +73,7 @@ struct PushUpdatesTests {
         let presenter = PresenterFixture()
         let inbox: UpdateInbox
 
-        init(_ door: Door, user: String? = nil) throws {
+        init(_ door: Door, user: String? = nil, refusedFor: Duration = .seconds(3600)) throws {
             let store = try ClientStore(directory: directory.path)
             var stored = StoredState()
             stored.identity = DeviceIdentity(device: "d", credential: "d.secret", socket: "ws://host/")
@@ -86,7 +86,7 @@ struct PushUpdatesTests {
             inbox = UpdateInbox(store: store)
             updates = PushUpdates(
                 runner: runner, server: try #require(WebAddress(http: "http://host:1/")), transport: door, store: store,
-                backOff: backOff)
+                backOff: backOff, refusedFor: refusedFor)
             updates.settings.needsUser = false
         }
 
@@ -154,6 +154,21 @@ struct PushUpdatesTests {
         #expect(said.first == .string("north") && said.last == .string("south"))
         #expect(said.count == Set(said.map { "\($0)" }).count, "\(said)")
         #expect(world.presenter.seen.failures.count { $0.kind == .parametersRefused } <= 1)
+    }
+
+    @Test func `parameters that were refused are said again after a while: they may be declared by then`() async throws {
+        let door = Door { number, body in
+            body["parameters"] != nil && number < 20 ? .problem(.fieldUnknown) : .init()
+        }
+        let world = try World(door, refusedFor: .milliseconds(20))
+        world.updates.settings.polling = .every(.seconds(1000))
+        world.begin { ["region": .text("north")] }
+        await world.run {
+            world.updates.poll()
+            return try await world.inbox.word(results: 0).parameters != nil
+        }
+        let said = door.asked.withLock { $0.count { $0["parameters"] != nil } }
+        #expect(said >= 3)
     }
 
     private final class Place: Sendable {

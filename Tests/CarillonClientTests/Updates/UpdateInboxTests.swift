@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonWire
 import Foundation
+import GRDB
 import Testing
 
 @testable import CarillonClient
@@ -95,6 +96,23 @@ struct UpdateInboxTests {
         }
         try await fixture.receive(Fixture.frame("a", "definitions", attempt: 4))
         #expect(try await inbox.next()?.attempt == 4)
+    }
+
+    @Test func `of what was done so much is remembered, the latest`() async throws {
+        let fixture = try await Fixture()
+        let store = fixture.inbox.store
+        try await store.inStep { db in
+            for number in 0...UpdateInbox.rememberedDone {
+                try db.execute(
+                    sql: "INSERT INTO update_done (id, entry, result) VALUES (?, 1, '{}')", arguments: ["old\(number)"])
+            }
+        }
+        try await fixture.receive(Fixture.frame("a", "definitions"))
+        try await fixture.inbox.finished(try #require(try await fixture.inbox.next()), .done())
+        let known = try await store.inStep { db in
+            try String.fetchAll(db, sql: "SELECT id FROM update_done ORDER BY number")
+        }
+        #expect(known.count == UpdateInbox.rememberedDone && known.first == "old2" && known.last == "a")
     }
 
     @Test func `only what waits for it is looked at again`() async throws {

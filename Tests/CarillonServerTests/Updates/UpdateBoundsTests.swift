@@ -164,6 +164,24 @@ struct UpdateBoundsTests {
         try await world.publish(audience: "region == 'north'")
     }
 
+    @Test(
+        arguments: [
+            ("region == '" + String(repeating: "x", count: 4084) + "'", nil),
+            ("region == '" + String(repeating: "x", count: 4085) + "'", "field_invalid"),
+            ("tags.exists(a, tags.exists(b, a == b))", "audience_invalid"), ("tags.exists(a, a == 'x')", nil),
+            ("region.matches('(a*)*b')", "audience_invalid"), ("level", "audience_invalid"),
+            ("unknown == 1", "audience_invalid"),
+        ] as [(String, String?)])
+    func `an audience has so many bytes, and may cost so much`(audience: String, code: String?) async throws {
+        let world = try await UpdateWorld()
+        let body = #"{"kind":"definitions","audience":"\#(audience)"}"#
+        let answer = try await publish(world, body)
+        #expect(answer.code == code, "\(answer["detail"])")
+        let asked = try await world.routes.request(
+            .post, "/v1/updates/explain", key: world.sender, #"{"audience":"\#(audience)"}"#)
+        #expect(asked.code == code)
+    }
+
     @Test func `row 15: a validation says for how many devices an update would be, and publishes nothing`() async throws {
         let world = try await UpdateWorld()
         for number in 0..<6 {

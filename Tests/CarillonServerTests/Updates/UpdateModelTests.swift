@@ -23,6 +23,8 @@ struct UpdateModelTests {
         var object: Int?
         /// In seconds of the world's clock.
         var expiresAt: Timestamp
+        var orderKey: String?
+        /// Or superseded.
         var isWithdrawn = false
 
         func matches(_ region: String) -> Bool { self.region == nil || self.region == region }
@@ -45,6 +47,10 @@ struct UpdateModelTests {
         var matching: Set<String> = []
         /// Updates to which it belonged ever since they were published.
         var steady: Set<String> = []
+        /// Of these, by order key, the numbers of those that are given once, as the app processed them.
+        var order: [String: [Int]] = [:]
+        /// A position of some polls ago.
+        var former: String?
     }
 
     @Test(arguments: 1...100) func `each device ends with exactly what it should`(seed: UInt64) async throws {
@@ -57,7 +63,7 @@ struct UpdateModelTests {
         for _ in 0..<60 {
             switch Int.random(in: 0..<10, using: &random) {
             case 0...1 where published.count < 16:
-                published.append(try await publish(world, &random))
+                published.append(try await publish(world, &published, &random))
                 for index in phones.indices where published[published.count - 1].matches(phones[index].region) {
                     phones[index].steady.insert(published[published.count - 1].id)
                 }
@@ -79,6 +85,7 @@ struct UpdateModelTests {
         }
         try await end(&phones, world, published)
         for phone in phones {
+            for (key, numbers) in phone.order { #expect(numbers == numbers.sorted(), "the order of \(key), seed \(seed)") }
             for (number, update) in published.enumerated() {
                 let processed = phone.processed[update.id] ?? []
                 #expect(processed.isEmpty || phone.mayHave.contains(update.id), "\(update) reached who never matched")
@@ -113,18 +120,30 @@ struct UpdateModelTests {
         !update.isWithdrawn && world.now < update.expiresAt
     }
 
-    private func publish(_ world: UpdateWorld, _ random: inout SeededRandom) async throws -> Published {
+    private func publish(
+        _ world: UpdateWorld, _ published: inout [Published], _ random: inout SeededRandom
+    ) async throws -> Published {
         let region = Bool.random(using: &random) ? Self.regions.randomElement(using: &random) : nil
         let isStanding = Bool.random(using: &random)
         let object = Int.random(in: 0..<4, using: &random) > 0 ? Int.random(in: 0..<Self.objects, using: &random) : nil
         let ttl: Int64 = Int.random(in: 0..<3, using: &random) == 0 ? 7200 : 90 * 86_400
+        let orderKey = Int.random(in: 0..<3, using: &random) == 0 ? Bool.random(using: &random) ? "a" : "b" : nil
+        var rest = orderKey.map { #","orderKey":"\#($0)""# } ?? ""
+        let superseded =
+            Int.random(in: 0..<6, using: &random) > 0
+            ? nil : published.indices.filter { isLive(published[$0], world) }.randomElement(using: &random)
+        if let superseded {
+            rest += #","supersedes":"\#(published[superseded].id)""#
+            published[superseded].isWithdrawn = true
+        }
         let id = try await world.publish(
             object == nil ? "popup" : "content",
             object.map { #"{"action":"refresh","object":"\#($0)"}"# } ?? #"{"style":"failure","title":"t"}"#,
             audience: region.map { "region == '\($0)'" },
-            #","ttl":\#(ttl)"# + (isStanding ? #","mode":"standing""# : ""))
+            #","ttl":\#(ttl)"# + (isStanding ? #","mode":"standing""# : "") + rest)
         return Published(
-            id: id, region: region, isStanding: isStanding, object: object, expiresAt: world.now.adding(seconds: ttl))
+            id: id, region: region, isStanding: isStanding, object: object, expiresAt: world.now.adding(seconds: ttl),
+            orderKey: orderKey)
     }
 
     private func move(_ phone: inout Phone, _ published: [Published], _ random: inout SeededRandom) {
@@ -151,6 +170,13 @@ struct UpdateModelTests {
             if result != "deferred" { finished.append(copy) }
         }
         let before = phone.device.position.withLock { $0 }
+        if !isCalm, let former = phone.former, Int.random(in: 0..<12, using: &random) == 0 {
+            // An older request comes once more, as by a proxy, or from a backup of the phone.
+            phone.device.position.withLock { $0 = former }
+            phone.former = nil
+        } else if Int.random(in: 0..<4, using: &random) == 0 {
+            phone.former = before
+        }
         let parameters = UpdateWorld.parameters(#""region":"\#(phone.region)""#, revision: "\(phone.revision)")
         let copies = try await world.poll(
             phone.device, parameters + #","results":[\#(results.joined(separator: ","))]"#)
@@ -173,7 +199,12 @@ struct UpdateModelTests {
             phone.fetched = Array(repeating: published.count, count: Self.objects)
             return
         }
-        phone.processed[copy.update, default: []].insert(copy.entry)
+        let isNew = phone.processed[copy.update, default: []].insert(copy.entry).inserted
+        if isNew, let key = update.orderKey, !update.isStanding, phone.steady.contains(update.id),
+            let number = published.firstIndex(where: { $0.id == copy.update })
+        {
+            phone.order[key, default: []].append(number)
+        }
         if let object = update.object { phone.fetched[object] = published.count }
     }
 

@@ -227,3 +227,53 @@ def test_each_fires_once_whenever_the_server_is_killed(make_server, seed):
         page = device.request("GET", "/v1/device/subscriptions?limit=1000").json()["subscriptions"]
         for body in page:
             assert body["status"] == ("triggered" if body["id"] in expected else "subscribed"), body
+
+
+def test_thousands_that_fire_at_once_are_each_told_once_over_kills(make_server, seed):
+    """One update fires 3,000 equal conditions; the server is killed while it tells of them."""
+    chance = random.Random(seed)
+    server = make_server(CARILLON_REGISTRATION_RATE="off", CARILLON_ADDRESS_RATE="off")
+    assert server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
+    devices = [server.register_device() for _ in range(3)]
+    made = [[] for _ in devices]
+
+    def subscribe_all(place):
+        made[place] = [subscribe(devices[place], "stock.M", "price > 10.0")["id"] for _ in range(1000)]
+
+    subscribers = [threading.Thread(target=subscribe_all, args=(place,)) for place in range(3)]
+    for subscriber in subscribers:
+        subscriber.start()
+    for subscriber in subscribers:
+        subscriber.join(120)
+    expected = {id for ids in made for id in ids}
+    assert len(expected) == 3000
+    killer = threading.Timer(chance.random() * 0.05, server.kill)
+    killer.start()
+    kills = 0
+    while True:
+        try:
+            assert update(server, "stock.M", {"price": 11}, source="feed", sequence=1).status_code == 200
+            break
+        except requests.ConnectionError:
+            killer.join()
+            server.start()
+    for _ in range(3):
+        time.sleep(chance.random() * 0.15)
+        server.kill()
+        kills += 1
+        server.start()
+    seen: dict[str, set[str]] = {}
+
+    def receive():
+        for device in devices:
+            envelopes = fired(device)
+            for envelope in envelopes:
+                seen.setdefault(envelope["fired"]["subscription"], set()).add(envelope["version"])
+            for start in range(0, len(envelopes), 100):
+                device.results(*({"version": it["version"], "result": "acknowledged"} for it in envelopes[start:start + 100]))
+        return set(seen)
+
+    await_value(receive, lambda it: it == expected, "each is told", PATIENCE * 3)
+    receive()
+    assert kills == 3 and set(seen) == expected
+    assert [id for id, versions in seen.items() if len(versions) != 1] == []

@@ -95,18 +95,21 @@ public final class PushUpdates: Sendable {
     private let transport: any ClientTransport
     private let inbox: UpdateInbox
     private let backOff: PushClient.BackOff
+    /// For how long parameters are withheld that the server did not take.
+    private let refusedFor: Duration
     private let state = Mutex(State())
     /// Says that it is time to poll.
     private let hints = Signal()
 
     init(
         runner: SessionRunner, server: WebAddress, transport: any ClientTransport, store: ClientStore,
-        backOff: PushClient.BackOff
+        backOff: PushClient.BackOff, refusedFor: Duration = .seconds(3600)
     ) {
         self.runner = runner
         self.server = server
         self.transport = transport
         self.backOff = backOff
+        self.refusedFor = refusedFor
         inbox = UpdateInbox(store: store)
     }
 
@@ -395,10 +398,8 @@ public final class PushUpdates: Sendable {
         let (ask, refused) = state.withLock { ($0.parameters, $0.refused) }
         let present = ParameterSet(await ask(), at: Date().milliseconds)
         guard let refused, refused.revision == present.revision else { return present }
-        return refused.at.duration(to: .now) < Self.refusedFor ? nil : present
+        return refused.at.duration(to: .now) < refusedFor ? nil : present
     }
-
-    private static let refusedFor = Duration.seconds(3600)
 
     private func pollOnce() async -> PushWakeResult {
         guard let (worker, work) = await begun() else { return .failed }
