@@ -335,7 +335,7 @@ struct PushUpdatesTests {
     // MARK: In the background
 
     @Test func `a background poll processes what came, says so, and then ends`() async throws {
-        let door = Door { number, _ in number == 1 ? .updates(Self.content("a"), Self.content("b")) : .init() }
+        let door = Door { _, body in body["position"] == nil ? .updates(Self.content("a"), Self.content("b")) : .init() }
         let world = try World(door)
         world.updates.isInForeground = false
         world.begin()

@@ -402,8 +402,11 @@ public final class PushUpdates: Sendable {
     }
 
     private func pollOnce() async -> PushWakeResult {
+        // Who runs beside this may have asked already: what that brings counts, too.
+        let earlier = state.withLock { $0.worker }
+        let received = await earlier?.received ?? 0
         guard let (worker, work) = await begun() else { return .failed }
-        let (poller, before) = (poller(work), await worker.received)
+        let (poller, before) = (poller(work), worker === earlier ? received : 0)
         while true {
             guard case .page(let page) = await poll(poller, worker, wait: 0) else { return .failed }
             if !page.more { break }
