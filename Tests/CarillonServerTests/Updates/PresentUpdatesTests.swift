@@ -135,6 +135,28 @@ struct PresentUpdatesTests {
         let other = try await domain.devices.find(try #require(DeviceID(try await world.device().id)))
         await domain.updateDelivery.connected(other, speaking: 5)
         #expect(try await world.counts(update) == ["waiting": 1])
+        // What is due is given with it.
+        let copy = try #require(try await world.poll().first)
+        try await world.ask(nil, UpdateWorld.result(copy, "failed") + #","max":0"#)
+        let again = try #require(try await world.poll().first)
+        try await world.ask(nil, UpdateWorld.result(again, "failed") + #","max":0"#)
+        #expect(try await world.counts(update) == ["failed": 1])
+        world.advance(seconds: 31)
+        await domain.updateDelivery.connected(device, speaking: 5)
+        #expect(try await world.counts(update) == ["waiting": 1])
+    }
+
+    @Test func `those who are there are told of one update after the other`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        for _ in 0..<3 {
+            let update = try await world.publish()
+            let deadline = ContinuousClock.now + .seconds(30)
+            while try await world.counts(update) != ["waiting": 1], ContinuousClock.now < deadline {
+                try await Task.sleep(for: .milliseconds(2))
+            }
+            #expect(try await world.counts(update) == ["waiting": 1])
+        }
     }
 
     @Test func `a poll since which nothing was published looks at nothing`() async throws {

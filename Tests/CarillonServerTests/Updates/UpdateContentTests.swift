@@ -114,6 +114,63 @@ struct UpdateContentTests {
         #expect(try await world.poll().map(\.update).contains(updates[0]))
     }
 
+    @Test func `an earlier change that comes later does not stand for what came before it`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
+        let removal = try await publish(
+            world, #"{"action":"remove","object":"a"}"#, audience: "region == 'south'")
+        let refresh = try await publish(world, Self.refresh("a"))
+        try await world.ask(nil, #""max":0"#)
+        let copies = try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2"))
+        #expect(Set(copies.map(\.update)) == [removal, refresh])
+    }
+
+    @Test func `what was absorbed and expired is missed when what stood for it comes to nothing`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        _ = try await publish(world, Self.roots, #","ttl":60"#)
+        try await world.ask(nil, #""max":0"#)
+        let second = try await publish(world, Self.roots)
+        try await world.ask(nil, #""max":0"#)
+        world.advance(seconds: 61)
+        try await world.sweep()
+        #expect(try await resync(world) == nil, "the second stands for it")
+        try await world.withdraw(second)
+        try await world.sweep()
+        _ = try await world.poll()
+        #expect(try await resyncs(world) == ["waiting": 1])
+    }
+
+    @Test func `content that a device could not process before it expired is made up for`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        _ = try await publish(world, nil, #","ttl":60"#)
+        let copy = try #require(try await world.poll().first)
+        try await world.ask()
+        world.advance(seconds: 61)
+        try await world.sweep()
+        try await world.ask()
+        #expect(try await resync(world) == nil, "it may be done")
+        try await world.ask(nil, UpdateWorld.result(copy, "failed"))
+        #expect(try await world.poll().count <= 1)
+        #expect(try await resyncs(world) == ["waiting": 1])
+    }
+
+    @Test func `content that expires before an inbox had room for it is made up for`() async throws {
+        let world = try await UpdateWorld(store: try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 2))))
+        try await world.ask()
+        for _ in 0..<2 { _ = try await publish(world) }
+        try await world.ask(nil, #""max":0"#)
+        _ = try await publish(world, nil, #","ttl":60"#)
+        let last = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
+        try await world.ask(nil, #""max":0"#)
+        world.advance(seconds: 61)
+        try await world.sweep()
+        for _ in 0..<4 { _ = try await world.poll() }
+        #expect(try await world.counts(last) == ["stored": 1])
+        #expect(try await resync(world) != nil)
+    }
+
     @Test func `a device that leaves both audiences is given neither what stood for another nor the other`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#))
@@ -218,6 +275,11 @@ struct UpdateContentTests {
         #expect(try await world.poll().map(\.update) == [popup], "which is taken back")
         #expect(try await world.poll().isEmpty)
         #expect(try await resync(world) == nil)
+        _ = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
+        world.advance(seconds: 61)
+        try await world.sweep()
+        #expect(try await world.poll().isEmpty, "not before, nor after it came")
+        #expect(try await resync(world) == nil)
         // Nor is what was withdrawn.
         let withdrawn = try await publish(world)
         try await world.withdraw(withdrawn)
@@ -228,7 +290,7 @@ struct UpdateContentTests {
     @Test func `what is not known any more counts as missed`() async throws {
         let world = try await UpdateWorld(limits: .init(ended: 1))
         try await world.ask()
-        for _ in 0..<3 { _ = try await publish(world, nil, #","ttl":60"#) }
+        for audience in [nil, nil, "region == 'north'"] { _ = try await publish(world, audience: audience, #","ttl":60"#) }
         world.advance(seconds: 61)
         try await world.sweep()
         try await world.sweep()

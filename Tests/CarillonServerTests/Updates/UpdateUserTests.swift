@@ -116,6 +116,21 @@ struct UpdateUserTests {
         }
     }
 
+    @Test func `where a user was is forgotten when he signs out`() async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.2,"longitude":16.4},"region":"north""#))
+        let (located, said) = (
+            "SELECT count(*) FROM binding WHERE locations NOT NULL OR located_at NOT NULL",
+            "SELECT count(*) FROM binding WHERE instr(parameters, 'north')"
+        )
+        #expect(try await world.routes.store.numbers(located) == [1])
+        try await sign(nil, in: world)
+        try await world.ask()
+        #expect(try await world.routes.store.numbers(located) == [0])
+        #expect(try await world.routes.store.numbers(said) == [1])
+    }
+
     @Test func `what a user said is not said of the next`() async throws {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
