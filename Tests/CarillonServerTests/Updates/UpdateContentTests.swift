@@ -108,6 +108,7 @@ struct UpdateContentTests {
             updates.append(try await publish(world, Self.roots))
             try await world.ask(nil, #""max":0"#)
         }
+        for update in updates[..<2] { #expect(try await world.counts(update) == ["superseded": 1]) }
         try await world.withdraw(updates[1])
         try await world.withdraw(updates[2])
         try await world.sweep()
@@ -156,18 +157,16 @@ struct UpdateContentTests {
         #expect(try await resyncs(world) == ["waiting": 1])
     }
 
-    @Test func `content that expires before an inbox had room for it is made up for`() async throws {
+    @Test func `content that becomes a device's and expires before its inbox had room is made up for`() async throws {
         let world = try await UpdateWorld(store: try SQLiteStore(inMemory: .init(inbox: InboxLimits(envelopes: 2))))
-        try await world.ask()
-        for _ in 0..<2 { _ = try await publish(world) }
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#))
+        _ = try await publish(world, audience: "region == 'north'", #","ttl":60"#)
+        for _ in 0..<2 { try await world.publish("popup", #"{"style":"failure","title":"t"}"#) }
         try await world.ask(nil, #""max":0"#)
-        _ = try await publish(world, nil, #","ttl":60"#)
-        let last = try await world.publish("popup", #"{"style":"failure","title":"t"}"#)
-        try await world.ask(nil, #""max":0"#)
+        try await world.ask(nil, UpdateWorld.parameters(#""region":"north""#, revision: "2") + #","max":0"#)
         world.advance(seconds: 61)
         try await world.sweep()
-        for _ in 0..<4 { _ = try await world.poll() }
-        #expect(try await world.counts(last) == ["stored": 1])
+        for _ in 0..<3 { try await world.ask() }
         #expect(try await resync(world) != nil)
     }
 
