@@ -251,8 +251,11 @@ struct CompletionTable {
         let (binding, update) = (before.key.binding.rawValue, before.key.update.rawValue)
         switch state {
         case .parked, .withdrawn, .superseded, .gone: try revive(absorbedBy: update, binding, at: now)
-        case .expired where before.machine.state == .waiting || before.machine.state == .failed:
-            try miss(before.key)
+        case .expired:
+            // What was to be given again its device may have lost.
+            let isOwed =
+                [.waiting, .failed].contains(before.machine.state) || before.machine.dueAt.map { $0 <= now } ?? false
+            try miss(before.key, isAway: !isOwed)
         default: break
         }
     }
@@ -262,10 +265,11 @@ struct CompletionTable {
         if completion.machine.state == .expired, case .failed = result { try miss(completion.key) }
     }
 
-    private func miss(_ key: CompletionKey) throws {
+    /// - Parameter isAway: Only where its user signed out, with whom went what he had.
+    private func miss(_ key: CompletionKey, isAway: Bool = false) throws {
         try db.run(
             """
-            UPDATE binding SET needs_resync = 1 WHERE serial = ?
+            UPDATE binding SET needs_resync = 1 WHERE serial = ? \(isAway ? "AND ended_at NOT NULL" : "")
                 AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ? AND kind = 'content')
             """, [key.binding.rawValue, key.update.rawValue])
     }

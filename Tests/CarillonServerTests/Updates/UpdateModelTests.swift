@@ -2,6 +2,7 @@ import CarillonBasics
 import CarillonCore
 import CarillonSQLite
 import CarillonWire
+import HTTPTypes
 import Synchronization
 import TestSupport
 import Testing
@@ -30,8 +31,12 @@ struct UpdateModelTests {
         func matches(_ region: String) -> Bool { self.region == nil || self.region == region }
     }
 
+    /// A device with one of its users.
     private struct Phone {
         var device: UpdateWorld.Device
+        var user: String?
+        /// What its last poll was answered with.
+        var position: String?
         var region = "north"
         var revision = 0
         /// By update and entry, what the app did with it: it lasts.
@@ -56,8 +61,10 @@ struct UpdateModelTests {
     @Test(arguments: 1...100) func `each device ends with exactly what it should`(seed: UInt64) async throws {
         var random = SeededRandom(seed: seed)
         let world = try await UpdateWorld()
-        var phones = [Phone(device: world.first)]
+        // Two users take turns with the first.
+        var phones = ["anna", "bert"].map { Phone(device: world.first, user: $0) }
         for _ in 0..<2 { phones.append(Phone(device: try await world.device())) }
+        _ = try await world.routes.request(.patch, "/v1/device", key: world.first.credential, #"{"locale":"de"}"#)
         var published: [Published] = []
         for index in phones.indices { try await poll(&phones[index], world, published, &random) }
         for _ in 0..<60 {
@@ -157,6 +164,10 @@ struct UpdateModelTests {
         _ phone: inout Phone, _ world: UpdateWorld, _ published: [Published], _ random: inout SeededRandom,
         isCalm: Bool = false
     ) async throws {
+        if let user = phone.user, try await signIn(user, on: phone.device, world) {
+            // What another left at the device is gone, and his own with it.
+            (phone.position, phone.former, phone.held) = (nil, nil, [])
+        }
         note(&phone, world, published)
         var results: [String] = []
         var finished: [UpdateWorld.Copy] = []
@@ -169,28 +180,36 @@ struct UpdateModelTests {
             )
             if result != "deferred" { finished.append(copy) }
         }
-        let before = phone.device.position.withLock { $0 }
+        var position = phone.position
         if !isCalm, let former = phone.former, Int.random(in: 0..<12, using: &random) == 0 {
             // An older request comes once more, as by a proxy, or from a backup of the phone.
-            phone.device.position.withLock { $0 = former }
+            position = former
             phone.former = nil
         } else if Int.random(in: 0..<4, using: &random) == 0 {
-            phone.former = before
+            phone.former = position
         }
         let parameters = UpdateWorld.parameters(#""region":"\#(phone.region)""#, revision: "\(phone.revision)")
-        let copies = try await world.poll(
-            phone.device, parameters + #","results":[\#(results.joined(separator: ","))]"#)
-        if !isCalm, Int.random(in: 0..<4, using: &random) == 0 {
-            // Nobody got it: the client knows what it knew.
-            phone.device.position.withLock { $0 = before }
-            return
-        }
+        let said = #","results":[\#(results.joined(separator: ","))]"#
+        let copies = try await world.poll(phone.device, parameters + said, position: .some(position))
+        // Where nobody got it, the client knows what it knew.
+        if !isCalm, Int.random(in: 0..<4, using: &random) == 0 { return }
+        phone.position = phone.device.position.withLock { $0 }
         phone.held.removeAll { copy in finished.contains { $0.update == copy.update && $0.entry == copy.entry } }
         for copy in copies {
             phone.held.removeAll { $0.update == copy.update && $0.entry == copy.entry }
             // Taken back, or processed before: the effect is not repeated, and is reported once more.
             if copy.attempt > 0 { phone.held.append(copy) }
         }
+    }
+
+    /// Answers whether it was another before.
+    private func signIn(_ user: String, on device: UpdateWorld.Device, _ world: UpdateWorld) async throws -> Bool {
+        let store = world.routes.store
+        let ofDevice = "FROM device_profile WHERE device = (SELECT serial FROM device WHERE lower(hex(id)) = '\(device.id)')"
+        if try await store.numbers("SELECT count(*) \(ofDevice) AND user = '\(user)'") == [1] { return false }
+        try await store.run(
+            "UPDATE device_profile SET user = '\(user)' WHERE device = (SELECT device \(ofDevice))")
+        return true
     }
 
     /// The app fetches what is there now, and everything where it is told so.

@@ -79,6 +79,21 @@ struct UpdateUserTests {
         #expect(try await world.poll().isEmpty, "nothing expired meanwhile")
     }
 
+    @Test func `content that expires at once when its user signs out is made up for, too`() async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        let update = try await world.publish(#","ttl":60"#)
+        #expect(try await world.poll().count == 1)
+        try await world.ask()
+        #expect(try await world.counts(update) == ["stored": 1])
+        try await sign(nil, in: world)
+        try await world.ask()
+        world.advance(seconds: 61)
+        try await world.sweep()
+        try await sign("anna", in: world)
+        #expect(try await world.poll().first.map { $0.update != update } == true)
+    }
+
     @Test func `content that is forgotten while its user is away is made up for when he is back`() async throws {
         let world = try await UpdateWorld(limits: .init(endedSeconds: 600))
         try await sign("anna", in: world)

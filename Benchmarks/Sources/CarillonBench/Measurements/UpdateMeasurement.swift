@@ -61,7 +61,10 @@ struct UpdateMeasurement: Sendable {
         }
         let (client, sender) = (try await key("client"), try await key("sender"))
         _ = try await run(["apps", "parameters", "set", CarillonSetup.app, "region=string"])
-        let server = try await setup.start(data: Self.data, devices: [])
+        // As many as wait at once, and those that measure.
+        let server = try setup.launch(
+            data: Self.data, devices: [], settings: ["max-connections": String(scale.connections + 100)])
+        try await setup.waitUntilReady(server)
         return World(server: server, client: client, sender: sender)
     }
 
