@@ -229,18 +229,12 @@ struct CostEstimate {
 
     private mutating func fold(_ fold: SyntaxTree.Fold) -> Part {
         let range = part(fold.range)
-        let element: ExpressionType =
+        // What one variable stands for, and what each of two.
+        let (element, key, held): (ExpressionType, ExpressionType, ExpressionType) =
             switch types[fold.range] {
-            case .list(let element): element
-            case .map(let key, _): key
-            default: .dynamic
-            }
-        // Of two variables.
-        let (key, held): (ExpressionType, ExpressionType) =
-            switch types[fold.range] {
-            case .list(let element): (.int, element)
-            case .map(let key, let value): (key, value)
-            default: (.dynamic, .dynamic)
+            case .list(let element): (element, .int, element)
+            case .map(let key, let value): (key, key, value)
+            default: (.dynamic, .dynamic, .dynamic)
             }
         if fold.kind == .bind {
             scope.append((fold.variable, range.extent))
@@ -249,7 +243,7 @@ struct CostEstimate {
             return Part(
                 least: 1 + range.least + body.least, most: Self.sum(Self.sum(1, range.most), body.most), extent: body.extent)
         }
-        scope.append((fold.variable, fold.second == nil ? extent(ofElement: element) : extent(ofElement: key)))
+        scope.append((fold.variable, extent(ofElement: fold.second == nil ? element : key)))
         if let second = fold.second { scope.append((second, extent(ofElement: held))) }
         let inner = [fold.predicate, fold.transform].compactMap { $0.map { part($0) } }
         scope.removeLast(fold.second == nil ? 1 : 2)
