@@ -274,12 +274,10 @@ package struct DeviceRegistrar: Sendable {
     ///   - unusedSeconds: The same of one that has no channel.
     package func collectIdle(idleSeconds: Int, unusedSeconds: Int, limit: Int) async throws -> Int {
         let now = time.now()
+        let (idleSince, unusedSince) = (now.adding(seconds: -Int64(idleSeconds)), now.adding(seconds: -Int64(unusedSeconds)))
         let idle = try await devices.idleDevices(
-            seenBefore: now.adding(seconds: -Int64(idleSeconds)),
-            orWithoutChannelBefore: now.adding(seconds: -Int64(unusedSeconds)), limit: limit)
-        var collected = 0
-        for serial in idle where try await collect(serial, isAnonymous: true, at: now) { collected += 1 }
-        return collected
+            seenBefore: idleSince, orWithoutChannelBefore: unusedSince, limit: limit)
+        return try await collect(idle, areAnonymous: true, unlessSeenAfter: max(idleSince, unusedSince))
     }
 
     /// The same of registered devices.
@@ -289,24 +287,31 @@ package struct DeviceRegistrar: Sendable {
     ///   - suspendedSeconds: The same of one that has been suspended for as long.
     package func collectInactive(inactiveSeconds: Int, suspendedSeconds: Int, limit: Int) async throws -> Int {
         let now = time.now()
+        let inactiveSince = now.adding(seconds: -Int64(inactiveSeconds))
+        let suspendedSince = now.adding(seconds: -Int64(suspendedSeconds))
         let idle = try await devices.idleRegisteredDevices(
-            seenBefore: now.adding(seconds: -Int64(inactiveSeconds)),
-            orSuspendedBefore: now.adding(seconds: -Int64(suspendedSeconds)), limit: limit)
-        var collected = 0
-        for serial in idle where try await collect(serial, isAnonymous: false, at: now) { collected += 1 }
-        return collected
+            seenBefore: inactiveSince, orSuspendedBefore: suspendedSince, limit: limit)
+        return try await collect(idle, areAnonymous: false, unlessSeenAfter: max(inactiveSince, suspendedSince))
     }
 
-    /// Answers whether it was removed: one that is connected is not idle.
-    private func collect(_ serial: DeviceSerial, isAnonymous: Bool, at now: Timestamp) async throws -> Bool {
-        guard sessions.session(of: serial) == nil else {
-            seen.saw(serial, isAnonymous: isAnonymous)
-            return false
+    /// Answers how many were removed. One that is connected is not idle, nor is one that came since it was found.
+    private func collect(
+        _ idle: [DeviceSerial], areAnonymous: Bool, unlessSeenAfter moment: Timestamp
+    ) async throws -> Int {
+        var collected = 0
+        for serial in idle {
+            guard sessions.session(of: serial) == nil else {
+                seen.saw(serial, isAnonymous: areAnonymous)
+                continue
+            }
+            guard let removed = try await devices.deleteDevice(serial, unlessSeenAfter: moment, at: time.now()) else {
+                continue
+            }
+            directory.forget(removed.channels)
+            sessions.end(removed.devices, because: .deviceGone)
+            collected += 1
         }
-        guard let removed = try await devices.deleteDevice(serial, at: now) else { return false }
-        directory.forget(removed.channels)
-        sessions.end(removed.devices, because: .deviceGone)
-        return true
+        return collected
     }
 
     /// Removes the device, its channels and its inbox, and ends its session.

@@ -39,7 +39,17 @@ package protocol DeviceStore: Sendable {
     func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device]
     /// Removes the device with its channels; nil when there is none. Waiting messages end as ``Outcome/gone``, those of a long
     /// inbox by ``AppStore/continueDeletions(at:limit:)``.
-    func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices?
+    ///
+    /// - Parameter moment: One that was seen after it stays, and nil is answered.
+    func deleteDevice(_ serial: DeviceSerial, unlessSeenAfter moment: Timestamp?, at now: Timestamp) async throws
+        -> RemovedDevices?
+}
+
+extension DeviceStore {
+    /// Removes it, whenever it was seen.
+    package func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices? {
+        try await deleteDevice(serial, unlessSeenAfter: nil, at: now)
+    }
 }
 
 /// Which devices are wanted.

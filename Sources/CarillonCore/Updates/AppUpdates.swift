@@ -172,25 +172,19 @@ package struct AppUpdates: Sendable {
         guard update.status == .live else {
             throw Refusal(.updateFinal, "The update is \(update.status.name), and is given to nobody.")
         }
+        func requeue(_ completions: [Completion]) async throws -> Int {
+            try await store.requeue(
+                completions.map(\.key), at: time.now(), noting: (key: key, update: id), of: app)
+        }
+        if let device { return try await requeue(try await store.completions(of: update.serial, at: device)) }
         var count = 0
-        func requeue(_ completions: [Completion]) async throws {
-            for completion in completions {
-                if try await store.requeue(completion.key, at: time.now()) { count += 1 }
-            }
+        var last: CompletionKey?
+        while true {
+            let page = try await store.completions(of: update.serial, in: .parked, after: last, limit: Self.pageSize)
+            if last == nil || !page.isEmpty { count += try await requeue(page.map(\.completion)) }
+            guard page.count == Self.pageSize, let end = page.last else { break }
+            last = end.completion.key
         }
-        if let device {
-            try await requeue(try await store.completions(of: update.serial, at: device))
-        } else {
-            var last: CompletionKey?
-            while true {
-                let page = try await store.completions(of: update.serial, in: .parked, after: last, limit: Self.pageSize)
-                try await requeue(page.map(\.completion))
-                guard page.count == Self.pageSize, let end = page.last else { break }
-                last = end.completion.key
-            }
-        }
-        try await store.noteAudit(
-            AuditEntry(at: time.now(), key: key, action: .requeued, update: id, count: count), of: app)
         return count
     }
 

@@ -112,12 +112,13 @@ package protocol UpdateStore: Sendable {
     func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion]
     /// They come to an end, as far as they did not before.
     func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
-    /// Puts back what is parked. Answers whether it was.
-    func requeue(_ completion: CompletionKey, at now: Timestamp) async throws -> Bool
+    /// Puts back what is parked of some completions of an update, and notes it in the audit. Answers how many it was.
+    func requeue(
+        _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
+    ) async throws -> Int
 
     // MARK: The audit
 
-    func noteAudit(_ entry: AuditEntry, of app: AppSerial) async throws
     /// A page of an app's, from the latest on.
     func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry]
     func forgetAudit(before moment: Timestamp, beyond most: Int, limit: Int) async throws

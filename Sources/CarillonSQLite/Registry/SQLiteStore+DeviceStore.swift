@@ -316,8 +316,15 @@ extension SQLiteStore: DeviceStore {
         }
     }
 
-    package func deleteDevice(_ serial: DeviceSerial, at now: Timestamp) async throws -> RemovedDevices? {
+    package func deleteDevice(
+        _ serial: DeviceSerial, unlessSeenAfter moment: Timestamp?, at now: Timestamp
+    ) async throws -> RemovedDevices? {
         try await changeInboxes { [settings] db, transaction in
+            if let moment {
+                let isIdle = try Int64.first(
+                    db, "SELECT 1 FROM device WHERE serial = ? AND seen_at <= ?", [serial.rawValue, moment.milliseconds])
+                if isIdle == nil { return nil }
+            }
             let deletions = Deletions(db, transaction, settings: settings)
             let removed = try deletions.remove(serial, because: .deviceDeleted, at: now, limit: Self.rowsAtOnce)
             return removed.map { RemovedDevices(devices: [serial], channels: $0.channels) }

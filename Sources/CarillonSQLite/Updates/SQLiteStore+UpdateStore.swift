@@ -394,22 +394,26 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func requeue(_ key: CompletionKey, at now: Timestamp) async throws -> Bool {
+    package func requeue(
+        _ completions: [CompletionKey], at now: Timestamp, noting wish: (key: KeyID, update: UpdateID), of app: AppSerial
+    ) async throws -> Int {
         try await group.run { db in
             let table = CompletionTable(db)
-            guard let before = try table.completion(key) else { return false }
-            var machine = before.machine
-            guard machine.requeued(at: now) else { return false }
-            try table.change(before, to: machine, at: now)
-            return true
+            var count = 0
+            for key in completions {
+                guard let before = try table.completion(key) else { continue }
+                var machine = before.machine
+                guard machine.requeued(at: now) else { continue }
+                try table.change(before, to: machine, at: now)
+                count += 1
+            }
+            try AuditTable(db).append(
+                AuditEntry(at: now, key: wish.key, action: .requeued, update: wish.update, count: count), of: app)
+            return count
         }
     }
 
     // MARK: The audit
-
-    package func noteAudit(_ entry: AuditEntry, of app: AppSerial) async throws {
-        try await group.run { db in try AuditTable(db).append(entry, of: app) }
-    }
 
     package func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry] {
         try await read { db in try AuditTable(db).page(of: app, before: number ?? .max, limit: limit) }

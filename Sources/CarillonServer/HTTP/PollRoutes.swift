@@ -239,9 +239,11 @@ extension ReportedResult {
                 throw Refusal(
                     .fieldInvalid, "\"until\" can be: \(Self.conditions.sorted().joined(separator: ", ")).")
             }
+            let told = [until, reason].compactMap { $0 }
+            let why = told.isEmpty ? nil : told.joined(separator: ": ")
             switch json["delay"] {
-            case nil, .null: return .deferred(seconds: nil, reason: reason ?? until)
-            case .integer(let seconds) where seconds >= 0: return .deferred(seconds: Int64(seconds), reason: reason)
+            case nil, .null: return .deferred(seconds: nil, reason: why)
+            case .integer(let seconds) where seconds >= 0: return .deferred(seconds: Int64(seconds), reason: why)
             default: throw Refusal(.fieldInvalid, "The \"delay\" of a result must be a number of seconds.")
             }
         case "failed"?:

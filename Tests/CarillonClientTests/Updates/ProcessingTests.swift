@@ -270,6 +270,39 @@ struct ProcessingTests {
         try await fixture.receive(Fixture.frame("b", "status", #"{"status":"maintenance","until":"\#(until)"}"#))
         try await fixture.process()
         #expect(try await fixture.inbox.maintenance() == nil && fixture.content.content.mode == .manual)
+        // Nor does it end one that goes on.
+        try await fixture.receive(Fixture.frame("c", "status", Self.maintenance))
+        try await fixture.process()
+        try await fixture.receive(Fixture.frame("d", "status", #"{"status":"maintenance","until":"\(until)"}"#))
+        try await fixture.process()
+        #expect(try await fixture.inbox.maintenance()?.hasBegun == true && fixture.content.content.mode == .offline)
+    }
+
+    @Test func `a mode that the app chose without a word stays when the maintenance is over`() async throws {
+        let fixture = try await Fixture(ContentFixture(.manual))
+        try await fixture.receive(Fixture.frame("a", "status", Self.maintenance))
+        try await fixture.process()
+        fixture.content.state.withLock { $0.content.mode = .automatic }
+        try await fixture.receive(Fixture.frame("b", "status", #"{"status":"over"}"#))
+        try await fixture.process()
+        #expect(fixture.content.content.mode == .automatic)
+    }
+
+    @Test func `a handler that was cancelled has said nothing`() async throws {
+        let fixture = try await Fixture()
+        try await fixture.receive(Fixture.frame("a", "com.example.kind"))
+        let worker = fixture.worker(custom: [
+            "com.example.kind": { _ in
+                fixture.content.state.withLock { $0.die }?()
+                // Ends early, as it was cancelled.
+                try? await Task.sleep(for: .seconds(60))
+            }
+        ])
+        try await fixture.run(worker) { false }
+        #expect(try await fixture.results().isEmpty)
+        // Started again.
+        try await fixture.inbox.belong(to: Fixture.owner)
+        #expect(try await fixture.inbox.isAllProcessed() == false)
     }
 
     @Test(arguments: CommitConsent.allCases)

@@ -205,6 +205,24 @@ struct UpdateTests {
         }
     }
 
+    @Test func `a deferral says what it waits for, and why`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        var copies = try await world.poll()
+        for (members, reason) in [
+            (#","until":"committed""#, "committed"), (#","reason":"three edits""#, "three edits"),
+            (#","until":"committed","reason":"three edits""#, "committed: three edits"),
+            (#","until":"mode","reason":"r","delay":60"#, "mode: r"),
+        ] {
+            _ = try await world.poll(nil, UpdateWorld.result(copies[0], "deferred", members))
+            let page = try await world.routes.request(.get, "/v1/updates/\(update)/devices", key: world.sender)
+            let text = String(decoding: page.body, as: UTF8.self)
+            #expect(text.contains(#""reason":"\#(reason)""#), "\(text)")
+            world.advance(seconds: 7 * 86_400)
+            copies = try await world.poll()
+        }
+    }
+
     @Test func `what is stored but silent for a day is given again, also to a device that does not ask`() async throws {
         let world = try await UpdateWorld()
         let update = try await world.publish()

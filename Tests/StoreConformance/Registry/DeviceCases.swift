@@ -146,6 +146,14 @@ private func registeredDeviceIsIdle(_ stores: any StoreMaker) async throws {
     #expect(try await idle(10, 100) == [device])
     #expect(try await idle(100, 100) == [device], "once")
     #expect(try await store.idleDevices(seenBefore: .never, orWithoutChannelBefore: .never, limit: 10).isEmpty)
+    let seen = start.adding(seconds: 100)
+    func collect(_ moment: Timestamp) async throws -> RemovedDevices? {
+        try await store.deleteDevice(device, unlessSeenAfter: moment, at: seen)
+    }
+    #expect(try await collect(start.adding(seconds: 99)) == nil, "it came meanwhile")
+    #expect(try await store.device(fixture.device.id) != nil)
+    #expect(try await collect(seen)?.devices == [device])
+    #expect(try await collect(seen) == nil)
 }
 
 private func credentialIsRenewed(_ stores: any StoreMaker) async throws {
