@@ -85,6 +85,7 @@ let package = Package(
             name: "CarillonSQLite",
             dependencies: [
                 "CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire",
+                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "GRDBSQLite", package: "GRDB.swift", condition: client),
                 .product(name: "Metrics", package: "swift-metrics", condition: provider),

@@ -85,9 +85,31 @@ struct ServeOptions {
         settings.allowedOrigins = try origins()
         try setOutward(&settings.outward)
         try setGateways(&settings.gateways)
+        try setAttachments(&settings)
         settings.keyFile = values["key-file"]
         try fit(&settings, to: openFiles)
         return settings
+    }
+
+    private func setAttachments(_ settings: inout ServerSettings) throws {
+        func bytes(_ name: String, _ setting: inout Int64) throws {
+            var value = Int(setting)
+            try number(name, &value)
+            setting = Int64(value)
+        }
+        try bytes("attachment-bytes", &settings.attachments.fileBytes)
+        try bytes("attachment-bytes-per-user", &settings.attachments.userBytes)
+        try bytes("attachment-bytes-per-app", &settings.attachments.appBytes)
+        try bytes("attachment-free-bytes", &settings.attachments.freeBytes)
+        try bytes("unfinished-upload-seconds", &settings.attachments.unfinishedSeconds)
+        try number("uploads-per-device", &settings.attachments.uploadsOfDevice)
+        try number("max-transfers", &settings.attachments.transfers)
+        switch values["upload-resumption"] {
+        case nil, "on"?: break
+        case "off"?: settings.tellsUploadResumption = false
+        case .some(let text):
+            throw CommandFault(.validationFailure, "upload-resumption is on or off, not \"\(text)\"")
+        }
     }
 
     private func setAllowances(_ allowances: inout Allowances.Settings) throws {
@@ -96,6 +118,7 @@ struct ServeOptions {
         try rate("app-rate", &allowances.appMessages)
         try rate("item-rate", &allowances.appUpdates)
         try rate("registration-rate", &allowances.deviceRegistrations)
+        try rate("upload-rate", &allowances.uploads)
         try rate("address-rate", &allowances.addressRegistrations)
     }
 

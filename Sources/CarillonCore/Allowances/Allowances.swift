@@ -15,6 +15,8 @@ package final class Allowances: Sendable {
         package var appUpdates: Rate?
         /// Channels that one device opens.
         package var deviceRegistrations: Rate?
+        /// Attachments that one device, or the senders of one app, begin to upload.
+        package var uploads: Rate?
         /// Devices and channels that come from one address.
         package var addressRegistrations: Rate?
 
@@ -24,6 +26,7 @@ package final class Allowances: Sendable {
             appMessages = Rate(perSecond: 100_000, burst: 1_000_000)
             appUpdates = Rate(perSecond: 100_000, burst: 1_000_000)
             deviceRegistrations = Rate(perSecond: 20, burst: 2 * Limits.channelsPerDevice)
+            uploads = Rate(perSecond: 50, burst: 2000)
             addressRegistrations = Rate(perSecond: 100, burst: 20_000)
         }
     }
@@ -33,6 +36,7 @@ package final class Allowances: Sendable {
     private let appMessages: Meter<AppSerial>
     private let appUpdates: Meter<AppSerial>
     private let deviceRegistrations: Meter<DeviceSerial>
+    private let uploads: Meter<AttachmentUser>
     private let addressRegistrations: Meter<NetworkAddress>
     private let ticks: TickSource
 
@@ -42,6 +46,7 @@ package final class Allowances: Sendable {
         appMessages = Meter(settings.appMessages, of: "app", "messages to this app")
         appUpdates = Meter(settings.appUpdates, of: "item", "updates of this app's items")
         deviceRegistrations = Meter(settings.deviceRegistrations, of: "device", "channels opened by this device")
+        uploads = Meter(settings.uploads, of: "upload", "uploads begun")
         addressRegistrations = Meter(
             settings.addressRegistrations, of: "address", "devices and channels from this address")
         self.ticks = ticks
@@ -59,6 +64,9 @@ package final class Allowances: Sendable {
 
     /// An item of an app is updated.
     func takeUpdate(of app: AppSerial) throws(Refusal) { try appUpdates.take(app, at: ticks.now()) }
+
+    /// An upload of an attachment is begun.
+    package func takeUpload(by owner: AttachmentUser) throws(Refusal) { try uploads.take(owner, at: ticks.now()) }
 
     /// A device is registered from an address.
     package func takeDevice(from address: NetworkAddress?) throws(Refusal) {

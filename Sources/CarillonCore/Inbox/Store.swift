@@ -23,6 +23,6 @@ package protocol ContentStore: Sendable {
 }
 
 /// Everything that Carillon keeps.
-package typealias Store = AppStore & ChannelStore & ContentStore & DeviceStore & GatewayStore & InboxStore & KeyRingStore
+package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore & GatewayStore & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore
     & PushStore & ServerStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore

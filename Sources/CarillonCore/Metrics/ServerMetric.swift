@@ -59,6 +59,13 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case placeholderErrors = "carillon_placeholder_errors_total"
     case notificationsTooLarge = "carillon_notifications_too_large_total"
 
+    case attachmentsBegun = "carillon_attachments_begun_total"
+    case attachmentsCompleted = "carillon_attachments_completed_total"
+    case attachmentsEnded = "carillon_attachments_ended_total"
+    case attachmentBytesReceived = "carillon_attachment_bytes_received_total"
+    case attachmentBytesSent = "carillon_attachment_bytes_sent_total"
+    case attachmentOrphans = "carillon_attachment_orphans_total"
+
     case eventLoopDelay = "carillon_event_loop_delay_seconds"
     case cpuTime = "process_cpu_seconds_total"
     case residentMemory = "process_resident_memory_bytes"
@@ -151,6 +158,12 @@ extension ServerMetric {
         case .placeholderErrors: "Placeholders of notifications that had no value, and show nothing."
         case .notificationsTooLarge:
             "Notifications that are too large for the vendor's service; their devices are woken instead."
+        case .attachmentsBegun: "Uploads of attachments that were begun."
+        case .attachmentsCompleted: "Attachments that became whole."
+        case .attachmentsEnded: "Attachments that were removed: fetched by all, expired, or deleted."
+        case .attachmentBytesReceived: "Bytes of attachments that were taken."
+        case .attachmentBytesSent: "Bytes of attachments that were given."
+        case .attachmentOrphans: "Files that belonged to no attachment, and were removed."
         case .eventLoopDelay: "How late an event loop is when it is called once a second."
         case .cpuTime: "CPU time of the process, in user and kernel mode."
         case .residentMemory: "Memory of the process that is in RAM."

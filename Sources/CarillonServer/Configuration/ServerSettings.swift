@@ -52,6 +52,10 @@ package struct ServerSettings: Sendable {
     /// Vendors' push services.
     package var gateways: GatewaySettings
 
+    package var attachments = AttachmentLimits()
+    /// Whether uploaders are told 104 (draft-ietf-httpbis-resumable-upload) before the answer.
+    package var tellsUploadResumption = true
+
     /// Where `/metrics` is answered; nil answers it nowhere.
     package var metrics: (host: String, port: Int)?
 

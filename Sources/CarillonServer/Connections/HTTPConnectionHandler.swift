@@ -148,8 +148,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             context?.writeAndFlush(Self.wrapOutboundOut(.head(interim)), promise: nil)
         case .answer(let request):
             ask(request)
-        case .stream(let head, let sendsContinue):
-            if sendsContinue { perform(.sendContinue) }
+        case .stream(let head):
             ask(streamed: head)
         case .streamed(let bytes):
             if stream?.add(bytes) == true { machine.bodyFilled() }
@@ -214,12 +213,14 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private func ask(streamed head: HTTPRequestHead) {
         guard let channel = context?.channel else { return }
         terms = shared.sharing.terms(for: head)
-        let stream = RequestStream { [weak self] in
-            self?.onLoop { handler in
-                handler.machine.bodyTaken(at: handler.now)
-                handler.settle()
-            }
-        }
+        let stream = RequestStream(
+            onWanted: { [weak self] in self?.onLoop { $0.perform($0.machine.bodyWanted()) } },
+            onTaken: { [weak self] in
+                self?.onLoop { handler in
+                    handler.machine.bodyTaken(at: handler.now)
+                    handler.settle()
+                }
+            })
         self.stream = stream
         isPatient = false
         // Ends with the answer; `leave()` ends the body when the connection goes first.
@@ -335,13 +336,24 @@ extension HTTPConnectionHandler {
         onLoop { $0.answer(answer) }
     }
 
-    /// Begins an answer of which the length is not known.
-    func began(_ head: HTTPResponseHead) {
+    /// Tells something before the answer (RFC 9110 section 15.2), to a peer that understands it.
+    func told(_ head: HTTPResponseHead) {
+        onLoop { handler in
+            guard let context = handler.context, handler.machine.mayTell else { return }
+            context.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)
+        }
+    }
+
+    /// Begins an answer whose body comes in parts.
+    ///
+    /// - Parameter length: Of the body in bytes, where it is known.
+    func began(_ head: HTTPResponseHead, length: Int?) {
         onLoop { handler in
             guard let context = handler.context else { return }
             var head = head
             head.version = handler.machine.version
-            handler.finish(&head, handler.machine.answerBegan(hasLength: false))
+            if let length { head.headers.replaceOrAdd(name: "content-length", value: String(length)) }
+            handler.finish(&head, handler.machine.answerBegan(hasLength: length != nil))
             context.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)
         }
     }

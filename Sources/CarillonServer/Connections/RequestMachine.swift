@@ -33,9 +33,9 @@ package struct RequestMachine {
         case sendContinue
         /// Ask the routes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``.
         case answer(Request)
-        /// Ask the routes, and give them the body as it comes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``, and
-        /// ``bodyFilled()`` and ``bodyTaken(at:)`` as they take it.
-        case stream(HTTPRequestHead, sendsContinue: Bool)
+        /// Ask the routes, and give them the body as it comes; say ``answerBegan(hasLength:)`` and ``answerEnded(at:)``,
+        /// ``bodyWanted()`` when they begin to take it, and ``bodyFilled()`` and ``bodyTaken(at:)`` as they go on.
+        case stream(HTTPRequestHead)
         case streamed(ByteBuffer)
         case streamEnded
         /// The rest of the body does not come.
@@ -69,7 +69,8 @@ package struct RequestMachine {
     package struct Settings: Sendable {
         /// How long a head may take, from the first byte of it.
         package var headSeconds = 10
-        /// How long a body may take, from the end of its head; or, of one that streams, from one part of it to the next.
+        /// How long a body may take, from the end of its head; or, of one that streams, until so much more of it has come as its
+        /// ``StreamedBody`` wants.
         package var bodySeconds = 30
         /// How long a connection may wait for its next request.
         package var idleSeconds = 75
@@ -88,8 +89,13 @@ package struct RequestMachine {
     }
 
     private struct Streaming {
+        let body: StreamedBody
         var bytes = 0
         var wireBytes = 0
+        /// When the present period began, as much of it had come.
+        var bytesBefore = 0
+        /// The peer waits to be told that its body is wanted.
+        var expectsContinue: Bool
         /// The routes have as much of it as they may have untaken.
         var isFull = false
     }
@@ -108,6 +114,8 @@ package struct RequestMachine {
     /// What came of the present request without bringing it to its end, in bytes.
     private var unfinishedBytes = 0
     private var closesAfterAnswer = false
+    /// The answer to the present request has begun.
+    private var hasAnswered = false
     private var isStopping = false
     /// By then the server has stopped.
     private var stopAt: Int?
@@ -201,6 +209,7 @@ package struct RequestMachine {
 
     private mutating func received(_ head: HTTPRequestHead, _ admitsSocket: () -> Bool) -> Action {
         hasBegun = false
+        hasAnswered = false
         deadline = nil
         isHead = head.method == .HEAD
         let framing = RequestFraming(head.headers)
@@ -217,9 +226,9 @@ package struct RequestMachine {
         let sendsContinue =
             head.version == .http1_1 && framing.hasExpectation
             && head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
-        if Self.streams(head) {
-            state = .streaming(Streaming())
-            return .stream(head, sendsContinue: sendsContinue)
+        if let body = StreamedBody(of: head) {
+            state = .streaming(Streaming(body: body, expectsContinue: sendsContinue))
+            return .stream(head)
         }
         let limit = PublishDoor.token(of: head.uri) == nil ? Limits.apiBodyBytes : Limits.messageBodyBytes
         if let length = framing.length, Int(length) ?? .max > limit {
@@ -229,13 +238,15 @@ package struct RequestMachine {
         return sendsContinue ? .sendContinue : .none
     }
 
-    /// Whether the body is given to the routes as it comes.
-    private static func streams(_ head: HTTPRequestHead) -> Bool {
-        guard head.method == .POST else { return false }
-        return head.uri == ItemRoutes.streamPath || head.uri.hasPrefix(ItemRoutes.streamPath + "?")
-    }
-
     // MARK: A body that streams
+
+    /// The routes take it: who sends it is known.
+    mutating func bodyWanted() -> Action {
+        guard case .streaming(var streaming) = state, streaming.expectsContinue else { return .none }
+        streaming.expectsContinue = false
+        state = .streaming(streaming)
+        return .sendContinue
+    }
 
     /// The routes have as much of it as they may have untaken: no more is read.
     mutating func bodyFilled() {
@@ -254,7 +265,9 @@ package struct RequestMachine {
     }
 
     private mutating func awaitMore(at second: Int) {
-        guard case .streaming(let streaming) = state, !streaming.isFull else { return }
+        guard case .streaming(var streaming) = state, !streaming.isFull else { return }
+        streaming.bytesBefore = streaming.bytes
+        state = .streaming(streaming)
         deadline = min(stopAt ?? .max, second + settings.bodySeconds)
     }
 
@@ -294,7 +307,8 @@ package struct RequestMachine {
             streaming.wireBytes += bytes
             state = .streaming(streaming)
             unfinishedBytes = 0
-            if parts > 0 || deadline == nil { awaitMore(at: second) }
+            let isEnough = streaming.bytes - streaming.bytesBefore >= streaming.body.minimumBytes
+            if deadline == nil || parts > 0 && isEnough { awaitMore(at: second) }
             guard
                 streaming.wireBytes
                     <= ConnectionLimits.headBytes + ConnectionLimits.bytesOnWirePerByte * streaming.bytes
@@ -346,11 +360,21 @@ package struct RequestMachine {
     ///
     /// - Parameter hasLength: Whether its length is known. To a client of HTTP/1.0 another ends with the connection.
     mutating func answerBegan(hasLength: Bool) -> String? {
+        hasAnswered = true
         if version == .http1_0, !hasLength { closesAfterAnswer = true }
         // The rest of the request is not read.
         if case .streaming = state { closesAfterAnswer = true }
         if closesAfterAnswer { return "close" }
         return version == .http1_0 ? "keep-alive" : nil
+    }
+
+    /// Whether something can be told before the answer: not behind its beginning, nor in the language of HTTP/1.0.
+    var mayTell: Bool {
+        guard version == .http1_1, !hasAnswered else { return false }
+        return switch state {
+        case .streaming, .answering: true
+        case .awaiting, .reading, .closing: false
+        }
     }
 
     mutating func answerEnded(at second: Int) -> End {
@@ -414,7 +438,7 @@ package struct RequestMachine {
             return breakStream(
                 isStopping
                     ? Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 2)
-                    : Refusal(.requestTimeout, "No more of the body arrived in time."))
+                    : Refusal(.requestTimeout, "Too little of the body arrived in time."))
         case .closing where progress.waiting > 0:
             self.deadline = second + 1
             return .none
@@ -501,6 +525,32 @@ package struct RequestMachine {
         case (.reading, .ended):
             return refuse(Refusal(.bodyIncomplete, "The body ended before it was whole; nothing was done."))
         case (.awaiting, .ended): return finish(at: second)
+        }
+    }
+}
+
+/// A body that is given to the routes as it comes.
+enum StreamedBody {
+    /// Updates of items, which come when something happens.
+    case updates
+    /// A file, which is there.
+    case file
+
+    init?(of head: HTTPRequestHead) {
+        let path = head.uri.prefix { $0 != "?" }
+        switch head.method {
+        case .POST where path == ItemRoutes.streamPath: self = .updates
+        case .POST where path == AttachmentRoutes.path, .PATCH where path.hasPrefix(AttachmentRoutes.path + "/"):
+            self = .file
+        default: return nil
+        }
+    }
+
+    /// So much of it must come in each period; less is a peer that only holds its place.
+    var minimumBytes: Int {
+        switch self {
+        case .updates: 0
+        case .file: 32_768
         }
     }
 }

@@ -20,10 +20,16 @@ final class RequestStream: AsyncSequence, Sendable {
     static let mostBytes = 256 << 10
 
     private let state = Mutex(State())
+    private let onWanted: @Sendable () -> Void
     private let onTaken: @Sendable () -> Void
 
-    /// - Parameter onTaken: There is room again.
-    init(onTaken: @escaping @Sendable () -> Void) { self.onTaken = onTaken }
+    /// - Parameters:
+    ///   - onWanted: Somebody begins to take it.
+    ///   - onTaken: There is room again.
+    init(onWanted: @escaping @Sendable () -> Void, onTaken: @escaping @Sendable () -> Void) {
+        self.onWanted = onWanted
+        self.onTaken = onTaken
+    }
 
     /// Answers whether it is enough for now.
     func add(_ part: ByteBuffer) -> Bool {
@@ -77,16 +83,24 @@ final class RequestStream: AsyncSequence, Sendable {
         }
     }
 
-    func makeAsyncIterator() -> Iterator { Iterator(stream: self) }
+    func makeAsyncIterator() -> Iterator {
+        onWanted()
+        return Iterator(stream: self)
+    }
 
+    /// Whoever is cancelled meanwhile wants no more of it.
     private func awaitMore() async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                let isThere = state.bytes.readableBytes > 0 || state.end != nil
-                if !isThere { state.reader = continuation }
-                return isThere
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    let isThere = state.bytes.readableBytes > 0 || state.end != nil
+                    if !isThere { state.reader = continuation }
+                    return isThere
+                }
+                if isThere { continuation.resume() }
             }
-            if isThere { continuation.resume() }
+        } onCancel: {
+            end(Refusal(.bodyIncomplete, "The rest of the body is not wanted any more."))
         }
     }
 }

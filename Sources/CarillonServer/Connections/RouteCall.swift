@@ -33,7 +33,12 @@ struct RouteCall: Sendable {
             var head = try HTTPRequest(requestHead, secure: false, splitCookie: false)
             // The routes know of GET alone: what they answer is not asked for its body (RFC 9110 section 9.3.2).
             if head.method == .head { head.method = .get }
-            let context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+            var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+            context.isHead = requestHead.method == .HEAD
+            context.tell = { status, fields in
+                connection.told(
+                    HTTPResponseHead(version: .http1_1, status: status, headers: HTTPHeaders(fields)))
+            }
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)
         } catch {
@@ -49,18 +54,21 @@ struct RouteCall: Sendable {
                 var answer = HTTPAnswer(status: head.status, headers: head.headers)
                 answer.length = response.body.contentLength
                 connection.answered(answer)
-            } else if response.body.contentLength != nil {
+            } else if let length = response.body.contentLength, length <= Self.wholeBytes {
                 let collected = Collected()
                 try await response.body.write(WholeBody(collected: collected))
                 connection.answered(HTTPAnswer(status: head.status, headers: head.headers, body: collected.bytes))
             } else {
-                connection.began(head)
-                try await response.body.write(StreamedBody(connection: connection))
+                connection.began(head, length: response.body.contentLength)
+                try await response.body.write(BodyInParts(connection: connection))
             }
         } catch {
             connection.broke()
         }
     }
+
+    /// A body of so many bytes is answered at once.
+    private static let wholeBytes = 1 << 20
 
     private final class Collected {
         var bytes = ByteBuffer()
@@ -72,7 +80,7 @@ struct RouteCall: Sendable {
         func finish(_ trailingHeaders: HTTPFields?) {}
     }
 
-    private struct StreamedBody: ResponseBodyWriter {
+    private struct BodyInParts: ResponseBodyWriter {
         let connection: HTTPConnectionHandler
         func write(_ buffer: ByteBuffer) async throws { try await connection.send(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) { connection.ended() }

@@ -70,7 +70,7 @@ extension HTTPField.Name {
     static let gnpToken = known("X-Good-GNP-Token")
     static let gnpCode = known("X-Good-GNP-Code")
 
-    private static func known(_ name: String) -> HTTPField.Name {
+    static func known(_ name: String) -> HTTPField.Name {
         guard let name = HTTPField.Name(name) else { preconditionFailure("\(name) is the name of a header") }
         return name
     }

@@ -1,11 +1,17 @@
 import CarillonCore
+import HTTPTypes
 import Hummingbird
 import NIOCore
+import NIOHTTP1
 
 /// What a request carries through the routes.
 struct RouteContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let connection: any NIOCore.Channel
+    /// Whether the head of the answer is all that is wanted. The method is GET then.
+    var isHead = false
+    /// Tells something before the answer, where the peer understands it.
+    var tell: @Sendable (HTTPResponseStatus, HTTPFields) -> Void = { _, _ in }
     /// Of a request that came by a device's socket.
     var session: Session?
 

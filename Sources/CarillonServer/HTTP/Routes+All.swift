@@ -24,6 +24,7 @@ extension Routes {
         VetoRoutes(domain: domain).add(to: routes)
         ItemRoutes(domain: domain, logger: domain.logger).add(to: routes)
         SubscriptionRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
+        AttachmentRoutes(domain: domain, tellsResumption: settings.tellsUploadResumption).add(to: routes)
         HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways).add(to: routes)
         routes.on(.get, "/") { _, _ in
             guard sockets.admits() else {

@@ -36,6 +36,7 @@ package struct Domain: Sendable {
     package let updates: AppUpdates
     package let updateDelivery: UpdateDelivery
     package let inboxPositions: InboxPositions
+    package let attachments: Attachments
     /// Which past of the server this is, and the epoch of its home.
     package let history: Int64
     package let epoch: Int64
@@ -51,6 +52,7 @@ package struct Domain: Sendable {
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
         userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(),
+        attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         wrappedBy wrapping: WrappingKey? = nil,
         time: TimeSource = .system, ticks: TickSource = .system
     ) async throws {
@@ -118,6 +120,8 @@ package struct Domain: Sendable {
         watches = WatchRegistrar(
             watches: store, publisher: publisher, news: news, sealer: secrets, settings: watchSettings, time: time,
             random: random)
+        attachments = Attachments(
+            records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
         pushes = store
         outbox = Outbox(store: store, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(

@@ -23,6 +23,7 @@ struct Sweeper: Service {
             async let held: Void = tellHeldFirings()
             async let updates: Void = sweepUpdates()
             async let waking: Void = wakeForUpdates()
+            async let attachments: Void = sweepAttachments()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
@@ -55,6 +56,34 @@ struct Sweeper: Service {
             await held
             await updates
             await waking
+            await attachments
+        }
+    }
+
+    /// Files that nobody knows are looked for at the start, when none can be new, and every few hours.
+    private func sweepAttachments() async {
+        await removeOrphans(before: domain.time.now())
+        var next = ContinuousClock.now + Self.betweenOrphans
+        while !Task.isCancelled {
+            await report("attachments") {
+                while !Task.isCancelled { if try await domain.attachments.sweep() { break } }
+            }
+            if ContinuousClock.now >= next {
+                await removeOrphans(before: domain.time.now().adding(seconds: -3600))
+                next = .now + Self.betweenOrphans
+            }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
+        }
+    }
+
+    private static let betweenOrphans = Duration.seconds(6 * 3600)
+
+    private func removeOrphans(before moment: Timestamp) async {
+        await report("files of attachments") {
+            var place = -1
+            while !Task.isCancelled, let next = try await domain.attachments.removeOrphans(after: place, before: moment) {
+                place = next
+            }
         }
     }
 

@@ -99,6 +99,22 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case positionInvalid = "position_invalid"
     case protocolUnsupported = "protocol_unsupported"
 
+    // Attachments.
+    case attachmentUnknown = "attachment_unknown"
+    case attachmentTooLarge = "attachment_too_large"
+    case quotaExceeded = "quota_exceeded"
+    case uploadsTooMany = "uploads_too_many"
+    case uploadHeadersInvalid = "upload_headers_invalid"
+    case uploadLengthMissing = "upload_length_missing"
+    case uploadLengthInconsistent = "upload_length_inconsistent"
+    case uploadOffsetMismatch = "upload_offset_mismatch"
+    case uploadTypeInvalid = "upload_type_invalid"
+    case uploadCompleted = "upload_completed"
+    case uploadTakenOver = "upload_taken_over"
+    case digestMismatch = "digest_mismatch"
+    case rangeInvalid = "range_invalid"
+    case attachmentStorageFull = "attachment_storage_full"
+
     // What the server cannot do now.
     case userKeysUnavailable = "user_keys_unavailable"
     case vetoUnavailable = "veto_unavailable"
@@ -116,7 +132,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             .parametersInvalid, .credentialsInvalid, .userRulesInvalid, .vetoInvalid, .itemRulesInvalid, .triggerInvalid,
             .formatInvalid,
             .formatEmpty, .formatTooLong, .placeholderInvalid, .notificationTooLarge, .parameterRulesInvalid,
-            .audienceInvalid, .positionInvalid, .protocolUnsupported:
+            .audienceInvalid, .positionInvalid, .protocolUnsupported, .uploadHeadersInvalid, .uploadLengthInconsistent,
+            .digestMismatch:
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
@@ -124,22 +141,27 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
             .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown,
-            .updateUnknown:
+            .updateUnknown, .attachmentUnknown:
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
         case .appExists, .devicesTooMany, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested,
             .keyFileMissing, .usersNotConfigured, .itemsTooMany, .deviceSuspended, .subscriptionFrozen,
-            .subscriptionsTooMany, .updateFinal, .updatesTooMany, .profilesTooMany:
+            .subscriptionsTooMany, .updateFinal, .updatesTooMany, .profilesTooMany,
+            .quotaExceeded, .uploadOffsetMismatch, .uploadCompleted, .uploadTakenOver:
             409
         case .tokenGone: 410
-        case .bodyTooLarge, .itemTooLarge: 413
+        case .uploadLengthMissing: 411
+        case .bodyTooLarge, .itemTooLarge, .attachmentTooLarge: 413
+        case .uploadTypeInvalid: 415
+        case .rangeInvalid: 416
         case .idempotencyKeyReused: 422
         case .upgradeRequired: 426
-        case .inboxFull, .rateLimited, .itemBusy: 429
+        case .inboxFull, .rateLimited, .itemBusy, .uploadsTooMany: 429
         case .headersTooLarge: 431
         case .internalError: 500
         case .storageFull, .storageUnavailable, .stopping, .overloaded, .userKeysUnavailable, .vetoUnavailable: 503
+        case .attachmentStorageFull: 507
         }
     }
 
@@ -232,6 +254,20 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .profilesTooMany: "The device has too many profiles"
         case .positionInvalid: "The position is not one of this device"
         case .protocolUnsupported: "The server does not speak this version"
+        case .attachmentUnknown: "No such attachment"
+        case .attachmentTooLarge: "The attachment is too large"
+        case .quotaExceeded: "The allowance is used up"
+        case .uploadsTooMany: "Too many uploads are not finished"
+        case .uploadHeadersInvalid: "A header of the upload is not valid"
+        case .uploadLengthMissing: "The length of the upload is missing"
+        case .uploadLengthInconsistent: "The lengths of the upload differ"
+        case .uploadOffsetMismatch: "The upload is at another offset"
+        case .uploadTypeInvalid: "A part of an upload has another media type"
+        case .uploadCompleted: "The upload is whole"
+        case .uploadTakenOver: "A newer request works on the upload"
+        case .digestMismatch: "The bytes are not what their digest says"
+        case .rangeInvalid: "The range lies beyond the end"
+        case .attachmentStorageFull: "The disk has no room for attachments"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
         case .stopping: "The server is stopping"
@@ -244,7 +280,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
-            .overloaded, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy, .deviceSuspended:
+            .overloaded, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy, .deviceSuspended,
+            .uploadsTooMany, .attachmentStorageFull, .uploadTakenOver:
             true
         default: false
         }

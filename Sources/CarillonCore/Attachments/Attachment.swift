@@ -1,0 +1,137 @@
+package import CarillonWire
+
+/// A file that somebody left with the server for others, as the store knows it. What is in it is sealed, and has no name here.
+package struct Attachment: Equatable, Sendable {
+    package var serial: AttachmentSerial
+    package var id: AttachmentID
+    package var app: AppSerial
+    package var owner: Party
+    /// Of the whole file, in bytes.
+    package var length: Int64
+    /// How much of it is on disk for good.
+    package var synced: Int64
+    package var isComplete: Bool
+    /// What the SHA-256 of the whole must be, where the uploader said it.
+    package var digest: [UInt8]?
+    /// How long it is kept once it is whole.
+    package var lifetimeSeconds: Int64
+    package var expiresAt: Timestamp
+
+    package init(
+        serial: AttachmentSerial, id: AttachmentID, app: AppSerial, owner: Party, length: Int64, synced: Int64,
+        isComplete: Bool, digest: [UInt8]?, lifetimeSeconds: Int64, expiresAt: Timestamp
+    ) {
+        self.serial = serial
+        self.id = id
+        self.app = app
+        self.owner = owner
+        self.length = length
+        self.synced = synced
+        self.isComplete = isComplete
+        self.digest = digest
+        self.lifetimeSeconds = lifetimeSeconds
+        self.expiresAt = expiresAt
+    }
+}
+
+/// The store's number for an attachment; never used twice.
+package struct AttachmentSerial: Hashable, Sendable {
+    package var rawValue: Int64
+    package init(_ rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// Who uploads, or may fetch: a device, or whoever has a sender key of the app.
+package enum Party: Hashable, Sendable {
+    case device(DeviceSerial)
+    case senders
+
+    /// As the store writes it: 0 is no device's number.
+    package var number: Int64 {
+        switch self {
+        case .device(let device): device.rawValue
+        case .senders: 0
+        }
+    }
+
+    package init(number: Int64) { self = number == 0 ? .senders : .device(DeviceSerial(number)) }
+}
+
+/// A party of an app.
+package struct AttachmentUser: Hashable, Sendable {
+    package var app: AppSerial
+    package var party: Party
+
+    package init(app: AppSerial, party: Party) {
+        self.app = app
+        self.party = party
+    }
+}
+
+package struct AttachmentLimits: Sendable {
+    /// Of one file, in bytes.
+    package var fileBytes: Int64 = 2 << 30
+    /// Of all that a user uploaded, or a device that has no user.
+    package var userBytes: Int64 = 5 << 30
+    package var appBytes: Int64 = 50 << 30
+    /// What a file takes of an allowance at least: rows and blocks cost, too.
+    package var leastCharge: Int64 = 64 << 10
+    /// How many uploads a device may have begun and not ended.
+    package var uploadsOfDevice = 4
+    /// The same of all senders of an app.
+    package var uploadsOfSenders = 64
+    /// How many may be brought and fetched at once: in all, by a device, and by all senders of an app.
+    package var transfers = 1024
+    package var transfersOfDevice = 8
+    package var transfersOfSenders = 64
+    package var readers = 32
+    package var defaultLifetimeSeconds: Int64 = 7 * 86_400
+    package var longestLifetimeSeconds: Int64 = 28 * 86_400
+    /// How long an upload that is not whole is kept behind its last byte.
+    package var unfinishedSeconds: Int64 = 86_400
+    /// What must stay free on the disk for everything else.
+    package var freeBytes: Int64 = 256 << 20
+    /// After so much an upload is brought to the disk, and its offset is noted.
+    package var syncBytes: Int64 = 16 << 20
+
+    package init() {}
+}
+
+/// An upload that somebody wishes to begin.
+package struct AttachmentWish: Sendable {
+    package var proposed: AttachmentID
+    package var owner: AttachmentUser
+    package var length: Int64
+    package var digest: [UInt8]?
+    package var readers: [Party]
+    package var lifetimeSeconds: Int64
+    /// The hash of the `Idempotency-Key`, and that of the request.
+    package var idempotency: (key: [UInt8], fingerprint: [UInt8])?
+    package var limits: AttachmentLimits
+
+    package init(
+        proposed: AttachmentID, owner: AttachmentUser, length: Int64, digest: [UInt8]?, readers: [Party],
+        lifetimeSeconds: Int64, idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: AttachmentLimits
+    ) {
+        self.proposed = proposed
+        self.owner = owner
+        self.length = length
+        self.digest = digest
+        self.readers = readers
+        self.lifetimeSeconds = lifetimeSeconds
+        self.idempotency = idempotency
+        self.limits = limits
+    }
+}
+
+package enum AttachmentAddition: Equatable, Sendable {
+    case added(Attachment)
+    /// It was begun before, with the same key.
+    case repeated(Attachment)
+    /// The key was used for another.
+    case reused
+    case tooManyUploads(limit: Int)
+    /// There is no room in the allowance.
+    case overUser(limit: Int64)
+    case overApp(limit: Int64)
+    case ownerGone
+}

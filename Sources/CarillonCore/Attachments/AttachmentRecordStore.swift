@@ -1,0 +1,23 @@
+package import CarillonWire
+
+/// What is known of attachments. Their bytes are in ``AttachmentFiles``.
+package protocol AttachmentRecordStore: Sendable {
+    /// Reserves the whole length in the allowances of the owner and the app, or says why not.
+    func addAttachment(_ wish: AttachmentWish, at now: Timestamp) async throws -> AttachmentAddition
+    /// Nil for none, and for one that has expired.
+    func attachment(_ id: AttachmentID, at now: Timestamp) async throws -> Attachment?
+    /// Whether somebody may fetch it.
+    func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool
+    /// So much is on disk, and it is kept until then. Answers false when the upload was removed.
+    func noteSynced(_ attachment: AttachmentSerial, upTo offset: Int64, expiresAt: Timestamp) async throws -> Bool
+    /// It is whole. Answers false when it was removed.
+    func completeAttachment(_ attachment: AttachmentSerial, expiresAt: Timestamp) async throws -> Bool
+    /// Answers whether it was there.
+    func removeAttachment(_ attachment: AttachmentSerial) async throws -> Bool
+    /// A reader has it. It is removed with its last reader; answers whether it was.
+    func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool
+    /// Removes what has expired, and what its owner or its last reader left; answers what it was, and whether that was all.
+    func removeEndedAttachments(at now: Timestamp, limit: Int) async throws -> (removed: [AttachmentID], isDone: Bool)
+    /// Which of some are known.
+    func knownAttachments(_ ids: [AttachmentID]) async throws -> Set<AttachmentID>
+}

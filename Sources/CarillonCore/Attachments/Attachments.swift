@@ -1,0 +1,235 @@
+import CarillonBasics
+package import CarillonWire
+import Metrics
+
+/// What devices and senders leave with the server for others: begun, brought in parts, fetched in parts, and removed when all who may fetch
+/// it have it, when its time is over, or when its owner says so.
+package struct Attachments: Sendable {
+    package let limits: AttachmentLimits
+    private let records: any AttachmentRecordStore
+    private let files: any AttachmentFiles
+    private let turns = UploadTurns()
+    private let transfers: Transfers
+    private let time: TimeSource
+    private let random: RandomSource
+
+    package init(
+        records: any AttachmentRecordStore, files: any AttachmentFiles, limits: AttachmentLimits, time: TimeSource,
+        random: RandomSource
+    ) {
+        self.records = records
+        self.files = files
+        self.limits = limits
+        transfers = Transfers(limits)
+        self.time = time
+        self.random = random
+    }
+
+    /// An upload that was begun, or that the same request began before.
+    package func begin(
+        _ owner: AttachmentUser, length: Int64, digest: [UInt8]?, readers: [Party], lifetimeSeconds: Int64,
+        idempotency: (key: [UInt8], fingerprint: [UInt8])?
+    ) async throws -> Attachment {
+        guard length <= limits.fileBytes else {
+            throw Refusal(.attachmentTooLarge, "An attachment may have \(limits.fileBytes) bytes.")
+        }
+        guard try await files.freeBytes() - length >= limits.freeBytes else { throw Refusal.attachmentStorageFull }
+        var random = random
+        let id = AttachmentID.random(using: &random)
+        // Before its row: what is found without one is swept away.
+        try await storing { try await files.create(id) }
+        do {
+            let wish = AttachmentWish(
+                proposed: id, owner: owner, length: length, digest: digest, readers: readers,
+                lifetimeSeconds: lifetimeSeconds, idempotency: idempotency, limits: limits)
+            let addition = try await records.addAttachment(wish, at: time.now())
+            if case .added(let attachment) = addition {
+                begun.increment()
+                return attachment
+            }
+            try await files.remove([id])
+            switch addition {
+            case .added(let attachment), .repeated(let attachment): return attachment
+            case .reused:
+                throw Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another attachment.")
+            case .tooManyUploads(let limit):
+                throw Refusal(
+                    .uploadsTooMany, "There may be \(limit) uploads that are not whole: finish or delete one.",
+                    retryAfterSeconds: 10)
+            case .overUser(let limit):
+                throw Refusal(.quotaExceeded, "What you have uploaded may have \(limit) bytes in all until it is fetched.")
+            case .overApp(let limit):
+                throw Refusal(.quotaExceeded, "The attachments of the app may have \(limit) bytes in all.")
+            case .ownerGone: throw Refusal(.credentialInvalid, "Whom the credential is of is gone.")
+            }
+        } catch {
+            try? await files.remove([id])
+            throw error
+        }
+    }
+
+    /// What somebody uploads or has uploaded.
+    private func own(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
+        guard let attachment = try await records.attachment(id, at: time.now()), attachment.app == owner.app,
+            attachment.owner == owner.party
+        else { throw Refusal.attachmentUnknown }
+        return attachment
+    }
+
+    /// How far an upload is. A transfer that runs is ended before, so that what is answered can be relied on.
+    package func standing(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
+        let attachment = try await own(id, of: owner)
+        if attachment.isComplete { return attachment }
+        do {
+            return try await turns.take(id) { _ in try await own(id, of: owner) }
+        } catch let refusal as Refusal where refusal.code == .uploadTakenOver {
+            return try await own(id, of: owner)
+        }
+    }
+
+    /// Lets the body bring bytes, from the offset on.
+    ///
+    /// - Parameters:
+    ///   - offset: Where the sender is.
+    ///   - receive: Writes to the upload; it is cancelled when a newer request takes the upload over. What came is kept, however it ends.
+    ///   - isLast: Whether the attachment is whole when the body has ended.
+    package func append(
+        to id: AttachmentID, of owner: AttachmentUser, at offset: Int64, contentDigest: [UInt8]?, isLast: Bool,
+        _ receive: @escaping @Sendable (Upload) async throws -> Void
+    ) async throws -> Attachment {
+        _ = try await own(id, of: owner)
+        let transfer = try transfers.begin(owner)
+        // Its place is taken until then.
+        defer { withExtendedLifetime(transfer) {} }
+        return try await turns.take(id) { turn in
+            let attachment = try await own(id, of: owner)
+            guard !attachment.isComplete else {
+                // The answer to what completed it was lost.
+                if offset == attachment.length, isLast { return attachment }
+                throw Refusal(.uploadCompleted, "The upload is whole.")
+            }
+            guard offset == attachment.synced else { throw UploadOffsetMismatch(attachment: attachment, provided: offset) }
+            guard let file = try await files.openGrowing(id, at: offset) else {
+                try await remove(attachment)
+                throw Refusal.attachmentUnknown
+            }
+            let upload = Upload(
+                attachment, file: file, records: records, files: files, limits: limits, time: time,
+                contentDigest: contentDigest)
+            return try await bring(upload, turn, isLast: isLast, receive)
+        }
+    }
+
+    private func bring(
+        _ upload: Upload, _ turn: UploadTurns.Turn, isLast: Bool,
+        _ receive: @escaping @Sendable (Upload) async throws -> Void
+    ) async throws -> Attachment {
+        let start = upload.offset
+        defer { bytesReceived.increment(by: upload.offset - start) }
+        do {
+            try await received(upload, turn, receive)
+            try await storing {
+                try await upload.bodyEnded()
+                if isLast { try await upload.complete() }
+            }
+            if isLast { completed.increment() }
+            return upload.attachment
+        } catch {
+            if upload.isWorthless { try await remove(upload.attachment) } else { try? await upload.keep() }
+            throw turn.isTakenOver ? Refusal.uploadTakenOver : error
+        }
+    }
+
+    private func received(
+        _ upload: Upload, _ turn: UploadTurns.Turn, _ receive: @escaping @Sendable (Upload) async throws -> Void
+    ) async throws {
+        let task = Task { try await storing { try await receive(upload) } }
+        turn.onTakenOver { task.cancel() }
+        try await withTaskCancellationHandler { try await task.value } onCancel: { task.cancel() }
+    }
+
+    // MARK: Fetching
+
+    /// The file, for whoever may fetch it or brought it, and a place among the transfers: hold it as long as it is read.
+    package func open(
+        _ id: AttachmentID, for user: AttachmentUser
+    ) async throws -> (attachment: Attachment, file: any ReadableFile, transfer: Transfer) {
+        let transfer = try transfers.begin(user)
+        let attachment = try await fetchable(id, for: user)
+        guard let file = try await files.open(id) else { throw Refusal.attachmentUnknown }
+        return (attachment, file, transfer)
+    }
+
+    package func fetchable(_ id: AttachmentID, for user: AttachmentUser) async throws -> Attachment {
+        guard let attachment = try await records.attachment(id, at: time.now()), attachment.isComplete,
+            try await mayFetch(attachment, user)
+        else { throw Refusal.attachmentUnknown }
+        return attachment
+    }
+
+    private func mayFetch(_ attachment: Attachment, _ user: AttachmentUser) async throws -> Bool {
+        if attachment.owner == user.party, attachment.app == user.app { return true }
+        if user.party == .senders, attachment.app != user.app { return false }
+        return try await records.isReader(user.party, of: attachment.serial)
+    }
+
+    // MARK: Ending
+
+    /// The owner wants it no more, or a reader has it.
+    package func end(_ id: AttachmentID, by user: AttachmentUser) async throws {
+        guard let attachment = try await records.attachment(id, at: time.now()) else { throw Refusal.attachmentUnknown }
+        if attachment.owner == user.party, attachment.app == user.app {
+            return try await turns.take(id) { _ in try await remove(attachment) }
+        }
+        guard attachment.isComplete, try await mayFetch(attachment, user) else { throw Refusal.attachmentUnknown }
+        if try await records.attachmentReceived(attachment.serial, by: user.party) {
+            ended.increment()
+            try await files.remove([id])
+        }
+    }
+
+    private func remove(_ attachment: Attachment) async throws {
+        if try await records.removeAttachment(attachment.serial) { ended.increment() }
+        try await files.remove([attachment.id])
+    }
+
+    /// Removes what has ended, some at a time. Answers whether that was all.
+    package func sweep() async throws -> Bool {
+        let (removed, isDone) = try await records.removeEndedAttachments(at: time.now(), limit: Self.sweptAtOnce)
+        ended.increment(by: removed.count)
+        try await files.remove(removed)
+        return isDone
+    }
+
+    private static let sweptAtOnce = 200
+
+    /// Removes files that nobody knows and that are older than a moment, from a place on. Answers the next; nil behind the last.
+    package func removeOrphans(after place: Int, before moment: Timestamp) async throws -> Int? {
+        guard let (ids, place) = try await files.files(after: place, before: moment) else { return nil }
+        let known = try await records.knownAttachments(ids)
+        let unknown = ids.filter { !known.contains($0) }
+        orphans.increment(by: unknown.count)
+        try await files.remove(unknown)
+        return place
+    }
+
+    private func storing<Value>(_ body: () async throws -> Value) async throws -> Value {
+        do {
+            return try await body()
+        } catch let fault as StoreFault where fault.kind == .full {
+            throw Refusal.attachmentStorageFull
+        }
+    }
+}
+
+/// An upload is somewhere else than its sender thinks.
+package struct UploadOffsetMismatch: Error {
+    package var attachment: Attachment
+    package var provided: Int64
+}
+
+private let begun = ServerMetric.attachmentsBegun.counter()
+private let completed = ServerMetric.attachmentsCompleted.counter()
+private let ended = ServerMetric.attachmentsEnded.counter()
+private let orphans = ServerMetric.attachmentOrphans.counter()
+private let bytesReceived = ServerMetric.attachmentBytesReceived.counter()

@@ -1,0 +1,116 @@
+import CarillonBasics
+package import CarillonWire
+import Crypto
+
+/// One request that brings bytes of an attachment: writes them as they come, and notes how far they are on disk.
+///
+/// `@unchecked Sendable`: one task uses it at a time, as ``UploadTurns`` sees to.
+package final class Upload: @unchecked Sendable {
+    package private(set) var attachment: Attachment
+    private let file: any GrowingFile
+    private let records: any AttachmentRecordStore
+    private let files: any AttachmentFiles
+    private let limits: AttachmentLimits
+    private let time: TimeSource
+    private let start: Int64
+    /// Behind the last byte that was written.
+    package private(set) var offset: Int64
+    /// What was said of it cannot be true: nothing can become of it.
+    package private(set) var isWorthless = false
+    /// Of what this request brings, where its sender said what it must be.
+    private var content: (hash: SHA256, expected: [UInt8])?
+
+    init(
+        _ attachment: Attachment, file: any GrowingFile, records: any AttachmentRecordStore, files: any AttachmentFiles,
+        limits: AttachmentLimits, time: TimeSource, contentDigest: [UInt8]?
+    ) {
+        self.attachment = attachment
+        self.file = file
+        self.records = records
+        self.files = files
+        self.limits = limits
+        self.time = time
+        start = attachment.synced
+        offset = attachment.synced
+        content = contentDigest.map { (SHA256(), $0) }
+    }
+
+    /// Answers whether more is on disk for good than before.
+    ///
+    /// - Throws: ``Refusal``, also when it is more than the file may have: then the upload is worth nothing.
+    package func write(_ bytes: any FileBytes) async throws -> Bool {
+        guard Int64(bytes.count) <= attachment.length - offset else {
+            isWorthless = true
+            throw Refusal(
+                .uploadLengthInconsistent,
+                "More came than the \(attachment.length) bytes that the upload was begun with; it was removed.")
+        }
+        try await file.write(bytes, at: offset)
+        offset += Int64(bytes.count)
+        if content != nil { bytes.withBytes { content?.hash.update(bufferPointer: $0) } }
+        guard offset - attachment.synced >= limits.syncBytes, content == nil else { return false }
+        try await keep()
+        return true
+    }
+
+    /// Brings to the disk what came. Of a body whose digest is to be checked nothing is kept before it was.
+    package func keep() async throws {
+        guard content == nil, offset > attachment.synced else { return }
+        try await file.sync()
+        let expiresAt = time.now().adding(seconds: limits.unfinishedSeconds)
+        guard try await records.noteSynced(attachment.serial, upTo: offset, expiresAt: expiresAt) else {
+            throw Refusal.attachmentUnknown
+        }
+        attachment.synced = offset
+        attachment.expiresAt = expiresAt
+        guard try await files.freeBytes() >= limits.freeBytes else { throw Refusal.attachmentStorageFull }
+    }
+
+    /// The body is there, whole.
+    ///
+    /// - Throws: ``Refusal`` when it is not what its digest says; nothing of it is kept then.
+    package func bodyEnded() async throws {
+        if let (hash, expected) = content {
+            guard Array(hash.finalize()) == expected else {
+                offset = start
+                throw Refusal(.digestMismatch, "The body is not what its Content-Digest says; nothing of it was kept.")
+            }
+            content = nil
+        }
+        try await keep()
+    }
+
+    /// What was said to be the end has come: the attachment can be fetched from now on.
+    package func complete() async throws {
+        guard offset == attachment.length else {
+            throw Refusal(
+                .uploadLengthInconsistent,
+                "The upload has \(offset) bytes, and was begun with a length of \(attachment.length).")
+        }
+        if offset == 0 { try await file.sync() }
+        if let expected = attachment.digest {
+            guard try await files.digest(ofGrowing: attachment.id) == expected else {
+                isWorthless = true
+                throw Refusal.wholeDigestMismatch
+            }
+        }
+        try await files.publish(attachment.id)
+        let expiresAt = time.now().adding(seconds: attachment.lifetimeSeconds)
+        guard try await records.completeAttachment(attachment.serial, expiresAt: expiresAt) else {
+            // It was removed meanwhile: what has its name now would stay.
+            try await files.remove([attachment.id])
+            throw Refusal.attachmentUnknown
+        }
+        attachment.isComplete = true
+        attachment.expiresAt = expiresAt
+    }
+}
+
+extension Refusal {
+    package static let attachmentUnknown = Refusal(
+        .attachmentUnknown, "There is no such attachment, or it is not for you; it may have been fetched, or have expired.")
+    package static let attachmentStorageFull = Refusal(
+        .attachmentStorageFull, "The server's disk has no room for attachments now.", retryAfterSeconds: 60)
+    static let wholeDigestMismatch = Refusal(
+        .digestMismatch, "The attachment is not what its Repr-Digest says, and was removed.")
+}

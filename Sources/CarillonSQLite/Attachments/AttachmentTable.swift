@@ -1,0 +1,167 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The rows of attachments, inside of a transaction.
+struct AttachmentTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    private static let columns =
+        "serial, id, app, device, length, synced, is_complete, digest, lifetime, expires_at FROM attachment"
+
+    func attachment(_ id: AttachmentID, at now: Timestamp) throws -> Attachment? {
+        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE id = ? AND expires_at > ?")
+        return try Row.first(select, [Data(id.bytes), now.milliseconds], Attachment.init)
+    }
+
+    // MARK: Beginning
+
+    func add(_ wish: AttachmentWish, at now: Timestamp) throws -> AttachmentAddition {
+        let (app, owner) = (wish.owner.app.rawValue, wish.owner.party.number)
+        if let (key, fingerprint) = wish.idempotency {
+            let select = try db.cachedStatement(
+                sql: "SELECT \(Self.columns) WHERE app = ? AND device = ? AND idempotency = ? AND expires_at > ?")
+            if let known = try Row.first(select, [app, owner, Data(key), now.milliseconds], Attachment.init) {
+                let earlier = try Data.fetchOne(
+                    db, sql: "SELECT fingerprint FROM attachment WHERE serial = ?", arguments: [known.serial.rawValue])
+                return earlier.map(Array.init) == fingerprint ? .repeated(known) : .reused
+            }
+            // One that has expired is not waited for.
+            try db.run(
+                "UPDATE attachment SET idempotency = NULL WHERE app = ? AND device = ? AND idempotency = ?",
+                [app, owner, Data(key)])
+        }
+        guard let allowance = try allowance(of: wish.owner) else { return .ownerGone }
+        if let refusal = try refusal(of: wish, allowance) { return refusal }
+        let expiresAt = now.adding(seconds: wish.limits.unfinishedSeconds)
+        try db.run(
+            """
+            INSERT INTO attachment
+                (id, app, device, allowance, length, charged, digest, lifetime, expires_at, idempotency, fingerprint)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                Data(wish.proposed.bytes), app, owner, allowance, wish.length, charge(wish), wish.digest.map { Data($0) },
+                wish.lifetimeSeconds, expiresAt.milliseconds, wish.idempotency.map { Data($0.key) },
+                wish.idempotency.map { Data($0.fingerprint) },
+            ])
+        let serial = db.lastInsertedRowID
+        for reader in wish.readers {
+            try db.run("INSERT OR IGNORE INTO attachment_reader VALUES (?, ?)", [serial, reader.number])
+        }
+        return .added(
+            Attachment(
+                serial: AttachmentSerial(serial), id: wish.proposed, app: wish.owner.app, owner: wish.owner.party,
+                length: wish.length, synced: 0, isComplete: false, digest: wish.digest,
+                lifetimeSeconds: wish.lifetimeSeconds, expiresAt: expiresAt))
+    }
+
+    private func charge(_ wish: AttachmentWish) -> Int64 { max(wish.length, wish.limits.leastCharge) }
+
+    /// Whose bytes they are: the device's user's, where it has one. Nil when the owner is gone.
+    private func allowance(of owner: AttachmentUser) throws -> String? {
+        guard case .device(let device) = owner.party else {
+            let app = "SELECT 's' FROM app WHERE serial = ? AND ended_at IS NULL"
+            return try String.fetchOne(db, sql: app, arguments: [owner.app.rawValue])
+        }
+        return try String.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce('u' || user, 'd' || serial) FROM device
+                LEFT JOIN device_profile ON device_profile.device = serial WHERE serial = ?
+                """, arguments: [device.rawValue])
+    }
+
+    private func refusal(of wish: AttachmentWish, _ allowance: String) throws -> AttachmentAddition? {
+        let (app, limits) = (wish.owner.app.rawValue, wish.limits)
+        let most = wish.owner.party == .senders ? limits.uploadsOfSenders : limits.uploadsOfDevice
+        let begun = try Int.first(
+            db, "SELECT count(*) FROM attachment WHERE app = ? AND device = ? AND NOT is_complete",
+            [app, wish.owner.party.number])
+        guard begun ?? 0 < most else { return .tooManyUploads(limit: most) }
+        func used(_ allowance: String) throws -> Int64 {
+            try Int64.first(db, "SELECT bytes FROM attachment_total WHERE app = ? AND allowance = ?", [app, allowance]) ?? 0
+        }
+        if wish.owner.party != .senders, try used(allowance) + charge(wish) > limits.userBytes {
+            return .overUser(limit: limits.userBytes)
+        }
+        return try used("") + charge(wish) > limits.appBytes ? .overApp(limit: limits.appBytes) : nil
+    }
+
+    // MARK: Ending
+
+    /// Answers whether it was: nobody is left who may fetch it.
+    func removeIfUnread(_ serial: Int64) throws -> Bool {
+        try db.run(
+            """
+            DELETE FROM attachment WHERE serial = ?1
+                AND NOT EXISTS (SELECT 1 FROM attachment_reader WHERE attachment = ?1)
+            """, [serial])
+        return db.changesCount == 1
+    }
+
+    func removeExpired(at now: Timestamp, limit: Int) throws -> [AttachmentID] {
+        try remove(
+            "SELECT serial FROM attachment WHERE expires_at <= ? ORDER BY expires_at LIMIT ?", [now.milliseconds, limit])
+    }
+
+    /// What belonged to somebody who is gone, or was for nobody else.
+    func removeOfGone(limit: Int) throws -> [AttachmentID] {
+        guard
+            let gone = try Row.fetchOne(db.cachedStatement(sql: "SELECT app, device FROM attachment_party_gone LIMIT 1"))
+        else { return [] }
+        let (app, device): (Int64, Int64) = (gone[0], gone[1])
+        if device == 0 {
+            let removed = try remove("SELECT serial FROM attachment WHERE app = ? LIMIT ?", [app, limit])
+            if removed.count < limit { try forget(app, device) }
+            return removed
+        }
+        let own = try remove("SELECT serial FROM attachment WHERE app = ? AND device = ? LIMIT ?", [app, device, limit])
+        guard own.count < limit else { return own }
+        let read = try Int64.fetchAll(
+            db.cachedStatement(sql: "SELECT attachment FROM attachment_reader WHERE device = ? AND device > 0 LIMIT ?"),
+            arguments: [device, limit - own.count])
+        for serial in read {
+            try db.run("DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [serial, device])
+        }
+        let unread = try read.flatMap { serial in
+            try remove(
+                """
+                SELECT serial FROM attachment WHERE serial = ?1
+                    AND NOT EXISTS (SELECT 1 FROM attachment_reader WHERE attachment = ?1)
+                """, [serial])
+        }
+        if own.count + read.count < limit { try forget(app, device) }
+        return own + unread
+    }
+
+    private func forget(_ app: Int64, _ device: Int64) throws {
+        try db.run("DELETE FROM attachment_party_gone WHERE app = ? AND device = ?", [app, device])
+    }
+
+    private func remove(_ serials: String, _ arguments: StatementArguments) throws -> [AttachmentID] {
+        let delete = try db.cachedStatement(sql: "DELETE FROM attachment WHERE serial IN (\(serials)) RETURNING id")
+        return try Data.fetchAll(delete, arguments: arguments).compactMap { AttachmentID(Array($0)) }
+    }
+}
+
+extension Attachment {
+    /// - Parameter row: As the table's columns give it.
+    fileprivate init(row: Row) throws {
+        guard let id = row.bytes(at: 1).flatMap(AttachmentID.init) else {
+            throw StoreFault(.unavailable, "an attachment's row cannot be read")
+        }
+        self.init(
+            serial: AttachmentSerial(row[0]), id: id, app: AppSerial(row[2]), owner: Party(number: row[3]), length: row[4],
+            synced: row[5], isComplete: row[6], digest: row.bytes(at: 7), lifetimeSeconds: row[8],
+            expiresAt: row.timestamp(at: 9))
+    }
+}

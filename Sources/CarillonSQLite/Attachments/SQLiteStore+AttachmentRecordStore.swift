@@ -1,0 +1,91 @@
+package import CarillonCore
+package import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+extension SQLiteStore: AttachmentRecordStore {
+    package func addAttachment(_ wish: AttachmentWish, at now: Timestamp) async throws -> AttachmentAddition {
+        try await group.run { db in try AttachmentTable(db).add(wish, at: now) }
+    }
+
+    package func attachment(_ id: AttachmentID, at now: Timestamp) async throws -> Attachment? {
+        try await read { db in try AttachmentTable(db).attachment(id, at: now) }
+    }
+
+    package func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool {
+        try await read { db in
+            try Int64.first(
+                db, "SELECT 1 FROM attachment_reader WHERE attachment = ? AND device = ?",
+                [attachment.rawValue, party.number]) != nil
+        }
+    }
+
+    package func noteSynced(
+        _ attachment: AttachmentSerial, upTo offset: Int64, expiresAt: Timestamp
+    ) async throws -> Bool {
+        try await group.run { db in
+            try db.run(
+                "UPDATE attachment SET synced = max(synced, ?), expires_at = ? WHERE serial = ? AND NOT is_complete",
+                [offset, expiresAt.milliseconds, attachment.rawValue])
+            return db.changesCount == 1
+        }
+    }
+
+    package func completeAttachment(_ attachment: AttachmentSerial, expiresAt: Timestamp) async throws -> Bool {
+        try await group.run { db in
+            try db.run(
+                "UPDATE attachment SET is_complete = 1, synced = length, expires_at = ? WHERE serial = ? AND NOT is_complete",
+                [expiresAt.milliseconds, attachment.rawValue])
+            return db.changesCount == 1
+        }
+    }
+
+    package func removeAttachment(_ attachment: AttachmentSerial) async throws -> Bool {
+        try await group.run { db in
+            try db.run("DELETE FROM attachment WHERE serial = ?", [attachment.rawValue])
+            return db.changesCount == 1
+        }
+    }
+
+    package func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool {
+        try await group.run { db in
+            try db.run(
+                "DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [attachment.rawValue, reader.number])
+            guard db.changesCount == 1 else { return false }
+            return try AttachmentTable(db).removeIfUnread(attachment.rawValue)
+        }
+    }
+
+    package func removeEndedAttachments(
+        at now: Timestamp, limit: Int
+    ) async throws -> (removed: [AttachmentID], isDone: Bool) {
+        let isThere = try await read { db in
+            try Int64.first(
+                db,
+                """
+                SELECT EXISTS (SELECT 1 FROM attachment WHERE expires_at <= ?)
+                    OR EXISTS (SELECT 1 FROM attachment_party_gone)
+                """, [now.milliseconds]) == 1
+        }
+        guard isThere else { return ([], true) }
+        return try await group.run { db in
+            let table = AttachmentTable(db)
+            var removed = try table.removeExpired(at: now, limit: limit)
+            guard removed.count < limit else { return (removed, false) }
+            removed += try table.removeOfGone(limit: limit - removed.count)
+            return (removed, try Int64.first(db, "SELECT 1 FROM attachment_party_gone LIMIT 1") == nil)
+        }
+    }
+
+    package func knownAttachments(_ ids: [AttachmentID]) async throws -> Set<AttachmentID> {
+        try await read { db in
+            let select = try db.cachedStatement(sql: "SELECT 1 FROM attachment WHERE id = ?")
+            return Set(try ids.filter { try Int64.fetchOne(select, arguments: [Data($0.bytes)]) != nil })
+        }
+    }
+}

@@ -1,0 +1,345 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import Crypto
+import HTTPTypes
+import Hummingbird
+import Metrics
+import NIOCore
+import NIOHTTP1
+
+/// Attachments: uploaded and fetched in parts (draft-ietf-httpbis-resumable-upload, RFC 9110 section 14), with a device's credential or
+/// a sender key.
+struct AttachmentRoutes: Sendable {
+    let domain: Domain
+    /// Whether uploaders are told 104 before the answer. Some proxies take it for the answer.
+    let tellsResumption: Bool
+
+    /// The same address for the connection, which gives the body as it comes.
+    static let path = "/v1/attachments"
+
+    func add(to routes: Routes) {
+        routes.on(.post, "/v1/attachments", create)
+        routes.on(.options, "/v1/attachments", discover)
+        routes.on(.get, "/v1/attachments/:attachment", fetch)
+        routes.on(.patch, "/v1/attachments/:attachment", append)
+        routes.on(.delete, "/v1/attachments/:attachment", end)
+    }
+
+    private var attachments: Attachments { domain.attachments }
+
+    private func user(_ request: Request) async throws -> AttachmentUser {
+        if let bearer = request.bearer, KeySecret(parsing: bearer) != nil {
+            return AttachmentUser(app: try await domain.appOfSender(request).serial, party: .senders)
+        }
+        let device = try await domain.devices.authenticate(bearer: request.bearer)
+        return AttachmentUser(app: device.app, party: .device(device.serial))
+    }
+
+    private func id(_ context: RouteContext) throws -> AttachmentID {
+        guard let id = AttachmentID(try context.parameters.require("attachment")) else { throw Refusal.attachmentUnknown }
+        return id
+    }
+
+    private static func location(of id: AttachmentID) -> String { "\(path)/\(id)" }
+
+    // MARK: Uploading
+
+    @Sendable private func discover(_ request: Request, _ context: RouteContext) async throws -> Response {
+        Response(status: .noContent, headers: [.uploadLimit: "max-size=\(attachments.limits.fileBytes)"])
+    }
+
+    @Sendable private func create(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let owner = try await user(request)
+        try domain.allowances.takeUpload(by: owner)
+        let headers = try UploadHeaders(request.headers)
+        guard headers.offset ?? 0 == 0 else {
+            throw Refusal(.uploadHeadersInvalid, "An upload begins at offset 0.")
+        }
+        let length = try headers.wholeLength()
+        let digest = try DigestField.sha256(request.headers, .reprDigest)
+        let contentDigest = try DigestField.sha256(request.headers, .contentDigest)
+        let readers = try await readers(request, owner)
+        let lifetime = try request.number(
+            "ttl", in: 60...Int(attachments.limits.longestLifetimeSeconds),
+            default: Int(attachments.limits.defaultLifetimeSeconds))
+        let fingerprint = "\(length) \(lifetime) \(readers.map(\.number)) \(digest ?? [])"
+        let idempotency = try request.headers[.idempotencyKey].map { text throws(Refusal) in
+            let key = try PublishHeaders.checked(idempotencyKey: text)
+            return (key: Array(SHA256.hash(data: Array(key.utf8))), fingerprint: Array(SHA256.hash(data: Array(fingerprint.utf8))))
+        }
+        let begun: Attachment
+        do {
+            begun = try await attachments.begin(
+                owner, length: length, digest: digest, readers: readers, lifetimeSeconds: Int64(lifetime),
+                idempotency: idempotency)
+        } catch let refusal as Refusal where refusal.code == .attachmentTooLarge {
+            var response = Response(refusal: refusal)
+            response.headers[.uploadLimit] = "max-size=\(attachments.limits.fileBytes)"
+            return response
+        }
+        if begun.isComplete { return answer(begun, headers, status: .created) }
+        // The same again: its client asks how far it is.
+        if begun.synced > 0 { return answer(begun, headers, status: .created) }
+        tell(headers, context, [.location: Self.location(of: begun.id)], limit: begun)
+        let isLast = headers.isComplete ?? true
+        do {
+            let attachment = try await attachments.append(
+                to: begun.id, of: owner, at: 0, contentDigest: contentDigest, isLast: isLast
+            ) { upload in
+                try await receive(request, into: upload, headers, context, isLast: isLast)
+            }
+            return answer(attachment, headers, status: .created)
+        } catch {
+            // Nobody knows of it who could go on.
+            if headers.draft == nil, idempotency == nil { try? await attachments.end(begun.id, by: owner) }
+            throw error
+        }
+    }
+
+    /// Who may fetch it: `readers`, a list of devices, or `senders` for whoever has a sender key of the app.
+    private func readers(_ request: Request, _ owner: AttachmentUser) async throws -> [Party] {
+        let names = (request.uri.queryParameters["readers"] ?? "").split(separator: ",")
+        guard (1...attachments.limits.readers).contains(names.count) else {
+            throw Refusal(
+                .parameterInvalid,
+                "readers names who may fetch it: 1 to \(attachments.limits.readers) devices, or senders, with commas between.")
+        }
+        var readers: [Party] = []
+        for name in names {
+            if name == "senders" {
+                readers.append(.senders)
+                continue
+            }
+            let device = try await domain.devices.find(try DeviceID.checked(String(name)))
+            guard owner.party != .senders || device.app == owner.app else {
+                throw Refusal(.deviceUnknown, "There is no device \(name).")
+            }
+            readers.append(.device(device.serial))
+        }
+        return readers
+    }
+
+    @Sendable private func append(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let owner = try await user(request)
+        let id = try id(context)
+        let headers = try UploadHeaders(request.headers)
+        guard let offset = headers.offset else {
+            throw Refusal(.uploadHeadersInvalid, "Say with Upload-Offset where the body begins.")
+        }
+        let isLast: Bool
+        switch (headers.isComplete, headers.draft) {
+        case (let told?, _): isLast = told
+        case (nil, .three), (nil, .five), (nil, .six): isLast = true
+        case (nil, _): throw Refusal(.uploadHeadersInvalid, "Say with Upload-Complete whether this is the last part.")
+        }
+        if headers.draft != .three, headers.draft != .five {
+            let type = request.headers[.contentType]?.prefix { $0 != ";" && $0 != " " }.lowercased()
+            guard type == "application/partial-upload" else {
+                throw Refusal(.uploadTypeInvalid, "A part is of the type application/partial-upload.")
+            }
+        }
+        let contentDigest = try DigestField.sha256(request.headers, .contentDigest)
+        do {
+            let attachment = try await attachments.append(
+                to: id, of: owner, at: offset, contentDigest: contentDigest, isLast: isLast
+            ) { upload in
+                try await receive(request, into: upload, headers, context, isLast: isLast)
+            }
+            let earlier = headers.draft.map { $0.rawValue < UploadHeaders.Draft.seven.rawValue } ?? false
+            return answer(attachment, headers, status: isLast ? .ok : earlier ? .created : .noContent)
+        } catch let mismatch as UploadOffsetMismatch {
+            return Self.answer(mismatch, headers)
+        } catch let refusal as Refusal where refusal.code == .uploadCompleted {
+            var response = Response(refusal: refusal)
+            response.headers[fields: headers.flag(isComplete: true).name] = [headers.flag(isComplete: true)]
+            return response
+        }
+    }
+
+    private func receive(
+        _ request: Request, into upload: Upload, _ headers: UploadHeaders, _ context: RouteContext, isLast: Bool
+    ) async throws {
+        try headers.check(part: upload.offset, isLast: isLast, of: upload.attachment.length)
+        for try await part in request.body where try await upload.write(part) {
+            guard headers.draft != .three else { continue }
+            tell(headers, context, [.uploadOffset: String(upload.attachment.synced)], limit: nil)
+        }
+    }
+
+    /// 104 goes to nobody who did not announce a version of it.
+    private func tell(_ headers: UploadHeaders, _ context: RouteContext, _ fields: HTTPFields, limit: Attachment?) {
+        guard tellsResumption, let draft = headers.draft else { return }
+        var fields = fields
+        fields[.uploadDraft] = String(draft.rawValue)
+        if let limit { fields[.uploadLimit] = self.limit(of: limit, draft) }
+        context.tell(HTTPResponseStatus(statusCode: 104, reasonPhrase: "Upload Resumption Supported"), fields)
+    }
+
+    /// Nil in the versions that do not know it.
+    private func limit(of attachment: Attachment, _ draft: UploadHeaders.Draft?) -> String? {
+        if draft == .three || draft == .five { return nil }
+        let seconds = max(0, (attachment.expiresAt.milliseconds - domain.time.now().milliseconds) / 1000)
+        let name = draft == .six ? "expires" : "max-age"
+        return "max-size=\(attachments.limits.fileBytes), \(name)=\(seconds)"
+    }
+
+    private func answer(_ attachment: Attachment, _ headers: UploadHeaders, status: HTTPResponse.Status) -> Response {
+        var response: Response
+        if attachment.isComplete {
+            let body = JSONValue.object([
+                .init(name: "id", value: .string(attachment.id.description)),
+                .init(name: "length", value: .integer(Int(attachment.length))),
+                .init(name: "expiresAt", value: .string(Timestamp3339.text(attachment.expiresAt.milliseconds))),
+            ])
+            response = Response(status: status, text: body.bytes, type: "application/json")
+        } else {
+            response = Response(status: status)
+            response.headers[.uploadLimit] = limit(of: attachment, headers.draft)
+        }
+        if status == .created { response.headers[.location] = Self.location(of: attachment.id) }
+        response.headers[.uploadOffset] = String(attachment.synced)
+        response.headers[fields: headers.flag(isComplete: true).name] = [headers.flag(isComplete: attachment.isComplete)]
+        return response
+    }
+
+    /// The problem that the draft registers, with what a client needs to go on.
+    private static func answer(_ mismatch: UploadOffsetMismatch, _ headers: UploadHeaders) -> Response {
+        let code = ErrorCode.uploadOffsetMismatch
+        let expected = mismatch.attachment.synced
+        let problem = JSONValue.object([
+            .init(
+                name: "type", value: .string("https://iana.org/assignments/http-problem-types#mismatching-upload-offset")),
+            .init(name: "title", value: .string(code.title)), .init(name: "status", value: .integer(code.status)),
+            .init(name: "code", value: .string(code.rawValue)),
+            .init(name: "detail", value: .string("The upload has \(expected) bytes; go on from there.")),
+            .init(name: "expected-offset", value: .integer(Int(expected))),
+            .init(name: "provided-offset", value: .integer(Int(mismatch.provided))),
+        ])
+        // Counts it, as others.
+        var response = Response(refusal: Refusal(code, ""))
+        response.body = ResponseBody(byteBuffer: ByteBuffer(bytes: problem.bytes))
+        response.headers[.contentLength] = nil
+        response.headers[.uploadOffset] = String(expected)
+        response.headers[fields: headers.flag(isComplete: false).name] = [headers.flag(isComplete: false)]
+        return response
+    }
+
+    // MARK: Fetching
+
+    @Sendable private func fetch(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let user = try await user(request)
+        let id = try id(context)
+        if context.isHead { return try await standing(of: id, for: user, request) }
+        let (attachment, file, transfer) = try await attachments.open(id, for: user)
+        let tag = "\"\(id)\""
+        var headers: HTTPFields = [
+            .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, no-transform",
+            .contentType: "application/octet-stream", .xContentTypeOptions: "nosniff",
+        ]
+        if let known = request.headers[.ifNoneMatch], known == "*" || known.split(separator: ",").contains(where: {
+            let known = $0.drop { $0 == " " }
+            return (known.hasPrefix("W/") ? known.dropFirst(2) : known).prefix(tag.count) == tag
+        }) {
+            return Response(status: .notModified, headers: headers)
+        }
+        // A part of another file is worth nothing.
+        let isSame = request.headers[.ifRange].map { $0 == tag } ?? true
+        let part: Range<Int64>
+        let status: HTTPResponse.Status
+        switch RangeHeader(isSame ? request.headers[.range] : nil, length: attachment.length) {
+        case .whole: (part, status) = (0..<attachment.length, .ok)
+        case .part(let asked):
+            (part, status) = (asked, .partialContent)
+            headers[.contentRange] = "bytes \(asked.lowerBound)-\(asked.upperBound - 1)/\(attachment.length)"
+        case .unsatisfiable:
+            var response = Response(refusal: Refusal(.rangeInvalid, "The attachment has \(attachment.length) bytes."))
+            response.headers[.contentRange] = "bytes */\(attachment.length)"
+            return response
+        }
+        let body = ResponseBody(contentLength: part.count) { writer in
+            // Its place is taken until then.
+            defer { withExtendedLifetime(transfer) {} }
+            var parts = FileParts(of: file, part)
+            while let bytes = try await parts.next() {
+                try await writer.write(ByteBuffer(bytes: bytes))
+                bytesSent.increment(by: bytes.count)
+            }
+            try await writer.finish(nil)
+        }
+        return Response(status: status, headers: headers, body: body)
+    }
+
+    /// How far an upload is, for whoever uploads it; that there is an attachment, for whoever may fetch it.
+    private func standing(of id: AttachmentID, for user: AttachmentUser, _ request: Request) async throws -> Response {
+        let headers = try UploadHeaders(request.headers)
+        let attachment: Attachment
+        do {
+            attachment = try await attachments.standing(id, of: user)
+        } catch let refusal as Refusal where refusal.code == .attachmentUnknown {
+            attachment = try await attachments.fetchable(id, for: user)
+        }
+        var response = Response(status: .noContent)
+        response.headers = [
+            .uploadOffset: String(attachment.synced), .uploadLength: String(attachment.length), .cacheControl: "no-store",
+        ]
+        response.headers[.uploadLimit] = limit(of: attachment, headers.draft)
+        let flag = headers.flag(isComplete: attachment.isComplete)
+        response.headers[fields: flag.name] = [flag]
+        if attachment.isComplete {
+            response.headers[.eTag] = "\"\(id)\""
+            response.headers[.acceptRanges] = "bytes"
+        }
+        return response
+    }
+
+    // MARK: Ending
+
+    @Sendable private func end(_ request: Request, _ context: RouteContext) async throws -> Response {
+        try await attachments.end(try id(context), by: try await user(request))
+        return Response(status: .noContent)
+    }
+}
+
+/// Reads a file part by part: the next while the peer takes the one before.
+private struct FileParts {
+    private let file: any ReadableFile
+    private let end: Int64
+    private var offset: Int64
+    private var ahead: Task<[UInt8], any Error>?
+
+    private static let bytes: Int64 = 256 << 10
+
+    init(of file: any ReadableFile, _ range: Range<Int64>) {
+        self.file = file
+        offset = range.lowerBound
+        end = range.upperBound
+        ahead = read()
+    }
+
+    /// Nil behind the last.
+    mutating func next() async throws -> [UInt8]? {
+        guard let bytes = try await ahead?.value else { return nil }
+        // Whoever waits for more is told by the connection's end.
+        guard !bytes.isEmpty else { throw StoreFault(.damaged, "a file of an attachment is shorter than it was") }
+        offset += Int64(bytes.count)
+        ahead = read()
+        return bytes
+    }
+
+    private func read() -> Task<[UInt8], any Error>? {
+        guard offset < end else { return nil }
+        return Task { [file, offset, end] in
+            try await file.read(at: offset, count: Int(min(Self.bytes, end - offset)))
+        }
+    }
+}
+
+private let bytesSent = ServerMetric.attachmentBytesSent.counter()
+
+extension ByteBuffer: FileBytes {
+    package var count: Int { readableBytes }
+    package func withBytes<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
+        try withUnsafeReadableBytes(body)
+    }
+}

@@ -1,0 +1,143 @@
+import CarillonBasics
+import CarillonWire
+import HTTPTypes
+
+/// What a request says of a resumable upload (draft-ietf-httpbis-resumable-upload), in the words of its version.
+struct UploadHeaders: Equatable {
+    /// The versions of the draft that clients were seen to announce, by their interop numbers.
+    enum Draft: Int, CaseIterable {
+        /// draft-01; it says whether more follows, not whether it is all.
+        case three = 3
+        /// draft-03.
+        case five = 5
+        /// draft-04 and 05.
+        case six = 6
+        /// draft-06 to 08.
+        case seven = 7
+        /// draft-09 and later.
+        case eight = 8
+    }
+
+    /// Nil: none that is known was announced, and no interim answer is given.
+    var draft: Draft?
+    /// Whether the upload is whole with this request; nil where it does not say.
+    var isComplete: Bool?
+    var offset: Int64?
+    var length: Int64?
+    /// Of this request's body.
+    var contentLength: Int64?
+
+    /// - Throws: ``Refusal`` for a field that is there and cannot be read.
+    init(_ fields: HTTPFields) throws(Refusal) {
+        draft = fields[.uploadDraft].flatMap(Int.init).flatMap(Draft.init)
+        if draft == .three {
+            isComplete = try Self.flag(fields, .uploadIncomplete).map { !$0 }
+        } else {
+            isComplete = try Self.flag(fields, .uploadComplete)
+        }
+        offset = try Self.number(fields, .uploadOffset)
+        length = try Self.number(fields, .uploadLength)
+        contentLength = try Self.number(fields, .contentLength)
+    }
+
+    private static func flag(_ fields: HTTPFields, _ name: HTTPField.Name) throws(Refusal) -> Bool? {
+        switch fields[name] {
+        case nil: return nil
+        case "?1": return true
+        case "?0": return false
+        case .some: throw Refusal(.uploadHeadersInvalid, "\(name) is ?1 or ?0.")
+        }
+    }
+
+    private static func number(_ fields: HTTPFields, _ name: HTTPField.Name) throws(Refusal) -> Int64? {
+        guard let text = fields[name] else { return nil }
+        // Structured fields have integers of 15 digits (RFC 9651 section 3.3.1).
+        guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let number = Int64(text)
+        else { throw Refusal(.uploadHeadersInvalid, "\(name) is a whole number of bytes, not below 0.") }
+        return number
+    }
+
+    /// How long the whole is that this request begins: all that it says must agree.
+    func wholeLength() throws(Refusal) -> Int64 {
+        // Where nothing else is said a request brings the whole.
+        let told = isComplete ?? true ? contentLength : nil
+        if let told, let length, told != length {
+            throw Refusal(
+                .uploadLengthInconsistent, "Upload-Length is \(length), and the body that is the whole has \(told) bytes.")
+        }
+        guard let length = length ?? told else {
+            throw Refusal(.uploadLengthMissing, "Say how long the whole is: Upload-Length, in bytes.")
+        }
+        if let contentLength, contentLength > length {
+            throw Refusal(.uploadLengthInconsistent, "The body has \(contentLength) bytes, and the whole \(length).")
+        }
+        return length
+    }
+
+    /// Holds what a later part says against how long the whole is.
+    func check(part offset: Int64, isLast: Bool, of whole: Int64) throws(Refusal) {
+        if let length, length != whole {
+            throw Refusal(.uploadLengthInconsistent, "Upload-Length is \(length), and was \(whole) at first.")
+        }
+        guard let contentLength else { return }
+        let end = offset + contentLength
+        guard isLast ? end == whole : end <= whole else {
+            throw Refusal(
+                .uploadLengthInconsistent, "The upload would have \(end) bytes behind this part, and the whole has \(whole).")
+        }
+    }
+
+    /// How the answer says whether the upload is whole.
+    func flag(isComplete: Bool) -> HTTPField {
+        draft == .three
+            ? HTTPField(name: .uploadIncomplete, value: isComplete ? "?0" : "?1")
+            : HTTPField(name: .uploadComplete, value: isComplete ? "?1" : "?0")
+    }
+}
+
+/// A digest of a body (RFC 9530), as far as it is by SHA-256.
+enum DigestField {
+    /// - Throws: ``Refusal`` where the field cannot be read. Other algorithms are passed over.
+    static func sha256(_ fields: HTTPFields, _ name: HTTPField.Name) throws(Refusal) -> [UInt8]? {
+        guard let text = fields[name] else { return nil }
+        for member in text.split(separator: ",") {
+            let parts = member.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2 else { throw invalid(name) }
+            guard parts[0].trimmed().lowercased() == "sha-256" else { continue }
+            let value = parts[1].trimmed()
+            guard value.count >= 2, value.hasPrefix(":"), value.hasSuffix(":"),
+                let bytes = Base64URL.decode(
+                    value.dropFirst().dropLast().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")),
+                bytes.count == 32
+            else { throw invalid(name) }
+            return bytes
+        }
+        return nil
+    }
+
+    private static func invalid(_ name: HTTPField.Name) -> Refusal {
+        Refusal(.uploadHeadersInvalid, "\(name) is a list of digests (RFC 9530), as sha-256=:…:.")
+    }
+}
+
+extension Substring {
+    fileprivate func trimmed() -> Substring {
+        var rest = self
+        while rest.first == " " || rest.first == "\t" { rest.removeFirst() }
+        while rest.last == " " || rest.last == "\t" { rest.removeLast() }
+        return rest
+    }
+}
+
+extension HTTPField.Name {
+    static let uploadDraft = known("Upload-Draft-Interop-Version")
+    static let uploadComplete = known("Upload-Complete")
+    static let uploadIncomplete = known("Upload-Incomplete")
+    static let uploadOffset = known("Upload-Offset")
+    static let uploadLength = known("Upload-Length")
+    static let uploadLimit = known("Upload-Limit")
+    static let contentDigest = known("Content-Digest")
+    static let reprDigest = known("Repr-Digest")
+    static let idempotencyKey = known("Idempotency-Key")
+}
