@@ -38,7 +38,7 @@ struct ServeSetting {
         ServeSetting("address-rate", "devices and channels that come from one address (100:20000)"),
         ServeSetting("upload-rate", "uploads that one device, or the senders of one app, begin (50:2000)"),
         ServeSetting("attachment-bytes", "the largest attachment (2147483648)"),
-        ServeSetting("attachment-bytes-per-user", "what one user, or a device without a user, may have uploaded (5368709120)"),
+        ServeSetting("attachment-bytes-per-user", "what one user may have uploaded (5368709120)"),
         ServeSetting("attachment-bytes-per-app", "the same of all of an app (53687091200)"),
         ServeSetting("attachment-free-bytes", "what attachments leave free on the disk (268435456)"),
         ServeSetting("uploads-per-device", "uploads that a device may have begun and not finished (4)"),

@@ -145,7 +145,11 @@ package struct Attachments: Sendable {
     ) async throws {
         let task = Task { try await storing { try await receive(upload) } }
         turn.onTakenOver { task.cancel() }
-        try await withTaskCancellationHandler { try await task.value } onCancel: { task.cancel() }
+        try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
     }
 
     // MARK: Fetching

@@ -23,6 +23,7 @@ package protocol ContentStore: Sendable {
 }
 
 /// Everything that Carillon keeps.
-package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore & GatewayStore & InboxStore & KeyRingStore
+package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
+    & GatewayStore & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore
     & PushStore & ServerStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore

@@ -60,7 +60,12 @@ package struct AttachmentFolder: AttachmentFiles {
 
     package func openGrowing(_ id: AttachmentID, at offset: Int64) async throws -> (any GrowingFile)? {
         try await thread.run {
-            let file = openFile(place(of: id).file + Self.growing, O_WRONLY)
+            let place = place(of: id)
+            var file = openFile(place.file + Self.growing, O_WRONLY)
+            // It may have been given its name before the row could say that it is whole.
+            if file < 0, errno == ENOENT, rename(place.file, place.file + Self.growing) == 0 {
+                file = openFile(place.file + Self.growing, O_WRONLY)
+            }
             guard file >= 0 else {
                 if errno == ENOENT { return nil }
                 throw StoreFault(disk: errno)
@@ -213,10 +218,11 @@ private final class DiskFile: GrowingFile, ReadableFile {
     func write(_ bytes: any FileBytes, at offset: Int64) async throws {
         try await thread.run { [self] in
             try bytes.withBytes { bytes in
+                guard let start = bytes.baseAddress else { return }
                 var written = 0
                 while written < bytes.count {
                     let count = pwrite(
-                        file, bytes.baseAddress! + written, bytes.count - written, off_t(offset) + off_t(written))
+                        file, start + written, bytes.count - written, off_t(offset) + off_t(written))
                     if count < 0, errno == EINTR { continue }
                     guard count > 0 else { throw StoreFault(disk: count == 0 ? EIO : errno) }
                     written += count
@@ -233,8 +239,9 @@ private final class DiskFile: GrowingFile, ReadableFile {
 
     func readNow(at offset: Int64, count: Int) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            guard let start = buffer.baseAddress else { return }
             while filled < count {
-                let got = pread(file, buffer.baseAddress! + filled, count - filled, off_t(offset) + off_t(filled))
+                let got = pread(file, start + filled, count - filled, off_t(offset) + off_t(filled))
                 if got < 0, errno == EINTR { continue }
                 guard got >= 0 else { throw StoreFault(disk: errno) }
                 if got == 0 { return }

@@ -66,7 +66,10 @@ struct AttachmentRoutes: Sendable {
         let fingerprint = "\(length) \(lifetime) \(readers.map(\.number)) \(digest ?? [])"
         let idempotency = try request.headers[.idempotencyKey].map { text throws(Refusal) in
             let key = try PublishHeaders.checked(idempotencyKey: text)
-            return (key: Array(SHA256.hash(data: Array(key.utf8))), fingerprint: Array(SHA256.hash(data: Array(fingerprint.utf8))))
+            return (
+                key: Array(SHA256.hash(data: Array(key.utf8))),
+                fingerprint: Array(SHA256.hash(data: Array(fingerprint.utf8)))
+            )
         }
         let begun: Attachment
         do {
@@ -103,7 +106,8 @@ struct AttachmentRoutes: Sendable {
         guard (1...attachments.limits.readers).contains(names.count) else {
             throw Refusal(
                 .parameterInvalid,
-                "readers names who may fetch it: 1 to \(attachments.limits.readers) devices, or senders, with commas between.")
+                "readers names who may fetch it: 1 to \(attachments.limits.readers) devices, or senders, with commas between."
+            )
         }
         var readers: [Party] = []
         for name in names {
@@ -237,10 +241,13 @@ struct AttachmentRoutes: Sendable {
             .eTag: tag, .acceptRanges: "bytes", .cacheControl: "private, no-transform",
             .contentType: "application/octet-stream", .xContentTypeOptions: "nosniff",
         ]
-        if let known = request.headers[.ifNoneMatch], known == "*" || known.split(separator: ",").contains(where: {
-            let known = $0.drop { $0 == " " }
-            return (known.hasPrefix("W/") ? known.dropFirst(2) : known).prefix(tag.count) == tag
-        }) {
+        if let known = request.headers[.ifNoneMatch],
+            known == "*"
+                || known.split(separator: ",").contains(where: {
+                    let known = $0.drop { $0 == " " }
+                    return (known.hasPrefix("W/") ? known.dropFirst(2) : known).prefix(tag.count) == tag
+                })
+        {
             return Response(status: .notModified, headers: headers)
         }
         // A part of another file is worth nothing.

@@ -577,6 +577,7 @@ def test_a_full_disk_is_507_and_nothing_else_suffers(executable, small_disk, fil
         server.end()
 
 
+@pytest.mark.timeout(3600)
 def test_rows_12_27_and_29_kills(own, seed):
     """SIGKILL while files go up and down: what was answered is there, whole, and nothing else is."""
     uploader = own()
@@ -584,47 +585,59 @@ def test_rows_12_27_and_29_kills(own, seed):
     choice = random.Random(seed)
     kills = int(os.environ.get("CARILLON_ATTACHMENT_KILLS", "6"))
     whole: dict[str, bytes] = {}
+    # By their idempotency keys: what is in them, and how much was said to be there.
     growing: dict[str, tuple[bytes, int]] = {}
+    lock = threading.Lock()
+    faults = []
+
+    def upload_one(own_choice):
+        key, data = str(own_choice.random()), own_choice.randbytes(own_choice.choice([0, 10, 70_000, 900_000]))
+        with lock:
+            growing[key] = (data, 0)
+        location = uploader.begin(len(data), Idempotency_Key=key)
+        offset = 0
+        while True:
+            end = min(len(data), offset + 300_000)
+            answer = uploader.patch(location, offset, data[offset:end], complete="?1" if end == len(data) else "?0")
+            assert answer.status_code in (200, 204), answer.text
+            with lock:
+                growing[key] = (data, end)
+                if answer.status_code == 200:
+                    del growing[key]
+                    whole[location] = data
+                    return
+            offset = end
+
+    def fetch_one(own_choice):
+        with lock:
+            known = list(whole.items())
+        if not known:
+            return
+        location, wanted = own_choice.choice(known)
+        if own_choice.random() < 0.3:
+            with lock:
+                # Whether it is done or not is seen by whoever looks.
+                deleted.add(location)
+            uploader.delete(location)
+        else:
+            got = uploader.get(location)
+            assert got.content == wanted or got.status_code == 404 and location in deleted, got.text
+
+    def work(number, seed):
+        own_choice = random.Random(seed)
+        while not stop.is_set():
+            try:
+                upload_one(own_choice)
+                fetch_one(own_choice)
+            except requests.RequestException:
+                return
+            except AssertionError as fault:
+                return faults.append(fault)
+
     for _ in range(kills):
         stop = threading.Event()
-        lock = threading.Lock()
-
-        def work(number):
-            own_choice = random.Random(choice.random() + number)
-            while not stop.is_set():
-                data = own_choice.randbytes(own_choice.choice([0, 10, 70_000, 900_000]))
-                try:
-                    location = uploader.begin(len(data))
-                    with lock:
-                        growing[location] = (data, 0)
-                    offset = 0
-                    while True:
-                        end = min(len(data), offset + 300_000)
-                        complete = "?1" if end == len(data) else "?0"
-                        answer = uploader.patch(location, offset, data[offset:end], complete=complete)
-                        assert answer.status_code in (200, 204), answer.text
-                        with lock:
-                            growing[location] = (data, end)
-                            if answer.status_code == 200:
-                                del growing[location]
-                                whole[location] = data
-                                break
-                        offset = end
-                    with lock:
-                        known = list(whole.items())
-                    place, wanted = own_choice.choice(known)
-                    got = uploader.get(place)
-                    assert got.status_code == 404 or got.content == wanted
-                    if own_choice.random() < 0.3:
-                        with lock:
-                            whole.pop(place, None)
-                        uploader.delete(place)
-                except (requests.RequestException, AssertionError) as fault:
-                    if isinstance(fault, AssertionError) and not stop.is_set():
-                        raise
-                    return
-
-        workers = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        deleted = set()
+        workers = [threading.Thread(target=work, args=(number, choice.random())) for number in range(3)]
         for worker in workers:
             worker.start()
         time.sleep(choice.uniform(0.2, 1.2))
@@ -632,26 +645,23 @@ def test_rows_12_27_and_29_kills(own, seed):
         server.kill()
         for worker in workers:
             worker.join(PATIENCE)
+        assert not faults
         server.start()
-        for location, (data, known) in list(growing.items()):
-            head = uploader.head(location)
-            if head.status_code == 404:
-                assert known == 0, "an upload that was answered is gone"
-                del growing[location]
-                continue
-            offset = int(head.headers["Upload-Offset"])
+        for key, (data, known) in growing.items():
+            begun = uploader.create(length=len(data), complete="?0", Idempotency_Key=key)
+            assert begun.status_code == 201
+            location, offset = begun.headers["Location"], int(begun.headers["Upload-Offset"])
             assert offset >= known, "an offset went back"
-            if head.headers["Upload-Complete"] == "?0":
+            if begun.headers["Upload-Complete"] == "?0":
                 assert uploader.patch(location, offset, data[offset:], complete="?1").status_code == 200
-            del growing[location]
             whole[location] = data
+        growing.clear()
         for location, data in list(whole.items()):
             got = uploader.get(location)
-            if got.status_code == 404:
-                # Its deletion was under way.
+            if got.status_code == 404 and location in deleted:
                 del whole[location]
-                continue
-            assert got.content == data
+            else:
+                assert got.content == data
     for location in list(whole):
         assert uploader.delete(location).status_code == 204
     # What a kill left between a row and its file is found at the next start, and no allowance is used by it.

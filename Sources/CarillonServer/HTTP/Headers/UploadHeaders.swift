@@ -84,7 +84,8 @@ struct UploadHeaders: Equatable {
         let end = offset + contentLength
         guard isLast ? end == whole : end <= whole else {
             throw Refusal(
-                .uploadLengthInconsistent, "The upload would have \(end) bytes behind this part, and the whole has \(whole).")
+                .uploadLengthInconsistent, "The upload would have \(end) bytes behind this part, and the whole has \(whole)."
+            )
         }
     }
 
@@ -108,7 +109,8 @@ enum DigestField {
             let value = parts[1].trimmed()
             guard value.count >= 2, value.hasPrefix(":"), value.hasSuffix(":"),
                 let bytes = Base64URL.decode(
-                    value.dropFirst().dropLast().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")),
+                    value.dropFirst().dropLast().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+                ),
                 bytes.count == 32
             else { throw invalid(name) }
             return bytes
