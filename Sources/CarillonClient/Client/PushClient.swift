@@ -28,6 +28,8 @@ public final class PushClient: Sendable, Service {
     public let device: PushDevice
     /// Updates that back ends publish for an audience.
     public let updates: PushUpdates
+    /// Files that this device sends to others and fetches; kept in a directory of the durable storage.
+    public let attachments: AttachmentStore
     /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
     /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
     /// cannot be told apart.
@@ -72,6 +74,11 @@ public final class PushClient: Sendable, Service {
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
         updates = PushUpdates(
             runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
+        attachments = AttachmentStore(
+            directory: configuration.storageDirectory + "/attachments",
+            server: TransferServer(
+                base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
+            ) { [runner] in runner.identity?.credential })
     }
 
     deinit {

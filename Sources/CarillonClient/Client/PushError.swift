@@ -47,6 +47,18 @@ public struct PushError: Error, Sendable {
         public static let interrupted = Code("interrupted")
         /// The server is of a version that has no subscriptions.
         public static let serverTooOld = Code("serverTooOld")
+        /// A file cannot be read or written, or is none.
+        public static let fileInvalid = Code("fileInvalid")
+        /// Where a file was to be put, something is; it was left as it is.
+        public static let fileExists = Code("fileExists")
+        /// A manifest of an attachment is none.
+        public static let manifestInvalid = Code("manifestInvalid")
+        /// The server does not take an attachment, or does not give it to this device; the message has its reason.
+        public static let attachmentRefused = Code("attachmentRefused")
+        /// The server has no such attachment for this device: it was fetched, has expired, or never was.
+        public static let attachmentGone = Code("attachmentGone")
+        /// What the server gave is not what was sealed.
+        public static let attachmentDamaged = Code("attachmentDamaged")
         /// The client runs already: it was started twice, or started and run.
         public static let alreadyRunning = Code("alreadyRunning")
         /// Another iteration of the channel's events goes on.

@@ -78,8 +78,12 @@ extension CommandFault {
                 ExitStatus.dataDirectory
             case .serverUnreachable, .serverUnavailable: ExitStatus.unreachable
             case .registrationRefused: ExitStatus.notAllowed
+            case .attachmentRefused where ["credential_invalid", "role_forbidden"].contains(error.serverCode):
+                ExitStatus.notAllowed
+            case .fileInvalid: ExitStatus.noInput
+            case .fileExists: ExitStatus.output
             default: ExitStatus.refused
             }
-        self.init(code, error.message)
+        self.init(code, (error.serverCode.map { $0 + ": " } ?? "") + error.message)
     }
 }

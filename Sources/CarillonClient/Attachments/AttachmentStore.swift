@@ -1,0 +1,242 @@
+import CarillonBasics
+import CarillonWire
+public import Logging
+import NIOSSL
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Sends files of any size to others through a Carillon server, and fetches them: sealed with a key that the server never sees, in as many
+/// parts as the network makes of it.
+///
+/// ```swift
+/// let upload = try await client.attachments.upload("/photos/pump.jpg", for: [.device(other)])
+/// for await bytes in upload.progress { show(bytes, of: upload.length) }
+/// let manifest = try await upload.value  // send it to the other, sealed
+///
+/// let download = try await client.attachments.download(manifest, to: "/inbox/pump.jpg")
+/// let path = try await download.value
+/// ```
+///
+/// Transfers outlive the process: ``uploads()`` and ``downloads()`` have those that are not done. Apple's background transfers are not
+/// used: while the app is suspended, nothing moves.
+public final class AttachmentStore: Sendable {
+    /// What a program needs that is no device: a back end with a sender key.
+    public struct Configuration: Sendable {
+        /// The server's base address, `https://push.example.com`. A path is kept.
+        public var server: String
+        /// A sender key, or a device's credential. It is never logged.
+        public var bearer: String
+        /// Where transfers are kept that are not done, made if it does not exist. It belongs to one store at a time.
+        public var directory: String
+        /// A PEM file of certificates to trust instead of the system's.
+        public var trustRootsPath: String?
+        /// How long attempts wait for each other.
+        public var backOff: PushClient.BackOff
+        /// How long an attempt to connect may take.
+        public var connectTimeout: Duration
+        /// Where the store says what it does. No secret and no name of a file is logged.
+        public var logger: Logger
+
+        /// Makes a configuration; what is not given has its default.
+        public init(
+            server: String, bearer: String, directory: String, trustRootsPath: String? = nil,
+            backOff: PushClient.BackOff = .init(), connectTimeout: Duration = .seconds(10),
+            logger: Logger = Logger(label: "carillon.attachments", factory: { _ in SwiftLogNoOpLogHandler() })
+        ) {
+            self.server = server
+            self.bearer = bearer
+            self.directory = directory
+            self.trustRootsPath = trustRootsPath
+            self.backOff = backOff
+            self.connectTimeout = connectTimeout
+            self.logger = logger
+        }
+    }
+
+    private let folder: TransferFolder
+    private let server: TransferServer
+    private let lock = Mutex<TransferLock?>(nil)
+    private let known = Mutex(Known())
+
+    private struct Known {
+        var uploads: [String: AttachmentUpload] = [:]
+        var downloads: [String: AttachmentDownload] = [:]
+    }
+
+    /// - Throws: ``PushError`` with ``PushError/Code/configurationInvalid``, ``PushError/Code/storageInUse`` or another of storage.
+    public convenience init(configuration: Configuration) throws(PushError) {
+        guard let address = WebAddress(http: configuration.server), !configuration.server.contains("?") else {
+            throw PushError(.configurationInvalid, "server: \"\(configuration.server)\" is not an http: or https: address.")
+        }
+        guard !configuration.bearer.isEmpty, configuration.bearer.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw PushError(.configurationInvalid, "bearer: a key is printable ASCII without spaces, and not empty.")
+        }
+        let tls = try TrustRoots.configuration(path: configuration.trustRootsPath)
+        let context: NIOSSLContext
+        do {
+            context = try NIOSSLContext(configuration: tls)
+        } catch {
+            throw PushError(.configurationInvalid, "trustRootsPath: the certificates cannot be used.", cause: error)
+        }
+        self.init(
+            directory: configuration.directory,
+            server: TransferServer(
+                base: address.text, transport: NIOTransport(tls: context, timeout: configuration.connectTimeout),
+                backOff: configuration.backOff, logger: configuration.logger
+            ) { [bearer = configuration.bearer] in bearer })
+        try open()
+    }
+
+    init(directory: String, server: TransferServer) {
+        folder = TransferFolder(path: directory)
+        self.server = server
+    }
+
+    /// Opens the directory when it is first used.
+    private func open() throws(PushError) {
+        try lock.withLock { lock throws(PushError) in
+            if lock != nil { return }
+            try DiskFile.makeDirectory(folder.path)
+            lock = try TransferLock(folder.path)
+            folder.sweep()
+        }
+    }
+
+    // MARK: Uploads
+
+    /// Seals a file, and begins to send it. What is read of it is read before this returns: it may be changed or removed then.
+    ///
+    /// - Parameters:
+    ///   - path: A file; of any size that the server takes, also of none.
+    ///   - readers: Who may fetch it: 1 to 32. The server removes it when all of them have it.
+    ///   - lifetime: How long the server keeps it once it is whole: a minute to 28 days.
+    ///   - moves: Whether the file is given away: it is removed when the sealed copy is on disk.
+    /// - Returns: The upload; its manifest is what readers need.
+    /// - Throws: ``PushError`` with ``PushError/Code/fileInvalid``, or one of storage.
+    public func upload(
+        _ path: String, for readers: [AttachmentReader], lifetime: Duration = .seconds(7 * 86_400), moves: Bool = false
+    ) async throws(PushError) -> AttachmentUpload {
+        try open()
+        guard !readers.isEmpty else {
+            throw PushError(.attachmentRefused, "Somebody must be allowed to fetch an attachment.")
+        }
+        let id = Hexadecimal.encode(Array(ChunkSeal.makeKey().prefix(16)))
+        let (folder, key) = (folder, ChunkSeal.makeKey())
+        let state = try await DiskFile.work { () throws(PushError) in
+            let source = try DiskFile(path, .reading)
+            do throws(PushError) {
+                let made = try SealedFile.make(of: source, at: try DiskFile(folder.sealed(id), .making), key: key)
+                let state = TransferFolder.UploadState(
+                    key: key, length: made.length, digest: made.digest, readers: readers.map(\.name),
+                    lifetimeSeconds: lifetime.components.seconds)
+                try folder.write(state, .upload, of: id)
+                if moves { try? FileManager.default.removeItem(atPath: path) }
+                return state
+            } catch {
+                folder.remove(.upload, id)
+                throw error
+            }
+        }
+        let upload = transfer(id, state)
+        upload.resume()
+        return upload
+    }
+
+    /// Those that are not done, of earlier runs, too.
+    public func uploads() throws(PushError) -> [AttachmentUpload] {
+        try open()
+        var found: [AttachmentUpload] = []
+        for id in folder.ids(.upload) {
+            if let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) {
+                found.append(transfer(id, state))
+            }
+        }
+        return found
+    }
+
+    private func transfer(_ id: String, _ state: TransferFolder.UploadState) -> AttachmentUpload {
+        known.withLock { known in
+            if let upload = known.uploads[id] { return upload }
+            let run = UploadRun(id: id, folder: folder, server: server)
+            let upload = AttachmentUpload(id: id, length: ChunkSeal.sealedLength(of: state.length)) { [weak self] moved in
+                let manifest = try await run.run(moved)
+                self?.known.withLock { $0.uploads[id] = nil }
+                return manifest
+            } giveUp: { [weak self] () async throws(PushError) in
+                self?.known.withLock { $0.uploads[id] = nil }
+                try await run.giveUp()
+            }
+            known.uploads[id] = upload
+            return upload
+        }
+    }
+
+    // MARK: Downloads
+
+    /// Begins to fetch an attachment, and to open it as it comes. The file has its name when all of it proved right, and not before; until
+    /// then it grows beside it, under a name with a dot.
+    ///
+    /// - Parameters:
+    ///   - manifest: From whoever sent it.
+    ///   - path: Where it is to be put: nothing may be there.
+    /// - Throws: ``PushError`` with ``PushError/Code/manifestInvalid`` or ``PushError/Code/fileExists``, or one of storage.
+    public func download(
+        _ manifest: AttachmentManifest, to path: String
+    ) async throws(PushError) -> AttachmentDownload {
+        try open()
+        guard manifest.isPossible else { throw PushError(.manifestInvalid, "The manifest of the attachment is none.") }
+        let (folder, id) = (folder, manifest.id)
+        let part = "\(DiskFile.directory(of: path))/.\(id.suffix(16)).part"
+        let state = try await DiskFile.work { () throws(PushError) in
+            if let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
+                guard state.path == path, state.manifest == manifest else {
+                    throw PushError(.fileExists, "The attachment is being fetched already, to \(state.path).")
+                }
+                return state
+            }
+            guard !FileManager.default.fileExists(atPath: path) else {
+                throw PushError(.fileExists, "\(path) is there already; it was left as it is.")
+            }
+            let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part)
+            try folder.write(state, .download, of: id)
+            return state
+        }
+        let download = transfer(state)
+        download.resume()
+        return download
+    }
+
+    /// Those that are not done, of earlier runs, too.
+    public func downloads() throws(PushError) -> [AttachmentDownload] {
+        try open()
+        var found: [AttachmentDownload] = []
+        for id in folder.ids(.download) {
+            if let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
+                found.append(transfer(state))
+            }
+        }
+        return found
+    }
+
+    private func transfer(_ state: TransferFolder.DownloadState) -> AttachmentDownload {
+        let id = state.manifest.id
+        return known.withLock { known in
+            if let download = known.downloads[id] { return download }
+            let run = DownloadRun(state: state, folder: folder, server: server)
+            let download = AttachmentDownload(id: id, length: state.manifest.sealedLength) { [weak self] moved in
+                defer { if !run.isThere { self?.known.withLock { $0.downloads[id] = nil } } }
+                return try await run.run(moved)
+            } giveUp: { [weak self] () async throws(PushError) in
+                self?.known.withLock { $0.downloads[id] = nil }
+                run.giveUp()
+            }
+            known.downloads[id] = download
+            return download
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// Fetches a sealed file and opens it as it comes; after a cut it goes on behind the last chunk that proved right (RFC 9110 section 14).
+struct DownloadRun: Sendable {
+    let state: TransferFolder.DownloadState
+    let folder: TransferFolder
+    let server: TransferServer
+
+    private var id: String { state.manifest.id }
+    private var location: String { "/v1/attachments/\(id)" }
+
+    /// Whether it is not done yet.
+    var isThere: Bool { folder.ids(.download).contains(id) }
+
+    func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> String {
+        do {
+            if isThere { try await fetch(moved) }
+        } catch let error as PushError where Self.isFinal(error) {
+            giveUp()
+            throw error
+        }
+        return state.path
+    }
+
+    private static func isFinal(_ error: PushError) -> Bool {
+        [.attachmentDamaged, .attachmentGone, .attachmentRefused, .fileExists].contains(error.code)
+    }
+
+    private func fetch(_ moved: @escaping @Sendable (Int64) -> Void) async throws {
+        let state = state
+        let file = try await DiskFile.work { () throws(PushError) in
+            let file = try DiskFile(state.part, .going)
+            return try OpeningFile(state.manifest, into: file)
+        }
+        try await server.persist { () async throws -> (value: Void?, hint: Duration?, hasMoved: Bool) in
+            let start = file.offset
+            moved(start)
+            let take: @Sendable (FileAnswer, Data) async throws(PushError) -> Void = {
+                (answer: FileAnswer, bytes: Data) async throws(PushError) -> Void in
+                // What begins elsewhere is not what was asked for.
+                let begins = answer.status == 206 && answer.headers["content-range"]?.hasPrefix("bytes \(start)-") == true
+                guard begins || answer.status == 200 && start == 0 else {
+                    throw PushError(.protocolViolated, "The server gave another part than was asked for.")
+                }
+                try await DiskFile.work { () throws(PushError) in try file.take(bytes) }
+                moved(file.received)
+            }
+            let outcome = try await server.ask("GET", location, [("Range", "bytes=\(start)-")], received: take)
+            file.interrupted()
+            let hasMoved = file.offset > start
+            if file.isWhole { return ((), nil, hasMoved) }
+            switch outcome {
+            case .failed(let hint): return (nil, hint, hasMoved)
+            case .answered(let answer) where answer.status == 404 || answer.status == 416:
+                throw PushError(.attachmentGone, "The server has no such attachment for this device.")
+            case .answered(let answer) where answer.status == 206 || answer.status == 200: return (nil, nil, hasMoved)
+            case .answered(let answer): throw TransferServer.refused(answer)
+            }
+        }
+        try await DiskFile.work { () throws(PushError) in
+            try file.finish()
+            try DiskFile.publish(state.part, as: state.path)
+            folder.remove(.download, id)
+        }
+        // The server need not keep it for this device; where it does not hear of it, it goes by its time.
+        _ = try? await server.ask("DELETE", location)
+    }
+
+    /// Removes what is there of it.
+    func giveUp() {
+        folder.remove(.download, id)
+        unlink(state.part)
+    }
+}

@@ -1,0 +1,99 @@
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// What is known of transfers that are not done, on disk: a file of state for each, beside the sealed file of an upload.
+struct TransferFolder: Sendable {
+    struct UploadState: Codable, Sendable {
+        var key: Data
+        var length: Int64
+        var digest: Data
+        var readers: [String]
+        var lifetimeSeconds: Int64
+        /// Where the server has it, once it is begun.
+        var location: String?
+    }
+
+    struct DownloadState: Codable, Sendable {
+        var manifest: AttachmentManifest
+        var path: String
+        /// Where it grows.
+        var part: String
+    }
+
+    let path: String
+
+    func sealed(_ id: String) -> String { "\(path)/\(id).sealed" }
+    private func file(_ id: String, _ kind: Kind) -> String { "\(path)/\(id).\(kind.rawValue)" }
+
+    enum Kind: String {
+        case upload, download
+    }
+
+    func write(_ state: some Encodable, _ kind: Kind, of id: String) throws(PushError) {
+        do {
+            try DiskFile.replace(file(id, kind), with: try JSONEncoder().encode(state))
+        } catch {
+            throw PushError(.storageUnavailable, "The state of a transfer cannot be written.", cause: error)
+        }
+    }
+
+    func read<State: Decodable>(_ type: State.Type, _ kind: Kind, of id: String) throws(PushError) -> State? {
+        let path = file(id, kind)
+        guard access(path, F_OK) == 0 else { return nil }
+        do {
+            let file = try DiskFile(path, .reading)
+            return try JSONDecoder().decode(type, from: try file.read(at: 0, count: 1 << 20))
+        } catch {
+            throw PushError(.storageDamaged, "The state of a transfer cannot be read: \(path).", cause: error)
+        }
+    }
+
+    /// The state goes first: what is left without one is swept away.
+    func remove(_ kind: Kind, _ id: String) {
+        unlink(file(id, kind))
+        if kind == .upload { unlink(sealed(id)) }
+    }
+
+    func ids(_ kind: Kind) -> [String] {
+        let ending = "." + kind.rawValue
+        return names.filter { $0.hasSuffix(ending) }.map { String($0.dropLast(ending.count)) }.sorted()
+    }
+
+    /// Removes what a process left that was killed: sealed files without a state, and drafts.
+    func sweep() {
+        let uploads = Set(ids(.upload))
+        for name in names
+        where name.hasSuffix(".new") || name.hasSuffix(".sealed") && !uploads.contains(String(name.dropLast(7))) {
+            unlink("\(path)/\(name)")
+        }
+    }
+
+    private var names: [String] { (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] }
+}
+
+/// Keeps two processes from moving the same files.
+final class TransferLock: Sendable {
+    private let descriptor: Int32
+
+    init(_ directory: String) throws(PushError) {
+        descriptor = open(directory + "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw PushError(file: directory, errno) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            throw PushError(.storageInUse, "Another store of attachments has \(directory) open.")
+        }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+}

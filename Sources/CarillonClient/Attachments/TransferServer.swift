@@ -1,0 +1,82 @@
+import CarillonWire
+import Logging
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Where attachments are kept: asked again and again where it is away, as whoever this device is.
+struct TransferServer: Sendable {
+    /// Without a slash at its end.
+    let base: String
+    let transport: any FileTransport
+    let backOff: PushClient.BackOff
+    let logger: Logger
+    /// Nil while it is not registered.
+    let bearer: @Sendable () -> String?
+
+    init(
+        base: String, transport: any FileTransport, backOff: PushClient.BackOff, logger: Logger,
+        bearer: @escaping @Sendable () -> String?
+    ) {
+        self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
+        self.transport = transport
+        self.backOff = backOff
+        self.logger = logger
+        self.bearer = bearer
+    }
+
+    /// What became of one question.
+    enum Outcome {
+        case answered(FileAnswer)
+        /// It may be asked again later.
+        case failed(hint: Duration?)
+    }
+
+    /// - Throws: ``PushError`` of what is received, and `CancellationError`.
+    func ask(
+        _ method: String, _ path: String, _ headers: [(name: String, value: String)] = [],
+        body: (file: DiskFile, range: Range<Int64>)? = nil, sent: @escaping @Sendable (Int64) -> Void = { _ in },
+        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void = { _, _ in }
+    ) async throws -> Outcome {
+        guard let bearer = bearer() else { return .failed(hint: nil) }
+        guard let address = WebAddress(http: base + path) else {
+            throw PushError(.protocolViolated, "The server gave a place that is no address.")
+        }
+        do {
+            let question = FileQuestion(method: method, address: address, bearer: bearer, headers: headers, body: body)
+            let answer = try await transport.exchange(question, sent: sent, received: received)
+            let isLater = [408, 425, 429].contains(answer.status) || answer.status >= 500
+            guard isLater else { return .answered(answer) }
+            logger.info("An attachment waits for its server", metadata: ["status": "\(answer.status)"])
+            return .failed(hint: answer.headers["retry-after"].flatMap(Int64.init).map { .seconds(min($0, 3600)) })
+        } catch let fault as TransportFault {
+            try Task.checkCancellation()
+            logger.info("An attachment's server cannot be reached", metadata: ["reason": "\(fault.kind)"])
+            return .failed(hint: nil)
+        }
+    }
+
+    /// Runs the step again and again until it comes to something; what moved meanwhile begins the waits anew.
+    func persist<Value>(_ step: () async throws -> (value: Value?, hint: Duration?, hasMoved: Bool)) async throws -> Value {
+        var schedule = ClientReconnectSchedule(backOff)
+        while true {
+            try Task.checkCancellation()
+            let (value, hint, hasMoved) = try await step()
+            if let value { return value }
+            if hasMoved { schedule.succeeded() }
+            let wait =
+                hint.map { schedule.delay(after: $0, random: .random(in: 0..<1)) }
+                ?? schedule.failed(random: .random(in: 0..<1))
+            try await Task.sleep(for: wait)
+        }
+    }
+
+    static func refused(_ answer: FileAnswer) -> PushError {
+        let problem = try? JSONDecoder().decode(ProblemDocument.self, from: answer.body)
+        return PushError(
+            .attachmentRefused, problem?.detail ?? "The server answered \(answer.status).", serverCode: problem?.code)
+    }
+}

@@ -1,0 +1,118 @@
+import CarillonBasics
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Brings a sealed file to the server: begins it once, asks where it is after each cut, and goes on from there
+/// (draft-ietf-httpbis-resumable-upload).
+struct UploadRun: Sendable {
+    let id: String
+    let folder: TransferFolder
+    let server: TransferServer
+
+    private static let draft = (name: "Upload-Draft-Interop-Version", value: "8")
+
+    func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> AttachmentManifest {
+        guard let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) else {
+            throw PushError(.attachmentGone, "The upload is done, or was given up.")
+        }
+        let file = try DiskFile(folder.sealed(id), .reading)
+        let length = ChunkSeal.sealedLength(of: state.length)
+        guard try file.size() == length else {
+            throw PushError(.storageDamaged, "The sealed file of an upload is not whole.")
+        }
+        let whole = try await bring(file, length, state, moved)
+        let manifest = AttachmentManifest(
+            id: whole.id, key: state.key, length: state.length, digest: state.digest, expiresAt: whole.expiresAt)
+        folder.remove(.upload, id)
+        return manifest
+    }
+
+    private struct Whole {
+        var id: String
+        var expiresAt: Date
+    }
+
+    private func bring(
+        _ file: DiskFile, _ length: Int64, _ known: TransferFolder.UploadState, _ moved: @escaping @Sendable (Int64) -> Void
+    ) async throws -> Whole {
+        var state = known
+        var offset: Int64?
+        return try await server.persist { () async throws -> (value: Whole?, hint: Duration?, hasMoved: Bool) in
+            guard let location = state.location else {
+                switch try await begin(state, length) {
+                case .failed(let hint): return (nil, hint, false)
+                case .answered(let answer):
+                    guard answer.status == 201, let location = answer.headers["location"], location.hasPrefix("/") else {
+                        throw TransferServer.refused(answer)
+                    }
+                    state.location = location
+                    try folder.write(state, .upload, of: id)
+                    offset = answer.headers["upload-offset"].flatMap(Int64.init)
+                    return (nil, .zero, true)
+                }
+            }
+            guard let start = offset else {
+                switch try await server.ask("HEAD", location, [Self.draft]) {
+                case .failed(let hint): return (nil, hint, false)
+                case .answered(let answer) where answer.status == 404:
+                    // It was not gone on with for too long: what is sealed is sent anew.
+                    state.location = nil
+                    try folder.write(state, .upload, of: id)
+                    return (nil, nil, false)
+                case .answered(let answer):
+                    guard answer.status < 300, let place = answer.headers["upload-offset"].flatMap(Int64.init),
+                        (0...length).contains(place)
+                    else { throw TransferServer.refused(answer) }
+                    offset = place
+                    return (nil, .zero, true)
+                }
+            }
+            // Whatever comes of it, where it is then is asked for.
+            offset = nil
+            moved(start)
+            let headers = [
+                Self.draft, ("Upload-Offset", String(start)), ("Upload-Complete", "?1"),
+                ("Content-Type", "application/partial-upload"),
+            ]
+            switch try await server.ask("PATCH", location, headers, body: (file, start..<length), sent: moved) {
+            case .failed(let hint): return (nil, hint, false)
+            case .answered(let answer):
+                switch answer.status {
+                case 200: return (try Self.whole(answer, at: location), nil, true)
+                // Another request was there, or is: where it is now is asked for.
+                case 404, 409: return (nil, nil, false)
+                default: throw TransferServer.refused(answer)
+                }
+            }
+        }
+    }
+
+    private func begin(_ state: TransferFolder.UploadState, _ length: Int64) async throws -> TransferServer.Outcome {
+        let readers = state.readers.joined(separator: ",")
+        return try await server.ask(
+            "POST", "/v1/attachments?readers=\(readers)&ttl=\(state.lifetimeSeconds)",
+            [
+                Self.draft, ("Upload-Complete", "?0"), ("Upload-Length", String(length)), ("Idempotency-Key", id),
+                ("Repr-Digest", "sha-256=:\(state.digest.base64EncodedString()):"),
+            ])
+    }
+
+    private static func whole(_ answer: FileAnswer, at location: String) throws(PushError) -> Whole {
+        guard let json = JSONValue(parsing: Array(answer.body)), case .string(let id)? = json["id"],
+            case .string(let text)? = json["expiresAt"], let end = Timestamp3339.milliseconds(text)
+        else { throw PushError(.protocolViolated, "The server does not say what became of the upload.") }
+        return Whole(id: id, expiresAt: Date(timeIntervalSince1970: Double(end) / 1000))
+    }
+
+    /// What the server has of it goes, where it can be reached; otherwise by its time.
+    func giveUp() async throws(PushError) {
+        let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
+        folder.remove(.upload, id)
+        if let location = state?.location { _ = try? await server.ask("DELETE", location) }
+    }
+}

@@ -1,0 +1,162 @@
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A question whose body is a file, or whose answer is one.
+struct FileQuestion: Sendable {
+    var method: String
+    var address: WebAddress
+    var bearer: String
+    var headers: [(name: String, value: String)] = []
+    /// What is sent: a part of a file.
+    var body: (file: DiskFile, range: Range<Int64>)?
+}
+
+struct FileAnswer: Sendable {
+    var status: Int
+    var headers: [String: String]
+    /// Of an answer that is no file.
+    var body = Data()
+}
+
+/// How files go to a server and come from it: pausing where either side does.
+protocol FileTransport: Sendable {
+    /// Asks once, on a connection of its own.
+    ///
+    /// - Parameters:
+    ///   - sent: Hears how far the file is that goes.
+    ///   - received: Takes the bytes of an answer that is a file (200 or 206 to GET).
+    func exchange(
+        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> FileAnswer
+}
+
+extension NIOTransport: FileTransport {
+    private typealias Exchange = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+
+    /// So long may nothing move.
+    private static let stall = Duration.seconds(60)
+    private static let partBytes = 256 << 10
+    private static let answerBytes = 64 << 10
+
+    func exchange(
+        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> FileAnswer {
+        let progress = ConnectProgress()
+        do {
+            let channel: Exchange = try await open(question.address, progress) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHTTPClientHandlers(leftOverBytesStrategy: .dropBytes)
+                    guard progress.upgraded() else { throw TransportFault(.timeOut, nil) }
+                    return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+                }
+            }
+            let movement = Movement()
+            return try await channel.executeThenClose { inbound, outbound in
+                try await withThrowingTaskGroup(of: FileAnswer?.self) { group in
+                    group.addTask {
+                        try await Self.send(question, to: outbound, movement, sent)
+                        return nil
+                    }
+                    group.addTask { try await Self.read(inbound, question, movement, received) }
+                    group.addTask {
+                        while movement.age < Self.stall { try await Task.sleep(for: .seconds(5)) }
+                        throw TransportFault(.timeOut, nil)
+                    }
+                    defer { group.cancelAll() }
+                    var failure: (any Error)?
+                    while let result = await group.nextResult() {
+                        switch result {
+                        case .success(let answer?): return answer
+                        case .success(nil): continue
+                        // Who has answered reads no more: the answer comes behind it.
+                        case .failure(let error) where failure == nil && !(error is PushError) && !(error is TransportFault):
+                            failure = error
+                        case .failure(let error): throw failure ?? error
+                        }
+                    }
+                    throw failure ?? ChannelError.inputClosed
+                }
+            }
+        } catch let error as PushError {
+            throw error
+        } catch {
+            throw fault(error, progress)
+        }
+    }
+
+    private static func send(
+        _ question: FileQuestion, to outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>, _ movement: Movement,
+        _ sent: (Int64) -> Void
+    ) async throws {
+        var headers: HTTPHeaders = [
+            "Host": question.address.authority, "Connection": "close", "Authorization": "Bearer \(question.bearer)",
+        ]
+        for (name, value) in question.headers { headers.add(name: name, value: value) }
+        let range = question.body?.range ?? 0..<0
+        if question.method != "GET", question.method != "HEAD" {
+            headers.add(name: "Content-Length", value: String(range.count))
+        }
+        let head = HTTPRequestHead(
+            version: .http1_1, method: HTTPMethod(rawValue: question.method), uri: question.address.target, headers: headers)
+        try await outbound.write(.head(head))
+        if let (file, range) = question.body {
+            var offset = range.lowerBound
+            while offset < range.upperBound {
+                let place = offset
+                let part = try await DiskFile.work { () throws(PushError) in
+                    try file.read(at: place, count: Int(min(Int64(partBytes), range.upperBound - place)))
+                }
+                guard !part.isEmpty else { throw PushError(.fileInvalid, "A file is shorter than it was.") }
+                try await outbound.write(.body(.byteBuffer(ByteBuffer(bytes: part))))
+                offset += Int64(part.count)
+                movement.happened()
+                sent(offset)
+            }
+        }
+        try await outbound.write(.end(nil))
+    }
+
+    private static func read(
+        _ inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>, _ question: FileQuestion, _ movement: Movement,
+        _ received: (FileAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> FileAnswer {
+        var answer: FileAnswer?
+        for try await part in inbound {
+            movement.happened()
+            switch part {
+            case .head(let head):
+                let fields = head.headers.map { ($0.name.lowercased(), $0.value) }
+                answer = FileAnswer(
+                    status: Int(head.status.code), headers: Dictionary(fields, uniquingKeysWith: { first, _ in first }))
+            case .body(let bytes):
+                guard var known = answer else { continue }
+                let data = Data(bytes.readableBytesView)
+                if question.method == "GET", known.status == 200 || known.status == 206 {
+                    try await received(known, data)
+                } else if known.body.count + data.count <= answerBytes {
+                    known.body.append(data)
+                    answer = known
+                }
+            case .end:
+                if let answer { return answer }
+            }
+        }
+        throw ChannelError.inputClosed
+    }
+
+    /// When something moved last.
+    private final class Movement: Sendable {
+        private let last = Mutex(ContinuousClock.now)
+        var age: Duration { last.withLock { $0.duration(to: .now) } }
+        func happened() { last.withLock { $0 = .now } }
+    }
+}
