@@ -243,6 +243,7 @@ let package = Package(
             dependencies: [
                 "StoreConformance", "TestSupport",
                 "CarillonCore", "CarillonSQLite", "CarillonWire",
+                .product(name: "Crypto", package: "swift-crypto", condition: cryptography),
                 .product(name: "GRDB", package: "GRDB.swift", condition: client),
                 .product(name: "Logging", package: "swift-log", condition: network),
             ],

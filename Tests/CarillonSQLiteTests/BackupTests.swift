@@ -32,6 +32,43 @@ struct BackupTests {
         try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
     }
 
+    @Test func `attachments that are whole are taken along, and no others`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let directory = try #require(fixture.sqlite.directory)
+        let folder = AttachmentFolder(in: directory)
+        let owner = AttachmentUser(app: fixture.device.app, party: .senders)
+        let ids = (1...3).map { AttachmentID(Bytes16(high: UInt64($0) << 48, low: 1)) }
+        for (id, isWhole) in zip(ids, [true, false, true]) {
+            let wish = AttachmentWish(
+                proposed: id, owner: owner, length: 3, digest: nil, readers: [.senders], lifetimeSeconds: 60,
+                idempotency: nil, limits: .init())
+            guard case .added(let attachment) = try await fixture.store.addAttachment(wish, at: StoreFixture.start) else {
+                throw StoreFixture.Missing()
+            }
+            try await folder.create(id)
+            try await folder.openGrowing(id, at: 0)?.write(SomeBytes("abc"), at: 0)
+            guard isWhole else { continue }
+            try await folder.publish(id)
+            #expect(try await fixture.store.completeAttachment(attachment.serial, expiresAt: StoreFixture.start))
+        }
+        // One whose row is there still, and its file no more.
+        try await folder.remove([ids[2]])
+        let place = try TemporaryDirectory.make()
+        try await StoreBackup.make(of: directory, at: place + "/backup")
+        #expect(try files(in: place) == ["backup", "backup.attachments"])
+        // What the server removes now is the backup's still.
+        try await folder.remove([ids[0]])
+        try fixture.sqlite.close()
+        try await StoreBackup.restore(place + "/backup", to: place + "/restored")
+        let restored = AttachmentFolder(in: place + "/restored")
+        #expect(try await restored.open(ids[0])?.read(at: 0, count: 9) == Array("abc".utf8))
+        #expect(try await restored.open(ids[1]) == nil)
+        #expect(try await restored.openGrowing(ids[1], at: 0) == nil)
+        #expect(try await restored.open(ids[2]) == nil)
+        let mode = try FileManager.default.attributesOfItem(atPath: place + "/backup.attachments")[.posixPermissions]
+        #expect(mode as? Int == 0o700)
+    }
+
     @Test func `a backup of a store in use is restored as it was`() async throws {
         let fixture = try await StoreFixture(.file)
         let directory = try #require(fixture.sqlite.directory)

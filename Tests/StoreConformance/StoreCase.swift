@@ -12,7 +12,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
         self.run = run
     }
 
-    package static let all = registry + inbox + watches + pushes
+    package static let all = registry + inbox + watches + pushes + attachments
 
     static let registry = server + apps + devices + registrations + users + channels + deletion
     static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches

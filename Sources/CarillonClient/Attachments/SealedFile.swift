@@ -111,7 +111,7 @@ final class OpeningFile: @unchecked Sendable {
         }
         if !opened.isEmpty { try file.write(opened, at: start * Int64(ChunkSeal.chunkBytes)) }
         guard number < chunks || rest.isEmpty else { throw Self.damaged }
-        pending = Data(rest)
+        if number > start { pending = Data(rest) }
     }
 
     var isWhole: Bool { number == chunks }

@@ -7,8 +7,9 @@ struct BackupCommand: AsyncParsableCommand {
         commandName: "backup", abstract: "Write everything that a server keeps to one file.",
         discussion: """
             The server may be running, and goes on. The file is as all was at one moment, with everything that was answered \
-            before. It holds the keys of all channel tokens: keep it as secret as the data directory. `carillon restore` \
-            makes a data directory of it.
+            before. It holds the keys of all channel tokens: keep it as secret as the data directory. Attachments that are whole \
+            are beside it, in a directory of the same name with .attachments behind. `carillon restore` makes a data directory of \
+            both.
             """)
 
     @Argument(help: "The file to write; it must not be there yet.", completion: .file()) var to: String

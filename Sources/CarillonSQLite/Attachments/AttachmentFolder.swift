@@ -19,7 +19,9 @@ package struct AttachmentFolder: AttachmentFiles {
     private let thread = DiskThreads()
 
     /// - Parameter directory: The data directory.
-    package init(in directory: String) { path = directory + "/attachments" }
+    package init(in directory: String) { path = Self.path(in: directory) }
+
+    static func path(in directory: String) -> String { directory + "/attachments" }
 
     private static let growing = ".part"
 
@@ -30,11 +32,16 @@ package struct AttachmentFolder: AttachmentFiles {
     }
 
     private func place(of id: AttachmentID) -> Place {
+        let file = "\(path)/\(Self.path(of: id))"
+        let inner = StoreFile.directory(of: file)
+        return Place(directories: [path, StoreFile.directory(of: inner), inner], file: file)
+    }
+
+    /// In the folder: `aa/bb/<id>`, after the part of the name that differs.
+    static func path(of id: AttachmentID) -> String {
         let name = id.description
         let digits = name.dropFirst(4)
-        let outer = "\(path)/\(digits.prefix(2))"
-        let inner = "\(outer)/\(digits.dropFirst(2).prefix(2))"
-        return Place(directories: [path, outer, inner], file: "\(inner)/\(name)")
+        return "\(digits.prefix(2))/\(digits.dropFirst(2).prefix(2))/\(name)"
     }
 
     // MARK: One that grows

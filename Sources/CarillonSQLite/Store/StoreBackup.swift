@@ -22,6 +22,8 @@ package enum StoreBackup {
         try StoreFile.inspect(file.path)
         try StoreFile.make(path, draft: path + ".partial") { draft in
             try copy(file.path, to: draft)
+            try AttachmentCopies.copy(
+                namedIn: draft, from: AttachmentFolder.path(in: directory), to: AttachmentCopies.directory(of: path))
         }
     }
 
@@ -52,6 +54,8 @@ package enum StoreBackup {
         try file.make { draft in
             try copy(backup, to: draft)
             try beginHistory(of: draft)
+            try AttachmentCopies.copy(
+                namedIn: draft, from: AttachmentCopies.directory(of: backup), to: AttachmentFolder.path(in: directory))
         }
     }
 

@@ -28,7 +28,7 @@ struct StreamedRequestTests {
     }
 
     @Test mutating func `the body is given as it comes, and the connection stays`() {
-        #expect(receive(.head(head())) == .stream(head(), sendsContinue: false))
+        #expect(receive(.head(head())) == .stream(head()))
         for _ in 0..<100 { #expect(receive(.body(bytes(10_000))) == .streamed(bytes(10_000))) }
         #expect(machine.readCompleted(at: 0, bytes: 1_100_000) == .none)
         #expect(machine.wantsToRead)
@@ -36,12 +36,15 @@ struct StreamedRequestTests {
         #expect(machine.answerBegan(hasLength: true) == nil)
         #expect(machine.answerEnded(at: 1) == .open)
         let other = head("/v1/items/updates?app=a")
-        #expect(receive(.head(other)) == .stream(other, sendsContinue: false))
+        #expect(receive(.head(other)) == .stream(other))
     }
 
     @Test mutating func `what is announced to be long is asked for all the same`() {
         let long = head("/v1/items/updates", ["content-length": "100000000", "expect": "100-continue"])
-        #expect(receive(.head(long)) == .stream(long, sendsContinue: true))
+        #expect(receive(.head(long)) == .stream(long))
+        // Who sends it is known when the routes take it.
+        #expect(machine.bodyWanted() == .sendContinue)
+        #expect(machine.bodyWanted() == .none)
     }
 
     @Test(arguments: ["/v1/items/updatesx", "/v1/items/updates/x", "/v1/items/a/updates"])
@@ -126,7 +129,7 @@ struct StreamedRequestTests {
         _ = machine.readCompleted(at: 0, bytes: 100)
         #expect(!machine.wantsToRead)
         #expect(machine.answerEnded(at: 1) == .open)
-        #expect(machine.heldAction(at: 1, admitsSocket: { true }) == .stream(head(), sendsContinue: false))
+        #expect(machine.heldAction(at: 1, admitsSocket: { true }) == .stream(head()))
         #expect(!machine.wantsToRead, "what is held comes first")
         machine.writabilityChanged(false)
         #expect(machine.heldAction(at: 1, admitsSocket: { true }) == nil)
@@ -150,11 +153,81 @@ struct StreamedRequestTests {
         #expect(!machine.wantsToRead)
     }
 
+    // MARK: Files
+
+    private func file(_ method: HTTPMethod = .PATCH, _ uri: String = "/v1/attachments/x") -> HTTPRequestHead {
+        HTTPRequestHead(version: .http1_1, method: method, uri: uri, headers: ["host": "h"])
+    }
+
+    @Test mutating func `files stream where they are uploaded, and nowhere else`() {
+        for streamed in [file(), file(.POST, "/v1/attachments"), file(.POST, "/v1/attachments?readers=x")] {
+            var machine = RequestMachine(settings: .init(), at: 0)
+            #expect(machine.received(.head(streamed), admitsSocket: { true }) == .stream(streamed))
+        }
+        for other in [
+            file(.PATCH, "/v1/attachments"), file(.POST, "/v1/attachments/x"), file(.PUT), file(.POST, "/v1/attachmentsx"),
+            file(.GET), file(.PATCH, "/v1/device"),
+        ] {
+            var machine = RequestMachine(settings: .init(), at: 0)
+            #expect(machine.received(.head(other), admitsSocket: { true }) == .none)
+        }
+    }
+
+    @Test mutating func `a file comes at a rate, not by a byte now and then`() {
+        _ = receive(.head(file()))
+        _ = machine.readCompleted(at: 0, bytes: 100)
+        for second in [10, 20] {
+            _ = receive(.body(bytes(16_384)))
+            _ = machine.readCompleted(at: second, bytes: 16_400)
+        }
+        #expect(machine.deadline == 50, "32 KiB in 30 seconds are enough for as many more")
+        for second in 21..<50 {
+            _ = receive(.body(bytes(1000)))
+            _ = machine.readCompleted(at: second, bytes: 1000)
+            #expect(machine.timePassed(to: second, .init(sent: 0, waiting: 0)) == .none)
+        }
+        #expect(code(machine.timePassed(to: 50, .init(sent: 0, waiting: 0))) == .requestTimeout)
+    }
+
+    @Test mutating func `something is told before the answer, and not behind its beginning`() {
+        #expect(!machine.mayTell)
+        _ = receive(.head(file()))
+        #expect(machine.mayTell)
+        _ = receive(.end(nil))
+        #expect(machine.mayTell)
+        _ = machine.answerBegan(hasLength: true)
+        #expect(!machine.mayTell)
+        #expect(machine.answerEnded(at: 1) == .open)
+        var old = file()
+        old.version = .http1_0
+        _ = receive(.head(old))
+        #expect(!machine.mayTell)
+    }
+
     // MARK: The stream
+
+    @Test func `whoever is cancelled while he waits for more is let go, with what was there`() async throws {
+        let (wanted, wants) = AsyncStream.makeStream(of: Void.self)
+        let stream = RequestStream(onWanted: { wants.yield() }, onTaken: {})
+        _ = stream.add(bytes(3))
+        let reading = Task {
+            var count = 0
+            do {
+                for try await part in stream { count += part.readableBytes }
+                return (count, ErrorCode?.none)
+            } catch {
+                return (count, (error as? Refusal)?.code)
+            }
+        }
+        for await _ in wanted { break }
+        reading.cancel()
+        let (count, code) = await reading.value
+        #expect(count == 3 && code == .bodyIncomplete)
+    }
 
     @Test func `a stream says when it is full, and when there is room again`() async throws {
         let (rooms, room) = AsyncStream.makeStream(of: Void.self)
-        let stream = RequestStream { room.yield() }
+        let stream = RequestStream(onWanted: {}, onTaken: { room.yield() })
         let half = bytes(RequestStream.mostBytes / 2)
         #expect(!stream.add(half))
         #expect(stream.add(half))
@@ -169,7 +242,7 @@ struct StreamedRequestTests {
     }
 
     @Test func `who reads is given what was there before the fault, and then the fault`() async throws {
-        let stream = RequestStream {}
+        let stream = RequestStream(onWanted: {}, onTaken: {})
         let reading = Task {
             var count = 0
             do {

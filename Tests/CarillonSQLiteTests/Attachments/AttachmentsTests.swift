@@ -1,0 +1,395 @@
+import CarillonCore
+import CarillonWire
+import Crypto
+import StoreConformance
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonSQLite
+
+/// A folder of which single calls fail, and that says what was done.
+private final class FaultyFiles: AttachmentFiles {
+    let folder: AttachmentFolder
+    let free = Mutex<Int64>(1 << 40)
+    let fault = Mutex<(call: String, kind: StoreFault.Kind)?>(nil)
+    let syncs = Mutex(0)
+
+    init(_ folder: AttachmentFolder) { self.folder = folder }
+
+    func meet(_ call: String) throws {
+        if let fault = fault.withLock({ $0 }), fault.call == call { throw StoreFault(fault.kind, call) }
+    }
+
+    private struct File: GrowingFile {
+        let file: any GrowingFile
+        let files: FaultyFiles
+
+        func write(_ bytes: any FileBytes, at offset: Int64) async throws {
+            try files.meet("write")
+            try await file.write(bytes, at: offset)
+        }
+        func sync() async throws {
+            files.syncs.withLock { $0 += 1 }
+            try files.meet("sync")
+            try await file.sync()
+        }
+    }
+
+    func create(_ id: AttachmentID) async throws {
+        try meet("create")
+        try await folder.create(id)
+    }
+    func openGrowing(_ id: AttachmentID, at offset: Int64) async throws -> (any GrowingFile)? {
+        try await folder.openGrowing(id, at: offset).map { File(file: $0, files: self) }
+    }
+    func publish(_ id: AttachmentID) async throws {
+        try meet("publish")
+        try await folder.publish(id)
+    }
+    func open(_ id: AttachmentID) async throws -> (any ReadableFile)? { try await folder.open(id) }
+    func remove(_ ids: [AttachmentID]) async throws { try await folder.remove(ids) }
+    func digest(ofGrowing id: AttachmentID) async throws -> [UInt8] { try await folder.digest(ofGrowing: id) }
+    func freeBytes() async throws -> Int64 { free.withLock { $0 } }
+    func files(after place: Int, before moment: Timestamp) async throws -> (ids: [AttachmentID], place: Int)? {
+        try await folder.files(after: place, before: moment)
+    }
+}
+
+private final class World: Sendable {
+    let directory = TemporaryDirectory()
+    let fixture: StoreFixture
+    let files: FaultyFiles
+    let attachments: Attachments
+    var owner: AttachmentUser { AttachmentUser(app: fixture.device.app, party: .device(fixture.device.serial)) }
+    var senders: AttachmentUser { AttachmentUser(app: fixture.device.app, party: .senders) }
+
+    init(_ change: (inout AttachmentLimits) -> Void = { _ in }) async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        fixture = try await StoreFixture(store)
+        files = FaultyFiles(AttachmentFolder(in: directory.path))
+        var limits = AttachmentLimits()
+        change(&limits)
+        attachments = Attachments(
+            records: store, files: files, limits: limits, time: TimeSource { StoreFixture.start }, random: .system)
+    }
+
+    func begin(_ length: Int64, digest: [UInt8]? = nil) async throws -> AttachmentID {
+        try await attachments.begin(
+            owner, length: length, digest: digest, readers: [.senders], lifetimeSeconds: 60, idempotency: nil
+        ).id
+    }
+
+    @discardableResult
+    func append(
+        _ id: AttachmentID, _ parts: [String], at offset: Int64, isLast: Bool = false, digest: [UInt8]? = nil
+    ) async throws -> CarillonCore.Attachment {
+        try await attachments.append(to: id, of: owner, at: offset, contentDigest: digest, isLast: isLast) { upload in
+            for part in parts { _ = try await upload.write(SomeBytes(part)) }
+        }
+    }
+
+    func standing(_ id: AttachmentID) async throws -> CarillonCore.Attachment {
+        try await attachments.standing(id, of: owner)
+    }
+
+    func content(_ id: AttachmentID) async throws -> String {
+        let opened = try await attachments.open(id, for: senders)
+        return String(decoding: try await opened.file.read(at: 0, count: 1 << 20), as: UTF8.self)
+    }
+
+    func code(_ work: () async throws -> Void) async -> ErrorCode? {
+        do {
+            try await work()
+            return nil
+        } catch {
+            return (error as? Refusal)?.code
+        }
+    }
+
+    var orphansGone: Bool {
+        get async throws {
+            var place = -1
+            while let next = try await attachments.removeOrphans(after: place, before: Timestamp(milliseconds: .max)) {
+                place = next
+            }
+            return try await files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil
+        }
+    }
+}
+
+/// How many work on one upload at once.
+private final class Inside: Sendable {
+    let count = Mutex((now: 0, most: 0))
+
+    /// Answers whether it was let in.
+    func work(_ turns: UploadTurns) async -> Bool {
+        do {
+            try await turns.take(AttachmentID(Bytes16(high: 1, low: 1))) { turn in
+                count.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                for _ in 0..<100 where !turn.isTakenOver { await Task.yield() }
+                count.withLock { $0.now -= 1 }
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+extension RandomSource {
+    fileprivate static let system = RandomSource {
+        var generator = SystemRandomNumberGenerator()
+        return generator.next()
+    }
+}
+
+/// Attachments over a real store and real files.
+struct AttachmentsTests {
+    private func sha(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+
+    @Test func `it comes in parts, and is there when it was said to be whole`() async throws {
+        let world = try await World()
+        let id = try await world.begin(10)
+        #expect(try await world.append(id, ["ab", "cde"], at: 0).synced == 5)
+        #expect(await world.code { _ = try await world.content(id) } == .attachmentUnknown)
+        #expect(try await world.append(id, ["fghij"], at: 5).isComplete == false, "nobody said that it was whole")
+        #expect(try await world.append(id, [], at: 10, isLast: true).isComplete)
+        #expect(try await world.content(id) == "abcdefghij")
+        #expect(try await world.append(id, [], at: 10, isLast: true).isComplete, "the answer was lost")
+        #expect(await world.code { try await world.append(id, [], at: 10) } == .uploadCompleted)
+        #expect(await world.code { try await world.append(id, [], at: 9, isLast: true) } == .uploadCompleted)
+        try await world.attachments.end(id, by: world.senders)
+        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+    }
+
+    @Test func `an offset is what is on disk, and is noted as so much has come`() async throws {
+        let world = try await World { $0.syncBytes = 4 }
+        let id = try await world.begin(100)
+        let noted = Mutex<[Int64]>([])
+        _ = try await world.attachments.append(to: id, of: world.owner, at: 0, contentDigest: nil, isLast: false) { upload in
+            for _ in 0..<6 where try await upload.write(SomeBytes("xxx")) {
+                noted.withLock { $0.append(upload.attachment.synced) }
+            }
+        }
+        #expect(noted.withLock { $0 } == [6, 12, 18])
+        #expect(world.files.syncs.withLock { $0 } == 3)
+        #expect(try await world.standing(id).synced == 18)
+    }
+
+    @Test func `row 28: a file that cannot be synced keeps its offset where it was`() async throws {
+        let world = try await World()
+        let id = try await world.begin(10)
+        try await world.append(id, ["abc"], at: 0)
+        world.files.fault.withLock { $0 = ("sync", .unavailable) }
+        await #expect(throws: StoreFault.self) { try await world.append(id, ["defghij"], at: 3, isLast: true) }
+        world.files.fault.withLock { $0 = nil }
+        #expect(try await world.standing(id).synced == 3)
+        #expect(try await world.append(id, ["DEFGHIJ"], at: 3, isLast: true).isComplete)
+        #expect(try await world.content(id) == "abcDEFGHIJ")
+    }
+
+    @Test(arguments: ["create", "write", "sync", "publish"])
+    func `a full disk is said, and the upload goes on when there is room`(_ call: String) async throws {
+        let world = try await World()
+        if call == "create" {
+            world.files.fault.withLock { $0 = (call, .full) }
+            #expect(await world.code { _ = try await world.begin(3) } == .attachmentStorageFull)
+            return
+        }
+        let id = try await world.begin(3)
+        world.files.fault.withLock { $0 = (call, .full) }
+        #expect(await world.code { try await world.append(id, ["abc"], at: 0, isLast: true) } == .attachmentStorageFull)
+        world.files.fault.withLock { $0 = nil }
+        let place = try await world.standing(id).synced
+        #expect(place == (call == "publish" ? 3 : 0))
+        try await world.append(id, place == 3 ? [] : ["abc"], at: place, isLast: true)
+        #expect(try await world.content(id) == "abc")
+    }
+
+    @Test func `what must stay free does`() async throws {
+        let world = try await World { ($0.freeBytes, $0.syncBytes) = (1000, 2) }
+        world.files.free.withLock { $0 = 1010 }
+        #expect(await world.code { _ = try await world.begin(11) } == .attachmentStorageFull)
+        let id = try await world.begin(10)
+        world.files.free.withLock { $0 = 999 }
+        #expect(await world.code { try await world.append(id, ["abc", "def"], at: 0) } == .attachmentStorageFull)
+        #expect(try await world.standing(id).synced == 3, "what came is kept")
+        world.files.free.withLock { $0 = 1000 }
+        #expect(try await world.append(id, ["defghij"], at: 3, isLast: true).isComplete)
+    }
+
+    @Test func `a wrong offset harms nothing, and more than the length ends the upload`() async throws {
+        let world = try await World()
+        let id = try await world.begin(5)
+        try await world.append(id, ["abc"], at: 0)
+        let mismatch = await #expect(throws: UploadOffsetMismatch.self) { try await world.append(id, ["x"], at: 2) }
+        #expect(mismatch?.attachment.synced == 3 && mismatch?.provided == 2)
+        #expect(
+            await world.code { try await world.append(id, ["d"], at: 3, isLast: true) } == .uploadLengthInconsistent)
+        #expect(try await world.standing(id).synced == 4, "fewer can go on")
+        #expect(await world.code { try await world.append(id, ["ef"], at: 4) } == .uploadLengthInconsistent)
+        #expect(await world.code { _ = try await world.standing(id) } == .attachmentUnknown)
+        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+    }
+
+    @Test func `of a body whose digest does not hold nothing is kept, however long it is`() async throws {
+        let world = try await World { $0.syncBytes = 1 }
+        let id = try await world.begin(6)
+        try await world.append(id, ["ab", "c"], at: 0, digest: sha("abc"))
+        #expect(await world.code { try await world.append(id, ["de", "x"], at: 3, digest: sha("def")) } == .digestMismatch)
+        #expect(try await world.standing(id).synced == 3)
+        // Nor of one that was cut.
+        await #expect(throws: CancellationError.self) {
+            _ = try await world.attachments.append(
+                to: id, of: world.owner, at: 3, contentDigest: self.sha("def"), isLast: false
+            ) { upload in
+                _ = try await upload.write(SomeBytes("d"))
+                throw CancellationError()
+            }
+        }
+        #expect(try await world.standing(id).synced == 3)
+        try await world.append(id, ["def"], at: 3, isLast: true, digest: sha("def"))
+        #expect(try await world.content(id) == "abcdef")
+    }
+
+    @Test func `a whole that is not what its digest says is removed`() async throws {
+        let world = try await World()
+        let wrong = try await world.begin(3, digest: sha("abc"))
+        #expect(await world.code { try await world.append(wrong, ["abx"], at: 0, isLast: true) } == .digestMismatch)
+        #expect(await world.code { _ = try await world.standing(wrong) } == .attachmentUnknown)
+        let right = try await world.begin(3, digest: sha("abc"))
+        #expect(try await world.append(right, ["abc"], at: 0, isLast: true).isComplete)
+    }
+
+    @Test func `what was cut is kept to its last byte`() async throws {
+        let world = try await World()
+        let id = try await world.begin(10)
+        await #expect(throws: CancellationError.self) {
+            _ = try await world.attachments.append(
+                to: id, of: world.owner, at: 0, contentDigest: nil, isLast: true
+            ) { upload in
+                _ = try await upload.write(SomeBytes("abc"))
+                throw CancellationError()
+            }
+        }
+        #expect(try await world.standing(id).synced == 3)
+    }
+
+    @Test func `the newest takes an upload over, and the one before brings its bytes to the disk first`() async throws {
+        let world = try await World()
+        let id = try await world.begin(10)
+        let (begun, begins) = AsyncStream.makeStream(of: Void.self)
+        let older = Task {
+            try await world.attachments.append(to: id, of: world.owner, at: 0, contentDigest: nil, isLast: true) { upload in
+                _ = try await upload.write(SomeBytes("abc"))
+                begins.yield()
+                try await Task.sleep(for: .seconds(60))
+            }
+        }
+        for await _ in begun { break }
+        #expect(try await world.standing(id).synced == 3)
+        let refusal = await #expect(throws: Refusal.self) { try await older.value }
+        #expect(refusal?.code == .uploadTakenOver)
+        try await world.append(id, ["defghij"], at: 3, isLast: true)
+        #expect(try await world.content(id) == "abcdefghij")
+    }
+
+    @Test func `deleting ends a transfer, and what it brought`() async throws {
+        let world = try await World()
+        let id = try await world.begin(10)
+        let (begun, begins) = AsyncStream.makeStream(of: Void.self)
+        let older = Task {
+            try await world.attachments.append(to: id, of: world.owner, at: 0, contentDigest: nil, isLast: true) { upload in
+                _ = try await upload.write(SomeBytes("abc"))
+                begins.yield()
+                try await Task.sleep(for: .seconds(60))
+            }
+        }
+        for await _ in begun { break }
+        try await world.attachments.end(id, by: world.owner)
+        await #expect(throws: Refusal.self) { try await older.value }
+        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+    }
+
+    @Test func `of many who come at once one works, and the others are told`() async throws {
+        let turns = UploadTurns()
+        let inside = Inside()
+        let told = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<50 { group.addTask { await inside.work(turns) } }
+            return await group.reduce(0) { $0 + ($1 ? 0 : 1) }
+        }
+        #expect(inside.count.withLock { $0.most } == 1 && told < 50)
+        #expect(turns.count == 0)
+    }
+
+    @Test func `nobody else goes on, fetches or ends it`() async throws {
+        let world = try await World()
+        let id = try await world.begin(3)
+        let stranger = AttachmentUser(app: world.owner.app, party: .device(DeviceSerial(99)))
+        let elsewhere = AttachmentUser(app: AppSerial(99), party: .senders)
+        for user in [stranger, elsewhere, world.senders] {
+            #expect(await world.code { _ = try await world.attachments.standing(id, of: user) } == .attachmentUnknown)
+            #expect(await world.code { try await world.attachments.end(id, by: user) } == .attachmentUnknown)
+            let appended = await world.code {
+                _ = try await world.attachments.append(
+                    to: id, of: user, at: 0, contentDigest: nil, isLast: true
+                ) { _ in }
+            }
+            #expect(appended == .attachmentUnknown)
+        }
+        try await world.append(id, ["abc"], at: 0, isLast: true)
+        for user in [stranger, elsewhere] {
+            #expect(await world.code { _ = try await world.attachments.open(id, for: user) } == .attachmentUnknown)
+            #expect(await world.code { try await world.attachments.end(id, by: user) } == .attachmentUnknown)
+        }
+        #expect(try await world.content(id) == "abc")
+        _ = try await world.attachments.open(id, for: world.owner)
+    }
+
+    @Test func `transfers at once are bounded, by whose they are and in all`() async throws {
+        let world = try await World { ($0.transfersOfDevice, $0.transfersOfSenders, $0.transfers) = (2, 3, 4) }
+        let id = try await world.begin(0)
+        try await world.append(id, [], at: 0, isLast: true)
+        var held: [Transfer] = []
+        for _ in 0..<2 { held.append(try await world.attachments.open(id, for: world.owner).transfer) }
+        #expect(await world.code { _ = try await world.attachments.open(id, for: world.owner) } == .rateLimited)
+        let other = try await world.begin(1)
+        #expect(await world.code { try await world.append(other, ["x"], at: 0) } == .rateLimited)
+        for _ in 0..<2 { held.append(try await world.attachments.open(id, for: world.senders).transfer) }
+        #expect(await world.code { _ = try await world.attachments.open(id, for: world.senders) } == .overloaded)
+        held.removeFirst()
+        held.append(try await world.attachments.open(id, for: world.senders).transfer)
+        held.removeAll()
+        try await world.append(other, ["x"], at: 0, isLast: true)
+    }
+
+    @Test func `files without a row are swept, and those with one stay`() async throws {
+        let world = try await World()
+        let kept = try await world.begin(3)
+        try await world.files.create(AttachmentID(Bytes16(high: 7, low: 7)))
+        try await world.files.create(AttachmentID(Bytes16(high: 8, low: 7)))
+        try await world.files.publish(AttachmentID(Bytes16(high: 8, low: 7)))
+        #expect(try await !world.orphansGone)
+        let left = try await world.files.files(after: -1, before: Timestamp(milliseconds: .max))
+        #expect(left?.ids == [kept])
+        #expect(try await world.files.files(after: left?.place ?? 0, before: Timestamp(milliseconds: .max)) == nil)
+    }
+
+    @Test func `an upload whose file is gone is nothing any more`() async throws {
+        let world = try await World()
+        let id = try await world.begin(3)
+        try await world.files.remove([id])
+        #expect(await world.code { try await world.append(id, ["abc"], at: 0) } == .attachmentUnknown)
+        #expect(await world.code { _ = try await world.standing(id) } == .attachmentUnknown)
+    }
+
+    @Test func `what is refused leaves no file`() async throws {
+        let world = try await World { ($0.uploadsOfDevice, $0.fileBytes) = (1, 100) }
+        #expect(await world.code { _ = try await world.begin(101) } == .attachmentTooLarge)
+        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+        let id = try await world.begin(100)
+        #expect(await world.code { _ = try await world.begin(1) } == .uploadsTooMany)
+        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max))?.ids == [id])
+    }
+}
