@@ -163,7 +163,10 @@ public final class AttachmentStore: Sendable {
         known.withLock { known in
             if let upload = known.uploads[id] { return upload }
             let run = UploadRun(id: id, folder: folder, server: server)
+            // The directory is the store's as long as a transfer of it goes on.
+            let lock = lock.withLock(\.self)
             let upload = AttachmentUpload(id: id, length: ChunkSeal.sealedLength(of: state.length)) { [weak self] moved in
+                defer { withExtendedLifetime(lock) {} }
                 let manifest = try await run.run(moved)
                 self?.known.withLock { $0.uploads[id] = nil }
                 return manifest
@@ -228,8 +231,12 @@ public final class AttachmentStore: Sendable {
         return known.withLock { known in
             if let download = known.downloads[id] { return download }
             let run = DownloadRun(state: state, folder: folder, server: server)
+            let lock = lock.withLock(\.self)
             let download = AttachmentDownload(id: id, length: state.manifest.sealedLength) { [weak self] moved in
-                defer { if !run.isThere { self?.known.withLock { $0.downloads[id] = nil } } }
+                defer {
+                    if !run.isThere { self?.known.withLock { $0.downloads[id] = nil } }
+                    withExtendedLifetime(lock) {}
+                }
                 return try await run.run(moved)
             } giveUp: { [weak self] () async throws(PushError) in
                 self?.known.withLock { $0.downloads[id] = nil }

@@ -55,6 +55,8 @@ struct DownloadRun: Sendable {
                 guard begins || answer.status == 200 && start == 0 else {
                     throw PushError(.protocolViolated, "The server gave another part than was asked for.")
                 }
+                let length = answer.headers[begins ? "content-range" : "content-length"]?.split(separator: "/").last
+                guard length.flatMap({ Int64($0) }) == state.manifest.sealedLength else { throw OpeningFile.damaged }
                 try await DiskFile.work { () throws(PushError) in try file.take(bytes) }
                 moved(file.received)
             }

@@ -48,6 +48,8 @@ struct UploadRun: Sendable {
                 case .failed(let hint): return (nil, hint, false)
                 case .answered(let answer):
                     guard answer.status == 201, let location = answer.headers["location"], location.hasPrefix("/") else {
+                        // Whose credential is not taken may have another later; nothing else changes.
+                        if ![401, 403].contains(answer.status) { folder.remove(.upload, id) }
                         throw TransferServer.refused(answer)
                     }
                     state.location = location

@@ -63,7 +63,11 @@ extension NIOTransport: FileTransport {
             return try await channel.executeThenClose { inbound, outbound in
                 try await withThrowingTaskGroup(of: FileAnswer?.self) { group in
                     group.addTask {
-                        try await Self.send(question, to: outbound, movement, sent)
+                        do {
+                            try await Self.send(question, to: outbound, movement, sent)
+                        } catch let error where !(error is PushError) {
+                            // Who has answered reads no more: the answer, or the end, is read all the same.
+                        }
                         return nil
                     }
                     group.addTask { try await Self.read(inbound, question, movement, received) }
@@ -72,18 +76,10 @@ extension NIOTransport: FileTransport {
                         throw TransportFault(.timeOut, nil)
                     }
                     defer { group.cancelAll() }
-                    var failure: (any Error)?
-                    while let result = await group.nextResult() {
-                        switch result {
-                        case .success(let answer?): return answer
-                        case .success(nil): continue
-                        // Who has answered reads no more: the answer comes behind it.
-                        case .failure(let error) where failure == nil && !(error is PushError) && !(error is TransportFault):
-                            failure = error
-                        case .failure(let error): throw failure ?? error
-                        }
+                    while let answer = try await group.next() {
+                        if let answer { return answer }
                     }
-                    throw failure ?? ChannelError.inputClosed
+                    throw ChannelError.inputClosed
                 }
             }
         } catch let error as PushError {
