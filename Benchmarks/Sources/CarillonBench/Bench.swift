@@ -23,6 +23,7 @@ struct Bench: Sendable {
         if wants(.expressions) { expressions(&table) }
         if wants(.items) { await items(&table) }
         if wants(.updates) { await updates(&table) }
+        if wants(.attachments) { await attachments(&table) }
         if wants(.apns) {
             table.sending = await SendingBench(scale: scale.sending, runs: scale.runs, carillon: carillon).table()
         }
@@ -220,6 +221,36 @@ struct Bench: Sendable {
             say("not measured: \(error)")
             table.rows.append(Row(group: .updates, name: "updates", carillon: .notMeasured("\(error)"), nchan: .absent))
         }
+    }
+
+    private func attachments(_ table: inout Table) async {
+        let measurement = AttachmentMeasurement(setup: carillon)
+        var (ours, theirs, sealing) = ([AttachmentMeasurement.Result](), [AttachmentMeasurement.Result](), [Double]())
+        var fault: NotMeasured?
+        do {
+            try await measurement.makeFile()
+            for run in 1...scale.runs {
+                say("attachments, run \(run)")
+                ours.append(try await measurement.measureCarillon())
+                theirs.append(try await measurement.measureNginx())
+                sealing.append(try await measurement.measureSealing())
+            }
+        } catch {
+            fault = NotMeasured("\(error)")
+            say("not measured: \(error)")
+        }
+        func row(_ name: String, _ ours: [Double], _ theirs: [Double]?) -> Row {
+            Row(
+                group: .attachments, name: name, carillon: fault.map { .notMeasured($0.reason) } ?? .runs(ours),
+                nchan: fault == nil ? theirs.map { .runs($0) } ?? .absent : .absent)
+        }
+        table.rows += [
+            row(
+                "attachment of \(AttachmentMeasurement.mebibytes) MiB uploaded by curl, on disk (nginx's DAV, and synced), MiB/s",
+                ours.map(\.upload), theirs.map(\.upload)),
+            row("the same downloaded (nginx's static files), MiB/s", ours.map(\.download), theirs.map(\.download)),
+            row("the same sealed by the client, MB/s", sealing, nil),
+        ]
     }
 
     private func wakes(_ table: inout Table) async {

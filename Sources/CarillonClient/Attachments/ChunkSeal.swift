@@ -14,6 +14,7 @@ struct ChunkSeal {
     /// Of what is sealed; the last chunk may have fewer.
     static let chunkBytes = 65_536
     static let tagBytes = 16
+    private static let nonceBytes = 12
     static let sealedChunkBytes = chunkBytes + tagBytes
     static let keyBytes = 32
 
@@ -30,8 +31,11 @@ struct ChunkSeal {
     /// How many bytes so many are when they are sealed.
     static func sealedLength(of length: Int64) -> Int64 { length + chunks(of: length) * Int64(tagBytes) }
 
-    func seal(_ chunk: some DataProtocol, number: Int64, isLast: Bool) throws -> AES.GCM.SealedBox {
-        try AES.GCM.seal(chunk, using: key, nonce: nonce(number, isLast))
+    /// The chunk, and its tag behind it.
+    func seal(_ chunk: Data, number: Int64, isLast: Bool) throws -> Data {
+        let box = try AES.GCM.seal(chunk, using: key, nonce: nonce(number, isLast))
+        // The nonce before it is known to whoever opens it. It is not copied away.
+        return box.combined?.dropFirst(Self.nonceBytes) ?? box.ciphertext + box.tag
     }
 
     /// What was sealed; nil where it is not this chunk of this file.

@@ -27,24 +27,22 @@ enum SealedFile {
         while true {
             // Which chunk is the last is known when nothing follows.
             let next = part.count == most ? try source.read(at: read + Int64(part.count), count: most) : Data()
-            var output = Data(capacity: ChunkSeal.sealedChunkBytes * chunksAtOnce)
             var rest = part[...]
             repeat {
                 let chunk = rest.prefix(ChunkSeal.chunkBytes)
                 rest = rest.dropFirst(ChunkSeal.chunkBytes)
+                let box: Data
                 do {
-                    let box = try seal.seal(chunk, number: number, isLast: rest.isEmpty && next.isEmpty)
-                    output.append(box.ciphertext)
-                    output.append(box.tag)
+                    box = try seal.seal(chunk, number: number, isLast: rest.isEmpty && next.isEmpty)
                 } catch {
                     throw PushError(.fileInvalid, "The file cannot be sealed.", cause: error)
                 }
+                hash.update(data: box)
+                try sealed.write(box, at: written)
+                written += Int64(box.count)
                 number += 1
             } while !rest.isEmpty
-            hash.update(data: output)
-            try sealed.write(output, at: written)
             read += Int64(part.count)
-            written += Int64(output.count)
             if next.isEmpty { break }
             part = next
         }
@@ -76,8 +74,7 @@ final class OpeningFile: @unchecked Sendable {
         while number < whole {
             let chunk = try file.read(at: number * Int64(ChunkSeal.chunkBytes), count: ChunkSeal.chunkBytes)
             guard let box = try? seal.seal(chunk, number: number, isLast: false) else { throw Self.damaged }
-            hash.update(data: box.ciphertext)
-            hash.update(data: box.tag)
+            hash.update(data: box)
             number += 1
         }
         try file.cut(to: whole * Int64(ChunkSeal.chunkBytes))

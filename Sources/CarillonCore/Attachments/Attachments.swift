@@ -205,7 +205,7 @@ package struct Attachments: Sendable {
         return isDone
     }
 
-    private static let sweptAtOnce = 200
+    private static let sweptAtOnce = 50
 
     /// Removes files that nobody knows and that are older than a moment, from a place on. Answers the next; nil behind the last.
     package func removeOrphans(after place: Int, before moment: Timestamp) async throws -> Int? {

@@ -66,7 +66,8 @@ struct Sweeper: Service {
         var next = ContinuousClock.now + Self.betweenOrphans
         while !Task.isCancelled {
             await report("attachments") {
-                while !Task.isCancelled { if try await domain.attachments.sweep() { break } }
+                // A little at a time: others commit meanwhile.
+                while !Task.isCancelled, try await !domain.attachments.sweep() { try? await Task.sleep(for: .milliseconds(5)) }
             }
             if ContinuousClock.now >= next {
                 await removeOrphans(before: domain.time.now().adding(seconds: -3600))

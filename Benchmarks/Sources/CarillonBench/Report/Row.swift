@@ -7,6 +7,7 @@ enum RowGroup: String, CaseIterable, Sendable {
     case expressions
     case items
     case updates
+    case attachments
     case apns
 }
 
