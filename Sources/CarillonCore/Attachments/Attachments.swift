@@ -43,13 +43,13 @@ package struct Attachments: Sendable {
                 proposed: id, owner: owner, length: length, digest: digest, readers: readers,
                 lifetimeSeconds: lifetimeSeconds, idempotency: idempotency, limits: limits)
             let addition = try await records.addAttachment(wish, at: time.now())
-            if case .added(let attachment) = addition {
+            switch addition {
+            case .added(let attachment):
                 begun.increment()
                 return attachment
-            }
-            try await files.remove([id])
-            switch addition {
-            case .added(let attachment), .repeated(let attachment): return attachment
+            case .repeated(let attachment):
+                try await files.remove([id])
+                return attachment
             case .reused:
                 throw Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another attachment.")
             case .tooManyUploads(let limit):

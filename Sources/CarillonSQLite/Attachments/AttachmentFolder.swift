@@ -275,7 +275,7 @@ private final class DiskThreads: Sendable {
 
 extension StoreFault {
     /// A fault of the operating system.
-    fileprivate init(disk cause: Int32) {
+    init(disk cause: Int32) {
         let kind: Kind = [ENOSPC, EDQUOT, EFBIG].contains(cause) ? .full : .unavailable
         self.init(kind, String(cString: strerror(cause)))
     }

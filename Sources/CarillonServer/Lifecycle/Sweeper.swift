@@ -67,7 +67,9 @@ struct Sweeper: Service {
         while !Task.isCancelled {
             await report("attachments") {
                 // A little at a time: others commit meanwhile.
-                while !Task.isCancelled, try await !domain.attachments.sweep() { try? await Task.sleep(for: .milliseconds(5)) }
+                while !Task.isCancelled, try await !domain.attachments.sweep() {
+                    try? await Task.sleep(for: .milliseconds(5))
+                }
             }
             if ContinuousClock.now >= next {
                 await removeOrphans(before: domain.time.now().adding(seconds: -3600))

@@ -113,6 +113,13 @@ struct SealedFileTests {
             try file.finish()
             #expect(try Data(contentsOf: URL(fileURLWithPath: name)) == content)
         }
+        // What was there is longer than the file: it is cut.
+        let long = path(UUID().uuidString)
+        try (content + Data(count: 100)).write(to: URL(fileURLWithPath: long))
+        let cut = try OpeningFile(manifest, into: DiskFile(long, .going))
+        try cut.take(Data(sealed.dropFirst(Int(cut.offset))))
+        try cut.finish()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: long)) == content)
         // What was there is another's: it is found at the end.
         let name = path(UUID().uuidString)
         try Data(count: 2 * Self.chunk).write(to: URL(fileURLWithPath: name))

@@ -88,6 +88,11 @@ struct AttachmentFolderTests {
         #expect(try await folder.files(after: -1, before: Timestamp(milliseconds: 0)) == nil)
     }
 
+    @Test func `a disk without room is told from one that is broken`() {
+        for cause in [ENOSPC, EDQUOT, EFBIG] { #expect(StoreFault(disk: cause).kind == .full) }
+        #expect(StoreFault(disk: EIO).kind == .unavailable)
+    }
+
     @Test func `the digest of a file is that of all of it`() async throws {
         try await folder.create(id)
         let file = try #require(try await folder.openGrowing(id, at: 0))

@@ -14,6 +14,7 @@ private final class FaultyFiles: AttachmentFiles {
     let free = Mutex<Int64>(1 << 40)
     let fault = Mutex<(call: String, kind: StoreFault.Kind)?>(nil)
     let syncs = Mutex(0)
+    let onPublish = Mutex<(@Sendable () async throws -> Void)?>(nil)
 
     init(_ folder: AttachmentFolder) { self.folder = folder }
 
@@ -46,6 +47,7 @@ private final class FaultyFiles: AttachmentFiles {
     func publish(_ id: AttachmentID) async throws {
         try meet("publish")
         try await folder.publish(id)
+        try await onPublish.withLock { $0 }?()
     }
     func open(_ id: AttachmentID) async throws -> (any ReadableFile)? { try await folder.open(id) }
     func remove(_ ids: [AttachmentID]) async throws { try await folder.remove(ids) }
@@ -145,6 +147,7 @@ extension RandomSource {
 }
 
 /// Attachments over a real store and real files.
+@Suite(.timeLimit(.minutes(1)))
 struct AttachmentsTests {
     private func sha(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 
@@ -284,7 +287,7 @@ struct AttachmentsTests {
             try await world.attachments.append(to: id, of: world.owner, at: 0, contentDigest: nil, isLast: true) { upload in
                 _ = try await upload.write(SomeBytes("abc"))
                 begins.yield()
-                try await Task.sleep(for: .seconds(60))
+                try await Task.sleep(for: .seconds(600))
             }
         }
         for await _ in begun { break }
@@ -303,13 +306,33 @@ struct AttachmentsTests {
             try await world.attachments.append(to: id, of: world.owner, at: 0, contentDigest: nil, isLast: true) { upload in
                 _ = try await upload.write(SomeBytes("abc"))
                 begins.yield()
-                try await Task.sleep(for: .seconds(60))
+                try await Task.sleep(for: .seconds(600))
             }
         }
         for await _ in begun { break }
         try await world.attachments.end(id, by: world.owner)
         await #expect(throws: Refusal.self) { try await older.value }
         #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+    }
+
+    @Test func `what is removed as it becomes whole leaves no file`() async throws {
+        let world = try await World()
+        let id = try await world.begin(3)
+        let serial = try await world.standing(id).serial
+        let store = world.fixture.store
+        world.files.onPublish.withLock { $0 = { _ = try await store.removeAttachment(serial) } }
+        #expect(await world.code { try await world.append(id, ["abc"], at: 0, isLast: true) } == .attachmentUnknown)
+        #expect(try await world.files.files(after: -1, before: Timestamp(milliseconds: .max)) == nil)
+    }
+
+    @Test func `senders of another app are strangers`() async throws {
+        let world = try await World()
+        let begun = try await world.attachments.begin(
+            world.senders, length: 3, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
+        let elsewhere = AttachmentUser(app: AppSerial(99), party: .senders)
+        #expect(await world.code { _ = try await world.attachments.standing(begun.id, of: elsewhere) } == .attachmentUnknown)
+        #expect(await world.code { try await world.attachments.end(begun.id, by: elsewhere) } == .attachmentUnknown)
+        #expect(try await world.attachments.standing(begun.id, of: world.senders).id == begun.id)
     }
 
     @Test func `of many who come at once one works, and the others are told`() async throws {

@@ -248,6 +248,16 @@ def test_it_crosses_ten_cuts_and_three_kills_each_way_without_sending_much_again
     proxy.close()
 
 
+def test_a_lost_answer_begins_nothing_again(make_server, tmp_path):
+    command = Command(make_server(), tmp_path)
+    (tmp_path / "file").write_bytes(b"x" * 100_000)
+    # What was asked goes on to the server; its answer does not come back.
+    proxy = CuttingProxy(command.server.port, [1])
+    command.put("file", "--manifest", "m", url=proxy.url)
+    proxy.close()
+    assert proxy.cut == 1 and len(rows(command.server, "attachment")) == 1
+
+
 @pytest.mark.skipif(NGINX is None, reason="nginx is missing; `Scripts/setup tests` installs it")
 def test_behind_nginx_with_104_switched_off(make_server, tmp_path):
     command = Command(make_server(CARILLON_UPLOAD_RESUMPTION="off"), tmp_path)

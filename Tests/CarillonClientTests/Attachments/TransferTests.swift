@@ -1,0 +1,107 @@
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// A server that answers as it was told to.
+private final class ScriptedFiles: FileTransport {
+    let answers: Mutex<[FileAnswer]>
+    let asked = Mutex<[String]>([])
+
+    init(_ answers: [FileAnswer]) { self.answers = Mutex(answers) }
+
+    func exchange(
+        _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+        received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
+    ) async throws -> FileAnswer {
+        asked.withLock {
+            $0.append("\(question.method) \(question.headers.first { $0.name == "Upload-Offset" }?.value ?? "")")
+        }
+        let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+        guard let answer else { throw TransportFault(.unreachable, nil) }
+        if question.method == "GET", answer.status < 300 { try await received(answer, answer.body) }
+        return answer
+    }
+}
+
+/// Transfers with a server that says something else than it should.
+@Suite(.timeLimit(.minutes(1)))
+struct TransferTests {
+    private let directory = TemporaryDirectory()
+
+    private func store(_ files: ScriptedFiles) -> AttachmentStore {
+        AttachmentStore(
+            directory: directory.path + "/state",
+            server: TransferServer(
+                base: "http://127.0.0.1:1", transport: files,
+                backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(5)), logger: Logger(label: "test")
+            ) { "key" })
+    }
+
+    private func code(_ work: () async throws -> Void) async -> PushError.Code? {
+        do {
+            try await work()
+            return nil
+        } catch {
+            return (error as? PushError)?.code
+        }
+    }
+
+    private var manifest: AttachmentManifest {
+        AttachmentManifest(
+            id: String(repeating: "0", count: 36), key: Data(count: 32), length: 10, digest: Data(count: 32),
+            expiresAt: .now)
+    }
+
+    @Test(arguments: [
+        ("bytes 1-25/26", PushError.Code.protocolViolated), ("bytes 0-25/27", .attachmentDamaged),
+        ("bytes 0-25/*", .attachmentDamaged), ("", .protocolViolated),
+    ])
+    func `another part than was asked for is not taken`(_ range: String, _ wanted: PushError.Code) async throws {
+        let files = ScriptedFiles([FileAnswer(status: 206, headers: ["content-range": range], body: Data(count: 26))])
+        let download = try await store(files).download(manifest, to: directory.path + "/file")
+        #expect(await code { _ = try await download.value } == wanted)
+        #expect(!FileManager.default.fileExists(atPath: directory.path + "/file"))
+    }
+
+    @Test func `an upload that the server forgot is begun anew, and each time it asks where it is`() async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
+        let files = ScriptedFiles([
+            FileAnswer(status: 503, headers: [:]), begun, FileAnswer(status: 500, headers: [:]),
+            FileAnswer(status: 204, headers: ["upload-offset": "7"]), FileAnswer(status: 409, headers: [:]),
+            FileAnswer(status: 404, headers: [:]), begun, FileAnswer(status: 200, headers: [:], body: whole),
+        ])
+        let store = store(files)
+        let upload = try await store.upload(directory.path + "/file", for: [.senders])
+        let manifest = try await upload.value
+        #expect(manifest.id == "x" && manifest.length == 100)
+        #expect(
+            files.asked.withLock { $0 } == [
+                "POST ", "POST ", "PATCH 0", "HEAD ", "PATCH 7", "HEAD ", "POST ", "PATCH 0",
+            ])
+        #expect(try store.uploads().isEmpty)
+    }
+
+    @Test func `what is paused stays, and goes on in another store; what is given up is gone`() async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let path = directory.path + "/file"
+        do {
+            let store = store(ScriptedFiles([]))
+            let upload = try await store.upload(path, for: [.senders], moves: true)
+            #expect(!FileManager.default.fileExists(atPath: path))
+            await upload.pause()
+            #expect(try store.uploads().map(\.id) == [upload.id])
+            #expect(throws: PushError.self) { try self.store(ScriptedFiles([])).uploads() }
+        }
+        let next = store(ScriptedFiles([]))
+        let again = try #require(try next.uploads().first)
+        try await again.cancel()
+        #expect(try next.uploads().isEmpty)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/state") == ["lock"])
+    }
+}
