@@ -30,7 +30,7 @@ public struct AttachmentManifest: Codable, Hashable, Sendable {
 
 /// Who may fetch an attachment.
 public enum AttachmentReader: Hashable, Sendable {
-    /// A device, by its ``PushDevice/id`` on the same server.
+    /// A device, by its ``PushDevice/deviceID`` on the same server.
     case device(String)
     /// Whoever has a sender key of the app.
     case senders
