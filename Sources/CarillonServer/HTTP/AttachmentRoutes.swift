@@ -23,6 +23,7 @@ struct AttachmentRoutes: Sendable {
         routes.on(.options, "/v1/attachments", discover)
         routes.on(.get, "/v1/attachments/:attachment", fetch)
         routes.on(.patch, "/v1/attachments/:attachment", append)
+        routes.on(.put, "/v1/attachments/:attachment", refuseParts)
         routes.on(.delete, "/v1/attachments/:attachment", end)
     }
 
@@ -159,6 +160,11 @@ struct AttachmentRoutes: Sendable {
             response.headers[fields: headers.flag(isComplete: true).name] = [headers.flag(isComplete: true)]
             return response
         }
+    }
+
+    /// As `curl -T FILE -C -` does; taken as they are, its parts would be whole files.
+    @Sendable private func refuseParts(_ request: Request, _ context: RouteContext) throws -> Response {
+        throw Refusal(.requestInvalid, "An upload goes on with PATCH and Upload-Offset; PUT and Content-Range do not.")
     }
 
     private func receive(

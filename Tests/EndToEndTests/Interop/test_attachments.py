@@ -5,6 +5,7 @@ import hashlib
 import os
 import random
 import sqlite3
+import subprocess
 import threading
 import time
 
@@ -413,6 +414,18 @@ def test_rows_21_22_and_23_what_is_bounded(own):
     await_value(lambda: len(files(uploader.server)), lambda it: it == 2, "its file goes")
     assert uploader.create(b"x" * 200_000).status_code == 201
     assert uploader.get(locations[0]).status_code == 200
+
+
+def test_row_26_parts_by_content_range_are_refused(uploader, tmp_path):
+    location = uploader.begin(len(DATA))
+    (tmp_path / "file").write_bytes(DATA)
+    for options in (["-C", "500"], ["-C", "-"], []):
+        done = subprocess.run(
+            ["curl", "-s", "-o", tmp_path / "answer", "-w", "%{http_code}", "-T", tmp_path / "file", *options,
+             "-H", f"Authorization: Bearer {uploader.device.credential}", uploader.server.url + location],
+            capture_output=True, text=True, timeout=PATIENCE)
+        assert done.stdout == "400", (options, done)
+    assert uploader.offset(location) == 0
 
 
 def test_many_empty_attachments_use_up_an_allowance_too(own):
