@@ -293,7 +293,8 @@ def test_behind_nginx_with_104_switched_off(make_server, tmp_path):
              "-H", "Upload-Draft-Interop-Version: 8"], capture_output=True, text=True, timeout=PATIENCE).stdout
         assert answer.startswith("HTTP/1.1 201"), answer
     finally:
-        nginx.terminate()
+        # It has nothing to finish.
+        nginx.kill()
         nginx.wait(PATIENCE)
 
 

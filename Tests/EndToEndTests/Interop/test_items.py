@@ -252,7 +252,12 @@ def test_thousands_that_fire_at_once_are_each_told_once_over_kills(make_server, 
     kills = 0
     while True:
         try:
-            assert update(server, "stock.M", {"price": 11}, source="feed", sequence=1).status_code == 200
+            answer = update(server, "stock.M", {"price": 11}, source="feed", sequence=1)
+            # It was taken before the kill, and is still being told: a publisher asks again.
+            if answer.status_code == 429:
+                time.sleep(0.2)
+                continue
+            assert answer.status_code == 200
             break
         except requests.ConnectionError:
             killer.join()
