@@ -1,7 +1,6 @@
 import CarillonBasics
 import CarillonWire
 public import Logging
-import NIOSSL
 import Synchronization
 
 #if canImport(FoundationEssentials)
@@ -76,17 +75,11 @@ public final class AttachmentStore: Sendable {
         guard !configuration.bearer.isEmpty, configuration.bearer.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw PushError(.configurationInvalid, "bearer: a key is printable ASCII without spaces, and not empty.")
         }
-        let tls = try TrustRoots.configuration(path: configuration.trustRootsPath)
-        let context: NIOSSLContext
-        do {
-            context = try NIOSSLContext(configuration: tls)
-        } catch {
-            throw PushError(.configurationInvalid, "trustRootsPath: the certificates cannot be used.", cause: error)
-        }
+        let tls = try TrustRoots.context(path: configuration.trustRootsPath)
         self.init(
             directory: configuration.directory,
             server: TransferServer(
-                base: address.text, transport: NIOTransport(tls: context, timeout: configuration.connectTimeout),
+                base: address.text, transport: NIOTransport(tls: tls, timeout: configuration.connectTimeout),
                 backOff: configuration.backOff, logger: configuration.logger
             ) { [bearer = configuration.bearer] in bearer })
         try open()

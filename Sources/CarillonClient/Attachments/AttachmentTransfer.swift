@@ -8,9 +8,16 @@ import Synchronization
 public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     private struct State {
         var task: Task<Value, any Error>?
+        /// What the task came to, without what it answers.
+        var end: End?
         var bytes: Int64 = 0
         var listeners: [Int: AsyncStream<Int64>.Continuation] = [:]
         var nextListener = 0
+    }
+
+    private enum End {
+        case done
+        case failed
     }
 
     /// The library's name for it, the same after a restart.
@@ -37,13 +44,19 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     /// transfer.
     public var progress: AsyncStream<Int64> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
-        state.withLock { state in
-            let number = state.nextListener
-            state.nextListener += 1
-            state.listeners[number] = continuation
+        _ = running()
+        let number = state.withLock { state -> Int? in
             continuation.yield(state.bytes)
+            guard state.end == nil else { return nil }
+            state.nextListener += 1
+            state.listeners[state.nextListener] = continuation
+            return state.nextListener
         }
-        resume()
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[number] = nil } }
         return stream
     }
 
@@ -54,7 +67,7 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     ///   ``PushError/Code/cancelled`` where it was paused or given up.
     public var value: Value {
         get async throws {
-            let task = resume()
+            let task = running()
             do {
                 return try await task.value
             } catch is CancellationError {
@@ -63,16 +76,31 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         }
     }
 
-    /// Goes on. What goes on already, or is done, is left.
-    @discardableResult
-    public func resume() -> Task<Value, any Error> {
+    /// Goes on, also where it failed. What goes on already, or is done, is left.
+    public func resume() {
         state.withLock { state in
-            if let task = state.task, !task.isCancelled { return task }
+            if state.end == .failed { (state.task, state.end) = (nil, nil) }
+        }
+        _ = running()
+    }
+
+    /// The task that it has, or a new one where there is none, or it was stopped.
+    private func running() -> Task<Value, any Error> {
+        state.withLock { state in
+            if let task = state.task, !task.isCancelled || state.end == .done { return task }
             let before = state.task
+            state.end = nil
             let task = Task { [weak self, work] in
                 _ = await before?.result
-                defer { self?.ended() }
-                return try await work { [weak self] bytes in self?.moved(to: bytes) }
+                self?.state.withLock { $0.end = nil }
+                do {
+                    let value = try await work { [weak self] bytes in self?.moved(to: bytes) }
+                    self?.ended(.done)
+                    return value
+                } catch {
+                    self?.ended(.failed)
+                    throw error
+                }
             }
             state.task = task
             return task
@@ -93,17 +121,20 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     }
 
     private func moved(to bytes: Int64) {
-        state.withLock { state in
+        let listeners = state.withLock { state in
             state.bytes = bytes
-            for listener in state.listeners.values { listener.yield(bytes) }
+            return state.listeners.values
         }
+        for listener in listeners { listener.yield(bytes) }
     }
 
-    private func ended() {
-        state.withLock { state in
-            for listener in state.listeners.values { listener.finish() }
-            state.listeners = [:]
+    private func ended(_ end: End) {
+        let listeners = state.withLock { state in
+            state.end = end
+            defer { state.listeners = [:] }
+            return state.listeners.values
         }
+        for listener in listeners { listener.finish() }
     }
 }
 

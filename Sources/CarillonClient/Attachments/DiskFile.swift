@@ -115,11 +115,23 @@ final class DiskFile: Sendable {
     /// Gives a file its name, unless something has it.
     static func publish(_ draft: String, as path: String) throws(PushError) {
         guard link(draft, path) == 0 else {
-            if errno == EEXIST { throw PushError(.fileExists, "\(path) is there already; it was left as it is.") }
-            throw PushError(file: path, errno)
+            let cause = errno
+            // It was on the way when the process ended.
+            if cause == EEXIST, isSame(draft, path) {
+                unlink(draft)
+                return
+            }
+            if cause == EEXIST { throw PushError(.fileExists, "\(path) is there already; it was left as it is.") }
+            throw PushError(file: path, cause)
         }
         unlink(draft)
         try syncDirectory(of: path)
+    }
+
+    private static func isSame(_ one: String, _ other: String) -> Bool {
+        var (first, second) = (stat(), stat())
+        return lstat(one, &first) == 0 && lstat(other, &second) == 0 && first.st_ino == second.st_ino
+            && first.st_dev == second.st_dev
     }
 
     static func makeDirectory(_ path: String) throws(PushError) {

@@ -27,7 +27,10 @@ struct DownloadRun: Sendable {
 
     func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> String {
         do {
-            if isThere { try await fetch(moved) }
+            if let known = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
+                if known.isWhole != true { try await fetch(moved) }
+                try await publish()
+            }
         } catch let error as PushError where Self.isFinal(error) {
             giveUp()
             throw error
@@ -45,7 +48,7 @@ struct DownloadRun: Sendable {
             let file = try DiskFile(state.part, .going)
             return try OpeningFile(state.manifest, into: file)
         }
-        try await server.persist { () async throws -> (value: Void?, hint: Duration?, hasMoved: Bool) in
+        try await server.persist { () async throws -> TransferServer.Step<Void> in
             let start = file.offset
             moved(start)
             let take: @Sendable (FileAnswer, Data) async throws(PushError) -> Void = {
@@ -63,18 +66,30 @@ struct DownloadRun: Sendable {
             let outcome = try await server.ask("GET", location, [("Range", "bytes=\(start)-")], received: take)
             file.interrupted()
             let hasMoved = file.offset > start
-            if file.isWhole { return ((), nil, hasMoved) }
+            if file.isWhole { return .done(()) }
             switch outcome {
-            case .failed(let hint): return (nil, hint, hasMoved)
+            case .failed(let hint): return .later(hint: hint, hasMoved: hasMoved)
             case .answered(let answer) where answer.status == 404 || answer.status == 416:
                 throw PushError(.attachmentGone, "The server has no such attachment for this device.")
-            case .answered(let answer) where answer.status == 206 || answer.status == 200: return (nil, nil, hasMoved)
+            case .answered(let answer) where answer.status == 206 || answer.status == 200:
+                return .later(hint: nil, hasMoved: hasMoved)
             case .answered(let answer): throw TransferServer.refused(answer)
             }
         }
+        var whole = state
+        whole.isWhole = true
+        let known = whole
         try await DiskFile.work { () throws(PushError) in
             try file.finish()
-            try DiskFile.publish(state.part, as: state.path)
+            try folder.write(known, .download, of: id)
+        }
+    }
+
+    /// Gives it its name, also where the process ended in the middle of that.
+    private func publish() async throws {
+        let state = state
+        try await DiskFile.work { () throws(PushError) in
+            if access(state.part, F_OK) == 0 { try DiskFile.publish(state.part, as: state.path) }
             folder.remove(.download, id)
         }
         // The server need not keep it for this device; where it does not hear of it, it goes by its time.

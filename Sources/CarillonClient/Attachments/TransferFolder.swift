@@ -30,6 +30,8 @@ struct TransferFolder: Sendable {
         var path: String
         /// Where it grows.
         var part: String
+        /// All of it is there and proved right; whether it has its name is seen on the disk.
+        var isWhole: Bool?
     }
 
     let path: String

@@ -59,18 +59,29 @@ struct TransferServer: Sendable {
         }
     }
 
-    /// Runs the step again and again until it comes to something; what moved meanwhile begins the waits anew.
-    func persist<Value>(_ step: () async throws -> (value: Value?, hint: Duration?, hasMoved: Bool)) async throws -> Value {
+    /// What one step of a transfer came to.
+    enum Step<Value> {
+        case done(Value)
+        /// The next is taken at once.
+        case next
+        /// It is taken again later; sooner where something moved meanwhile.
+        case later(hint: Duration?, hasMoved: Bool)
+    }
+
+    /// Takes steps until they come to something.
+    func persist<Value>(_ step: () async throws -> Step<Value>) async throws -> Value {
         var schedule = ClientReconnectSchedule(backOff)
         while true {
             try Task.checkCancellation()
-            let (value, hint, hasMoved) = try await step()
-            if let value { return value }
-            if hasMoved { schedule.succeeded() }
-            let wait =
-                hint.map { schedule.delay(after: $0, random: .random(in: 0..<1)) }
-                ?? schedule.failed(random: .random(in: 0..<1))
-            try await Task.sleep(for: wait)
+            switch try await step() {
+            case .done(let value): return value
+            case .next: continue
+            case .later(let hint, let hasMoved):
+                if hasMoved { schedule.succeeded() }
+                let chance = Double.random(in: 0..<1)
+                let wait = hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance)
+                try await Task.sleep(for: wait)
+            }
         }
     }
 

@@ -42,10 +42,10 @@ struct UploadRun: Sendable {
     ) async throws -> Whole {
         var state = known
         var offset: Int64?
-        return try await server.persist { () async throws -> (value: Whole?, hint: Duration?, hasMoved: Bool) in
+        return try await server.persist { () async throws -> TransferServer.Step<Whole> in
             guard let location = state.location else {
                 switch try await begin(state, length) {
-                case .failed(let hint): return (nil, hint, false)
+                case .failed(let hint): return .later(hint: hint, hasMoved: false)
                 case .answered(let answer):
                     guard answer.status == 201, let location = answer.headers["location"], location.hasPrefix("/") else {
                         // Whose credential is not taken may have another later; nothing else changes.
@@ -55,23 +55,23 @@ struct UploadRun: Sendable {
                     state.location = location
                     try folder.write(state, .upload, of: id)
                     offset = answer.headers["upload-offset"].flatMap(Int64.init)
-                    return (nil, .zero, true)
+                    return .next
                 }
             }
             guard let start = offset else {
                 switch try await server.ask("HEAD", location, [Self.draft]) {
-                case .failed(let hint): return (nil, hint, false)
+                case .failed(let hint): return .later(hint: hint, hasMoved: false)
                 case .answered(let answer) where answer.status == 404:
                     // It was not gone on with for too long: what is sealed is sent anew.
                     state.location = nil
                     try folder.write(state, .upload, of: id)
-                    return (nil, nil, false)
+                    return .later(hint: nil, hasMoved: false)
                 case .answered(let answer):
                     guard answer.status < 300, let place = answer.headers["upload-offset"].flatMap(Int64.init),
                         (0...length).contains(place)
                     else { throw TransferServer.refused(answer) }
                     offset = place
-                    return (nil, .zero, true)
+                    return .next
                 }
             }
             // Whatever comes of it, where it is then is asked for.
@@ -82,12 +82,12 @@ struct UploadRun: Sendable {
                 ("Content-Type", "application/partial-upload"),
             ]
             switch try await server.ask("PATCH", location, headers, body: (file, start..<length), sent: moved) {
-            case .failed(let hint): return (nil, hint, false)
+            case .failed(let hint): return .later(hint: hint, hasMoved: false)
             case .answered(let answer):
                 switch answer.status {
-                case 200: return (try Self.whole(answer, at: location), nil, true)
+                case 200: return .done(try Self.whole(answer, at: location))
                 // Another request was there, or is: where it is now is asked for.
-                case 404, 409: return (nil, nil, false)
+                case 404, 409: return .later(hint: nil, hasMoved: false)
                 default: throw TransferServer.refused(answer)
                 }
             }

@@ -3,7 +3,6 @@ import CarillonWire
 import Logging
 import NIOCore
 import NIOPosix
-import NIOSSL
 public import ServiceLifecycle
 import Synchronization
 
@@ -51,13 +50,7 @@ public final class PushClient: Sendable, Service {
     init(configuration: Configuration, graceOfOutsiders: Duration) throws(PushError) {
         self.graceOfOutsiders = graceOfOutsiders
         let server = try configuration.checkedServer()
-        let tls = try TrustRoots.configuration(path: configuration.trustRootsPath)
-        let context: NIOSSLContext
-        do {
-            context = try NIOSSLContext(configuration: tls)
-        } catch {
-            throw PushError(.configurationInvalid, "trustRootsPath: the certificates cannot be used.", cause: error)
-        }
+        let tls = try TrustRoots.context(path: configuration.trustRootsPath)
         let store = try ClientStore(directory: configuration.storageDirectory)
         let stored = try store.load(server: server.text, app: configuration.app)
         let settings = ClientSession.Settings(
@@ -66,7 +59,7 @@ public final class PushClient: Sendable, Service {
         runner = SessionRunner(
             store: store, session: ClientSession(settings, restoring: stored),
             shared: configuration.sharedDirectory.map(SharedFolder.init), logger: configuration.logger)
-        let transport = NIOTransport(tls: context, timeout: configuration.connectTimeout)
+        let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport)
         runner.setDeviceReporter(registrar)

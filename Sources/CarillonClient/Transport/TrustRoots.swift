@@ -2,6 +2,16 @@ import NIOSSL
 
 /// Which certificates are believed.
 enum TrustRoots {
+    /// What connections begin TLS with.
+    static func context(path: String?) throws(PushError) -> NIOSSLContext {
+        let configuration = try configuration(path: path)
+        do {
+            return try NIOSSLContext(configuration: configuration)
+        } catch {
+            throw PushError(.configurationInvalid, "trustRootsPath: the certificates cannot be used.", cause: error)
+        }
+    }
+
     /// The settings of TLS for both HTTP and WebSocket: the peer's name is always verified.
     static func configuration(path: String?) throws(PushError) -> TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()

@@ -17,6 +17,8 @@ package final class Upload: @unchecked Sendable {
     package private(set) var offset: Int64
     /// What was said of it cannot be true: nothing can become of it.
     package private(set) var isWorthless = false
+    /// The system says once that bytes did not reach the disk, and may say that all is well when it is asked again.
+    private var hasFailed = false
     /// Of what this request brings, where its sender said what it must be.
     private var content: (hash: SHA256, expected: [UInt8])?
 
@@ -55,8 +57,13 @@ package final class Upload: @unchecked Sendable {
 
     /// Brings to the disk what came. Of a body whose digest is to be checked nothing is kept before it was.
     package func keep() async throws {
-        guard content == nil, offset > attachment.synced else { return }
-        try await file.sync()
+        guard content == nil, !hasFailed, offset > attachment.synced else { return }
+        do {
+            try await file.sync()
+        } catch {
+            hasFailed = true
+            throw error
+        }
         let expiresAt = time.now().adding(seconds: limits.unfinishedSeconds)
         guard try await records.noteSynced(attachment.serial, upTo: offset, expiresAt: expiresAt) else {
             throw Refusal.attachmentUnknown

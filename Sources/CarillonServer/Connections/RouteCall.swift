@@ -21,12 +21,14 @@ struct RouteCall: Sendable {
     func answer(
         _ head: HTTPRequestHead, _ body: RequestStream, on channel: any NIOCore.Channel, to connection: HTTPConnectionHandler
     ) async {
-        await answer(head, RequestBody(asyncSequence: body), on: channel, to: connection)
+        await answer(head, RequestBody(asyncSequence: body), on: channel, to: connection) { status, fields in
+            connection.told(HTTPResponseHead(version: .http1_1, status: status, headers: HTTPHeaders(fields)))
+        }
     }
 
     private func answer(
         _ requestHead: HTTPRequestHead, _ body: RequestBody, on channel: any NIOCore.Channel,
-        to connection: HTTPConnectionHandler
+        to connection: HTTPConnectionHandler, tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)? = nil
     ) async {
         let response: Response
         do {
@@ -35,10 +37,7 @@ struct RouteCall: Sendable {
             if head.method == .head { head.method = .get }
             var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             context.isHead = requestHead.method == .HEAD
-            context.tell = { status, fields in
-                connection.told(
-                    HTTPResponseHead(version: .http1_1, status: status, headers: HTTPHeaders(fields)))
-            }
+            context.tell = tell
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)
         } catch {

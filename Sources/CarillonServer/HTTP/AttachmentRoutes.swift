@@ -65,12 +65,8 @@ struct AttachmentRoutes: Sendable {
             "ttl", in: 60...Int(attachments.limits.longestLifetimeSeconds),
             default: Int(attachments.limits.defaultLifetimeSeconds))
         let fingerprint = "\(length) \(lifetime) \(readers.map(\.number)) \(digest ?? [])"
-        let idempotency = try request.headers[.idempotencyKey].map { text throws(Refusal) in
-            let key = try PublishHeaders.checked(idempotencyKey: text)
-            return (
-                key: Array(SHA256.hash(data: Array(key.utf8))),
-                fingerprint: Array(SHA256.hash(data: Array(fingerprint.utf8)))
-            )
+        let idempotency = try request.idempotencyKey().map { key in
+            (key: Array(SHA256.hash(data: Array(key.utf8))), fingerprint: Array(SHA256.hash(data: Array(fingerprint.utf8))))
         }
         let begun: Attachment
         do {
@@ -183,7 +179,7 @@ struct AttachmentRoutes: Sendable {
         var fields = fields
         fields[.uploadDraft] = String(draft.rawValue)
         if let limit { fields[.uploadLimit] = self.limit(of: limit, draft) }
-        context.tell(HTTPResponseStatus(statusCode: 104, reasonPhrase: "Upload Resumption Supported"), fields)
+        context.tell?(HTTPResponseStatus(statusCode: 104, reasonPhrase: "Upload Resumption Supported"), fields)
     }
 
     /// Nil in the versions that do not know it.

@@ -19,6 +19,11 @@ extension Request {
         return String(parts[1])
     }
 
+    func idempotencyKey() throws(Refusal) -> String? {
+        guard let key = headers[.idempotencyKey] else { return nil }
+        return try PublishHeaders.checked(idempotencyKey: key)
+    }
+
     /// The whole body, read no further than the limit.
     func bytes(upTo limit: Int) async throws -> [UInt8] {
         let tooLarge = Refusal(.bodyTooLarge, "The body may have \(limit) bytes.")
@@ -67,6 +72,7 @@ extension Request {
 
 extension HTTPField.Name {
     static let cryptoKey = known("Crypto-Key")
+    static let idempotencyKey = known("Idempotency-Key")
     static let gnpToken = known("X-Good-GNP-Token")
     static let gnpCode = known("X-Good-GNP-Code")
 

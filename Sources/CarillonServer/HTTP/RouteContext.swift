@@ -10,8 +10,8 @@ struct RouteContext: RequestContext {
     let connection: any NIOCore.Channel
     /// Whether the head of the answer is all that is wanted. The method is GET then.
     var isHead = false
-    /// Tells something before the answer, where the peer understands it.
-    var tell: @Sendable (HTTPResponseStatus, HTTPFields) -> Void = { _, _ in }
+    /// Tells something before the answer, where the peer understands it; of a request whose body comes as it likes.
+    var tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
     /// Of a request that came by a device's socket.
     var session: Session?
 

@@ -41,7 +41,7 @@ struct UpdateRoutes: Sendable {
         case .some: throw Refusal(.parameterInvalid, "validate is true or false.")
         }
         let (update, isNew) = try await domain.updates.publish(
-            definition, of: app, by: key, idempotencyKey: try Self.idempotencyKey(request))
+            definition, of: app, by: key, idempotencyKey: try request.idempotencyKey())
         return Response(status: isNew ? .created : .ok, text: update.json().bytes, type: "application/json")
     }
 
@@ -69,11 +69,6 @@ struct UpdateRoutes: Sendable {
             json = .object(report.counts + report.reasons)
         }
         return Response(status: .ok, text: json.bytes, type: "application/json")
-    }
-
-    private static func idempotencyKey(_ request: Request) throws(Refusal) -> String? {
-        guard let name = HTTPField.Name("Idempotency-Key"), let key = request.headers[name] else { return nil }
-        return try PublishHeaders.checked(idempotencyKey: key)
     }
 
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {

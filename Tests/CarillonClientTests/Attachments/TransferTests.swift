@@ -87,6 +87,43 @@ struct TransferTests {
         #expect(try store.uploads().isEmpty)
     }
 
+    @Test func `progress ends also for whoever looks late, and what failed goes on when it is told to`() async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
+        let files = ScriptedFiles([
+            FileAnswer(status: 401, headers: [:]), begun, FileAnswer(status: 200, headers: [:], body: whole),
+        ])
+        let upload = try await store(files).upload(directory.path + "/file", for: [.senders])
+        #expect(await code { _ = try await upload.value } == .attachmentRefused)
+        for await _ in upload.progress {}
+        #expect(await code { _ = try await upload.value } == .attachmentRefused)
+        upload.resume()
+        #expect(try await upload.value.id == "x")
+        for await _ in upload.progress {}
+        upload.resume()
+        #expect(try await upload.value.id == "x")
+        #expect(files.asked.withLock { $0.count } == 3)
+    }
+
+    /// The process ended at one of the steps by which a whole file gets its name.
+    @Test(arguments: ["before", "between", "behind"])
+    func `what was whole gets its name, and is not fetched again`(_ moment: String) async throws {
+        let (path, part) = (directory.path + "/file", directory.path + "/.part")
+        let store = store(ScriptedFiles([]))
+        _ = try store.downloads()
+        let folder = TransferFolder(path: directory.path + "/state")
+        let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
+        try folder.write(state, .download, of: manifest.id)
+        try Data("whole".utf8).write(to: URL(fileURLWithPath: moment == "behind" ? path : part))
+        if moment == "between" { try FileManager.default.linkItem(atPath: part, toPath: path) }
+        let download = try #require(try store.downloads().first)
+        #expect(try await download.value == path)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("whole".utf8))
+        #expect(!FileManager.default.fileExists(atPath: part))
+        #expect(try store.downloads().isEmpty)
+    }
+
     @Test func `what is paused stays, and goes on in another store; what is given up is gone`() async throws {
         try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
         let path = directory.path + "/file"

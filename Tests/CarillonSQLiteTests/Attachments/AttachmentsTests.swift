@@ -18,8 +18,13 @@ private final class FaultyFiles: AttachmentFiles {
 
     init(_ folder: AttachmentFolder) { self.folder = folder }
 
+    /// The fault is told once alone, as the kernel does of what did not reach the disk.
+    let isToldOnce = Mutex(false)
+
     func meet(_ call: String) throws {
-        if let fault = fault.withLock({ $0 }), fault.call == call { throw StoreFault(fault.kind, call) }
+        guard let fault = fault.withLock({ $0 }), fault.call == call else { return }
+        if isToldOnce.withLock({ $0 }) { self.fault.withLock { $0 = nil } }
+        throw StoreFault(fault.kind, call)
     }
 
     private struct File: GrowingFile {
@@ -190,6 +195,16 @@ struct AttachmentsTests {
         #expect(try await world.standing(id).synced == 3)
         #expect(try await world.append(id, ["DEFGHIJ"], at: 3, isLast: true).isComplete)
         #expect(try await world.content(id) == "abcDEFGHIJ")
+    }
+
+    @Test func `what could not be synced once is not believed to be on disk`() async throws {
+        let world = try await World()
+        let id = try await world.begin(6)
+        world.files.isToldOnce.withLock { $0 = true }
+        world.files.fault.withLock { $0 = ("sync", .unavailable) }
+        await #expect(throws: StoreFault.self) { try await world.append(id, ["abc"], at: 0) }
+        #expect(world.files.syncs.withLock { $0 } == 1)
+        #expect(try await world.standing(id).synced == 0)
     }
 
     @Test(arguments: ["create", "write", "sync", "publish"])

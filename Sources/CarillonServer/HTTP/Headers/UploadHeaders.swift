@@ -141,5 +141,4 @@ extension HTTPField.Name {
     static let uploadLimit = known("Upload-Limit")
     static let contentDigest = known("Content-Digest")
     static let reprDigest = known("Repr-Digest")
-    static let idempotencyKey = known("Idempotency-Key")
 }
