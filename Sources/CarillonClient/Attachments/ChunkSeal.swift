@@ -26,10 +26,23 @@ struct ChunkSeal {
     /// A new key.
     static func makeKey() -> Data { SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) } }
 
-    static func chunks(of length: Int64) -> Int64 { max(1, (length + Int64(chunkBytes) - 1) / Int64(chunkBytes)) }
+    /// The length that a file is brought to by zeros behind it, so that its size says little of it: one of a few for each power of two, and at
+    /// most 11.6 % more (Padmé; Nikitin et al., 2019).
+    static func paddedLength(of length: Int64) -> Int64 {
+        guard length > 1 else { return length }
+        let exponent = Int64.bitWidth - 1 - length.leadingZeroBitCount
+        let kept = Int.bitWidth - exponent.leadingZeroBitCount
+        let step: Int64 = 1 << max(0, exponent - kept)
+        return (length + step - 1) & ~(step - 1)
+    }
 
-    /// How many bytes so many are when they are sealed.
-    static func sealedLength(of length: Int64) -> Int64 { length + chunks(of: length) * Int64(tagBytes) }
+    /// How many chunks a file of so many bytes has, with the zeros behind it.
+    static func chunks(of length: Int64) -> Int64 {
+        max(1, (paddedLength(of: length) + Int64(chunkBytes) - 1) / Int64(chunkBytes))
+    }
+
+    /// How many bytes a file of so many has when it is padded and sealed.
+    static func sealedLength(of length: Int64) -> Int64 { paddedLength(of: length) + chunks(of: length) * Int64(tagBytes) }
 
     /// The chunk, and its tag behind it.
     func seal(_ chunk: Data, number: Int64, isLast: Bool) throws -> Data {

@@ -15,18 +15,19 @@ enum SealedFile {
 
     private static let chunksAtOnce = 16
 
-    /// Seals what is read, to its end.
+    /// Seals what is read, to its end, and the zeros behind it.
     ///
     /// - Parameter sealed: A new file, whole and on disk when this returns.
     static func make(of source: DiskFile, at sealed: DiskFile, key: Data) throws(PushError) -> Made {
         let seal = ChunkSeal(key: key)
         var hash = SHA256()
-        var (read, written, number): (Int64, Int64, Int64) = (0, 0, 0)
+        var (written, number): (Int64, Int64) = (0, 0)
         let most = ChunkSeal.chunkBytes * chunksAtOnce
-        var part = try source.read(at: 0, count: most)
+        var padded = PaddedFile(file: source)
+        var part = try padded.next(most)
         while true {
             // Which chunk is the last is known when nothing follows.
-            let next = part.count == most ? try source.read(at: read + Int64(part.count), count: most) : Data()
+            let next = try padded.next(most)
             var rest = part[...]
             repeat {
                 let chunk = rest.prefix(ChunkSeal.chunkBytes)
@@ -42,12 +43,37 @@ enum SealedFile {
                 written += Int64(box.count)
                 number += 1
             } while !rest.isEmpty
-            read += Int64(part.count)
             if next.isEmpty { break }
             part = next
         }
         try sealed.sync()
-        return Made(length: read, digest: Data(hash.finalize()))
+        return Made(length: padded.length, digest: Data(hash.finalize()))
+    }
+
+    /// A file, and the zeros that it is padded with.
+    private struct PaddedFile {
+        let file: DiskFile
+        /// Of the file, as far as it was read.
+        private(set) var length: Int64 = 0
+        /// Known when the file is at its end.
+        private var zeros: Int64?
+
+        init(file: DiskFile) { self.file = file }
+
+        /// Fewer bytes than were asked for are the last.
+        mutating func next(_ count: Int) throws(PushError) -> Data {
+            var part = Data()
+            if zeros == nil {
+                part = try file.read(at: length, count: count)
+                length += Int64(part.count)
+                if part.count == count { return part }
+            }
+            let left = zeros ?? ChunkSeal.paddedLength(of: length) - length
+            let taken = min(left, Int64(count - part.count))
+            zeros = left - taken
+            part.append(Data(count: Int(taken)))
+            return part
+        }
     }
 }
 
@@ -101,6 +127,7 @@ final class OpeningFile: @unchecked Sendable {
             guard rest.count >= count else { break }
             let sealed = Data(rest.prefix(count))
             guard let chunk = seal.open(sealed, number: number, isLast: isLast) else { throw Self.damaged }
+            try checkPadding(of: chunk)
             hash.update(data: sealed)
             opened.append(chunk)
             rest = rest.dropFirst(count)
@@ -111,15 +138,22 @@ final class OpeningFile: @unchecked Sendable {
         if number > start { pending = Data(rest) }
     }
 
+    /// What is behind the file's end is zeros, and nothing that somebody hid there.
+    private func checkPadding(of chunk: Data) throws(PushError) {
+        let start = number * Int64(ChunkSeal.chunkBytes)
+        let ofFile = min(max(0, manifest.length - start), Int64(chunk.count))
+        guard chunk.dropFirst(Int(ofFile)).allSatisfy({ $0 == 0 }) else { throw Self.damaged }
+    }
+
     var isWhole: Bool { number == chunks }
 
-    /// All of it is there, and on disk.
+    /// All of it is there, without its padding, and on disk.
     ///
     /// - Throws: ``PushError/Code/attachmentDamaged`` where it is another file than the manifest's.
     func finish() throws(PushError) {
-        guard isWhole, Data(hash.finalize()) == manifest.digest, try file.size() == manifest.length else {
-            throw Self.damaged
-        }
+        let padded = ChunkSeal.paddedLength(of: manifest.length)
+        guard isWhole, Data(hash.finalize()) == manifest.digest, try file.size() == padded else { throw Self.damaged }
+        try file.cut(to: manifest.length)
         try file.sync()
     }
 

@@ -217,6 +217,8 @@ struct PushUpdatesTests {
     @Test(arguments: [503, 429]) func `a server that asks for time is given it`(status: Int) async throws {
         let door = Door { _, _ in .init(status: status, body: "", retryAfter: "1000") }
         let world = try World(door)
+        // Without a wait: a hint ends one, and a question that was not answered yet would be asked again.
+        world.updates.settings.polling = .every(.milliseconds(1))
         world.begin()
         await world.run(for: .milliseconds(600), asked: door) {
             world.updates.poll()
@@ -229,6 +231,7 @@ struct PushUpdatesTests {
     @Test func `a server that has much to do is left alone for as long as it says`() async throws {
         let door = Door { _, _ in .init(body: #"{"envelopes":[],"more":true,"position":"p","retryAfter":1000}"#) }
         let world = try World(door)
+        world.updates.settings.polling = .every(.milliseconds(1))
         world.begin()
         await world.run(for: .milliseconds(600), asked: door) {
             world.updates.poll()

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -76,10 +77,22 @@ def open_sealed(sealed: bytes, manifest: dict) -> bytes:
     assert base64.b64encode(hashlib.sha256(sealed).digest()).decode() == manifest["digest"]
     key = AESGCM(base64.b64decode(manifest["key"]))
     chunks = [sealed[at : at + CHUNK + 16] for at in range(0, len(sealed), CHUNK + 16)]
-    return b"".join(
+    padded = b"".join(
         key.decrypt(number.to_bytes(11, "big") + bytes([number == len(chunks) - 1]), chunk, None)
         for number, chunk in enumerate(chunks)
     )
+    length = manifest["length"]
+    assert len(padded) == padded_length(length) and not any(padded[length:])
+    return padded[:length]
+
+
+def padded_length(length: int) -> int:
+    if length < 2:
+        return length
+    exponent = math.floor(math.log2(length))
+    kept = math.floor(math.log2(exponent)) + 1 if exponent else 0
+    step = 2 ** max(0, exponent - kept)
+    return -(-length // step) * step
 
 
 class Command:
