@@ -16,6 +16,7 @@ import Synchronization
 /// let upload = try await client.attachments.upload("/photos/pump.jpg", for: [.device(other)])
 /// for await bytes in upload.progress { show(bytes, of: upload.length) }
 /// let manifest = try await upload.value  // send it to the other, sealed
+/// upload.confirm()
 ///
 /// let download = try await client.attachments.download(manifest, to: "/inbox/pump.jpg")
 /// let path = try await download.value
@@ -140,12 +141,16 @@ public final class AttachmentStore: Sendable {
         return upload
     }
 
-    /// Those that are not done, of earlier runs, too.
+    /// Those that are not done or not confirmed, of earlier runs, too.
     public func uploads() throws(PushError) -> [AttachmentUpload] {
         try open()
         var found: [AttachmentUpload] = []
         for id in folder.ids(.upload) {
-            if let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) {
+            guard let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) else { continue }
+            // Nobody can fetch it any more.
+            if let manifest = state.manifest, manifest.expiresAt < .now {
+                folder.remove(.upload, id)
+            } else {
                 found.append(transfer(id, state))
             }
         }
@@ -159,13 +164,17 @@ public final class AttachmentStore: Sendable {
             // The directory is the store's as long as a transfer of it goes on.
             let lock = lock.withLock(\.self)
             let upload = AttachmentUpload(id: id, length: ChunkSeal.sealedLength(of: state.length)) { [weak self] moved in
-                defer { withExtendedLifetime(lock) {} }
-                let manifest = try await run.run(moved)
-                self?.known.withLock { $0.uploads[id] = nil }
-                return manifest
+                defer {
+                    if !run.isThere { self?.known.withLock { $0.uploads[id] = nil } }
+                    withExtendedLifetime(lock) {}
+                }
+                return try await run.run(moved)
             } giveUp: { [weak self] () async throws(PushError) in
                 self?.known.withLock { $0.uploads[id] = nil }
                 try await run.giveUp()
+            } forget: { [weak self] in
+                self?.known.withLock { $0.uploads[id] = nil }
+                run.forget()
             }
             known.uploads[id] = upload
             return upload
@@ -234,6 +243,7 @@ public final class AttachmentStore: Sendable {
             } giveUp: { [weak self] () async throws(PushError) in
                 self?.known.withLock { $0.downloads[id] = nil }
                 run.giveUp()
+            } forget: {
             }
             known.downloads[id] = download
             return download

@@ -27,15 +27,17 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
     private let state = Mutex(State())
     private let work: @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value
     private let giveUp: @Sendable () async throws(PushError) -> Void
+    private let forget: @Sendable () -> Void
 
     init(
         id: String, length: Int64, work: @escaping @Sendable (@escaping @Sendable (Int64) -> Void) async throws -> Value,
-        giveUp: @escaping @Sendable () async throws(PushError) -> Void
+        giveUp: @escaping @Sendable () async throws(PushError) -> Void, forget: @escaping @Sendable () -> Void
     ) {
         self.id = id
         self.length = length
         self.work = work
         self.giveUp = giveUp
+        self.forget = forget
     }
 
     deinit { state.withLock { $0.task }?.cancel() }
@@ -120,6 +122,11 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
         try await giveUp()
     }
 
+    fileprivate func confirmed() {
+        guard state.withLock({ $0.end == .done }) else { return }
+        forget()
+    }
+
     private func moved(to bytes: Int64) {
         let listeners = state.withLock { state in
             state.bytes = bytes
@@ -140,5 +147,13 @@ public final class AttachmentTransfer<Value: Sendable>: Sendable, Identifiable {
 
 /// An upload; it comes to the manifest that readers need.
 public typealias AttachmentUpload = AttachmentTransfer<AttachmentManifest>
+
+extension AttachmentTransfer where Value == AttachmentManifest {
+    /// Says that the manifest was sent, or is kept where it will be found again. Until then the upload is in ``AttachmentStore/uploads()``,
+    /// after a restart, too, and has its ``value`` at once; without this, until the server keeps the attachment no more. One that
+    /// is not done goes on.
+    public func confirm() { confirmed() }
+}
+
 /// A download; it comes to the path of the file.
 public typealias AttachmentDownload = AttachmentTransfer<String>

@@ -23,6 +23,8 @@ struct TransferFolder: Sendable {
         var lifetimeSeconds: Int64
         /// Where the server has it, once it is begun.
         var location: String?
+        /// What it came to; the sealed file is there no more.
+        var manifest: AttachmentManifest?
     }
 
     struct DownloadState: Codable, Sendable {
@@ -65,8 +67,10 @@ struct TransferFolder: Sendable {
     /// The state goes first: what is left without one is swept away.
     func remove(_ kind: Kind, _ id: String) {
         unlink(file(id, kind))
-        if kind == .upload { unlink(sealed(id)) }
+        if kind == .upload { removeSealed(id) }
     }
+
+    func removeSealed(_ id: String) { unlink(sealed(id)) }
 
     func ids(_ kind: Kind) -> [String] {
         let ending = "." + kind.rawValue

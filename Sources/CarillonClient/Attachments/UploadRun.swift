@@ -16,9 +16,16 @@ struct UploadRun: Sendable {
 
     private static let draft = (name: "Upload-Draft-Interop-Version", value: "8")
 
+    /// Whether it is not done, or not confirmed.
+    var isThere: Bool { folder.ids(.upload).contains(id) }
+
     func run(_ moved: @escaping @Sendable (Int64) -> Void) async throws -> AttachmentManifest {
         guard let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id) else {
             throw PushError(.attachmentGone, "The upload is done, or was given up.")
+        }
+        if let manifest = state.manifest {
+            folder.removeSealed(id)
+            return manifest
         }
         let file = try DiskFile(folder.sealed(id), .reading)
         let length = ChunkSeal.sealedLength(of: state.length)
@@ -28,13 +35,17 @@ struct UploadRun: Sendable {
         let whole = try await bring(file, length, state, moved)
         let manifest = AttachmentManifest(
             id: whole.id, key: state.key, length: state.length, digest: state.digest, expiresAt: whole.expiresAt)
-        folder.remove(.upload, id)
+        var done = state
+        (done.location, done.manifest) = (whole.location, manifest)
+        try folder.write(done, .upload, of: id)
+        folder.removeSealed(id)
         return manifest
     }
 
     private struct Whole {
         var id: String
         var expiresAt: Date
+        var location: String
     }
 
     private func bring(
@@ -108,8 +119,11 @@ struct UploadRun: Sendable {
         guard let json = JSONValue(parsing: Array(answer.body)), case .string(let id)? = json["id"],
             case .string(let text)? = json["expiresAt"], let end = Timestamp3339.milliseconds(text)
         else { throw PushError(.protocolViolated, "The server does not say what became of the upload.") }
-        return Whole(id: id, expiresAt: Date(timeIntervalSince1970: Double(end) / 1000))
+        return Whole(id: id, expiresAt: Date(timeIntervalSince1970: Double(end) / 1000), location: location)
     }
+
+    /// Whoever wanted what it came to has it.
+    func forget() { folder.remove(.upload, id) }
 
     /// What the server has of it goes, where it can be reached; otherwise by its time.
     func giveUp() async throws(PushError) {

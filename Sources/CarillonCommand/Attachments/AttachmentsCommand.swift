@@ -39,6 +39,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
                     let readers = readers.map { $0 == "senders" ? AttachmentReader.senders : .device($0) }
                     let upload = try await options.store.upload(file, for: readers, lifetime: .seconds(ttl), moves: move)
                     try options.tell(try await options.following(upload), in: manifest)
+                    upload.confirm()
                 }
             }
         }
@@ -88,6 +89,7 @@ struct AttachmentsCommand: AsyncParsableCommand {
                 try await options.reporting {
                     for upload in try options.store.uploads() {
                         try options.tell(try await options.following(upload), in: nil)
+                        upload.confirm()
                     }
                 }
             }

@@ -84,7 +84,38 @@ struct TransferTests {
             files.asked.withLock { $0 } == [
                 "POST ", "POST ", "PATCH 0", "HEAD ", "PATCH 7", "HEAD ", "POST ", "PATCH 0",
             ])
-        #expect(try store.uploads().isEmpty)
+        // The server keeps it no more: nobody is told of it.
+        #expect(try store.uploads().isEmpty && left == ["lock"])
+    }
+
+    @Test func `what an upload came to is there until it is confirmed, also in another process`() async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let whole = Data(#"{"id":"x","expiresAt":"2099-01-31T12:00:00.000Z"}"#.utf8)
+        let manifest: AttachmentManifest
+        do {
+            let files = ScriptedFiles([
+                FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"]),
+                FileAnswer(status: 200, headers: [:], body: whole),
+            ])
+            let upload = try await store(files).upload(directory.path + "/file", for: [.senders])
+            upload.confirm()
+            manifest = try await upload.value
+            #expect(left == ["\(upload.id).upload", "lock"], "it was not done when it was confirmed")
+        }
+        // The process ended before the sealed file went.
+        let id = try #require(left.first).dropLast(7)
+        try Data(count: 5).write(to: URL(fileURLWithPath: "\(directory.path)/state/\(id).sealed"))
+        let next = store(ScriptedFiles([]))
+        let again = try #require(try next.uploads().first)
+        #expect(try await again.value == manifest && left.count == 2)
+        #expect(try next.uploads().map(\.id) == [again.id])
+        again.confirm()
+        #expect(try next.uploads().isEmpty && left == ["lock"])
+    }
+
+    /// What is there of transfers.
+    private var left: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: directory.path + "/state")) ?? []).sorted()
     }
 
     @Test func `progress ends also for whoever looks late, and what failed goes on when it is told to`() async throws {
@@ -139,6 +170,6 @@ struct TransferTests {
         let again = try #require(try next.uploads().first)
         try await again.cancel()
         #expect(try next.uploads().isEmpty)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path + "/state") == ["lock"])
+        #expect(left == ["lock"])
     }
 }

@@ -261,6 +261,62 @@ def test_it_crosses_ten_cuts_and_three_kills_each_way_without_sending_much_again
     proxy.close()
 
 
+@pytest.mark.timeout(3600)
+def test_whenever_the_client_is_killed_one_file_arrives_whole(make_server, tmp_path, seed):
+    """CARILLON_CLIENT_KILLS=300 kills it that often."""
+    command, choice = Command(make_server(), tmp_path), random.Random(seed)
+    device, reader = command.uploader.device, command.uploader.reader
+    wanted = int(os.environ.get("CARILLON_CLIENT_KILLS", "10"))
+    kills = sends = 0
+
+    def run(*arguments, **options):
+        """What it printed; whether it was killed."""
+        nonlocal kills
+        process = command.start(*arguments, **options)
+        if kills < wanted and choice.random() < 0.8:
+            time.sleep(choice.uniform(0, 0.25))
+            process.kill()
+        out, error = process.communicate(timeout=PATIENCE)
+        kills += process.returncode == -signal.SIGKILL
+        assert process.returncode in (0, -signal.SIGKILL), error
+        return out, process.returncode != 0
+
+    def whole(text):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return None
+
+    while kills < wanted:
+        data = choice.randbytes(choice.choice([0, 70_000, 3_000_000]))
+        (tmp_path / "file").write_bytes(data)
+        (tmp_path / "m").unlink(missing_ok=True)
+        sends += 1
+        run(device, "put", "file", "--for", reader.id, "--manifest", "m")
+        said, killed = [], True
+        while killed:
+            out, killed = run(device, "resume")
+            said += filter(None, map(whole, out.splitlines()))
+        if (tmp_path / "m").exists() and (manifest := whole((tmp_path / "m").read_text())):
+            said.append(manifest)
+        # Nothing was begun, or each time the same came of it.
+        assert len({manifest["id"] for manifest in said}) == len(rows(command.server, "attachment")) == bool(said)
+        assert [path.name for path in (tmp_path / "state").iterdir()] in ([], ["lock"])
+        if said:
+            (tmp_path / "m").write_text(json.dumps(said[0]))
+            while not (tmp_path / "copy").exists():
+                run(reader, "get", "m", "--to", "copy", state="other")
+            assert (tmp_path / "copy").read_bytes() == data
+            (tmp_path / "copy").unlink()
+            # It may have been killed before it could tell the server that it has it.
+            command.uploader.delete("/v1/attachments/" + said[0]["id"])
+        shutil.rmtree(tmp_path / "other", ignore_errors=True)
+        assert files(command.server) == [] and rows(command.server, "attachment_total") == []
+    left = {path.name for path in tmp_path.iterdir()} - {"file", "m", "state"}
+    assert not [name for name in left if name.startswith(".")], "parts of downloads"
+    print(f"{kills} kills of the client, {sends} files")
+
+
 def test_a_lost_answer_begins_nothing_again(make_server, tmp_path):
     command = Command(make_server(), tmp_path)
     (tmp_path / "file").write_bytes(b"x" * 100_000)
