@@ -56,7 +56,6 @@ extension SQLiteStore: AttachmentRecordStore {
         try await group.run { db in
             try db.run(
                 "DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [attachment.rawValue, reader.number])
-            guard db.changesCount == 1 else { return false }
             return try AttachmentTable(db).removeIfUnread(attachment.rawValue)
         }
     }
