@@ -2,5 +2,5 @@
 package enum CarillonVersion {
     package static let text = "0.1.0"
     /// Of the extension of the socket's protocol: what a client says in its hello, and what may be sent to it.
-    package static let ofExtension = 5
+    package static let ofExtension = 6
 }

@@ -30,6 +30,7 @@ extension ClientSession {
         case (.live, .fired(let frame)): return firedReceived(frame, answered: answered)
         // Updates come by their own poll.
         case (.live, .update): return []
+        case (.live, .service(let frame)): return serviceReceived(frame, answered: answered)
         case (.live, .answer(let answer)): return [.tellSubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()

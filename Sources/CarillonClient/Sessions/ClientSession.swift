@@ -297,7 +297,7 @@ struct ClientSession: Sendable {
                 .hello(
                     .init(
                         carillon: settings.receivesFirings ? Self.versionWithFirings : Self.extensionVersion,
-                        device: identity.device, credential: identity.credential))),
+                        device: identity.device, credential: identity.credential, also: ["services"]))),
         ]
     }
 

@@ -200,6 +200,7 @@ struct ConnectionLoop: Sendable {
             case .channelEvent(let event): answered = try context.answer(to: event.version)
             case .deviceStatus(let status): answered = try context.answer(to: status.version)
             case .fired(let fired): answered = try context.answer(to: fired.version)
+            case .service(let service): answered = try context.answer(to: service.version)
             default: break
             }
             return session.received(frame, answered: answered, at: context.now)

@@ -26,6 +26,8 @@ enum SessionAction: Equatable, Sendable {
     case reportUser(UserWord, DeviceIdentity)
     case tellDevice([PushDeviceEvent])
     case tellSubscriptions(SubscriptionFact)
+    /// Something about requests of services was stored.
+    case tellServices
     /// This install is the device: what is restored from a backup will not say so.
     case markInstall(device: String)
     /// All that waited when the connection began has come.
@@ -99,6 +101,8 @@ enum StoreChange: Equatable, Sendable {
     case saveMessage(BufferedMessage, of: String)
     case removeMessages(of: String)
     case removeMessage(position: Int64)
+    /// Something about a request of a service, that is to be looked at.
+    case saveServiceEvent([UInt8])
 }
 
 /// A device that was signed out, and that the server may not know of yet.

@@ -55,6 +55,8 @@ final class SessionRunner: Sendable {
     let wakes = Signal()
     /// Says that ``updateScope`` may be another. Awaited by the run of updates alone.
     let updateChanges = Signal()
+    /// Says that something about requests of services came. Awaited by the run of services alone.
+    let serviceChanges = Signal()
 
     /// What the app shares with its notification service extension.
     private let shared: SharedFolder?
@@ -475,6 +477,7 @@ final class SessionRunner: Sendable {
         case .reportUser(let word, let identity): report(word, identity)
         case .tellDevice(let events): deviceListeners.tell(events)
         case .tellSubscriptions(let fact): tell(fact)
+        case .tellServices: serviceChanges.send()
         case .markInstall(let device):
             do {
                 try store.marker.put(for: device)

@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 7
+    static let version = 8
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -66,6 +66,12 @@ enum ClientSchema {
         if found < 7 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: UpdateInboxSchema.absorbed + "PRAGMA user_version = 7;")
+                return .commit
+            }
+        }
+        if found < 8 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: ServiceBoxSchema.sql + "PRAGMA user_version = 8;")
                 return .commit
             }
         }
@@ -180,6 +186,7 @@ enum ClientSchema {
                     \(user)
                     \(UpdateInboxSchema.sql)
                     \(UpdateInboxSchema.absorbed)
+                    \(ServiceBoxSchema.sql)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

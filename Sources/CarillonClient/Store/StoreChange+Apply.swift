@@ -32,6 +32,7 @@ extension StoreChange {
                     DELETE FROM handled;
                     DELETE FROM report;
                     DELETE FROM withdrawal;
+                    \(ServiceBoxSchema.erase)
                     """)
         case .saveChannel(let identifier, let channel):
             try database.execute(
@@ -81,6 +82,8 @@ extension StoreChange {
             try database.execute(sql: "DELETE FROM message WHERE channel = ?", arguments: [identifier])
         case .removeMessage(let position):
             try database.cachedStatement(sql: "DELETE FROM message WHERE position = ?").execute(arguments: [position])
+        case .saveServiceEvent(let body):
+            try database.execute(sql: "INSERT INTO service_event (body) VALUES (?)", arguments: [Data(body)])
         case .saveReport(let answer):
             try database.execute(sql: "INSERT INTO report (id, code) VALUES (?, ?)", arguments: [answer.id, answer.code])
             try database.execute(

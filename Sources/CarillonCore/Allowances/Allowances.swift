@@ -17,6 +17,8 @@ package final class Allowances: Sendable {
         package var deviceRegistrations: Rate?
         /// Attachments that one device, or the senders of one app, begin to upload.
         package var uploads: Rate?
+        /// Requests of services that one device makes.
+        package var serviceRequests: Rate?
         /// Devices and channels that come from one address.
         package var addressRegistrations: Rate?
 
@@ -27,6 +29,7 @@ package final class Allowances: Sendable {
             appUpdates = Rate(perSecond: 100_000, burst: 1_000_000)
             deviceRegistrations = Rate(perSecond: 20, burst: 2 * Limits.channelsPerDevice)
             uploads = Rate(perSecond: 50, burst: 2000)
+            serviceRequests = Rate(perSecond: 2500, burst: 10_000)
             addressRegistrations = Rate(perSecond: 100, burst: 20_000)
         }
     }
@@ -37,6 +40,7 @@ package final class Allowances: Sendable {
     private let appUpdates: Meter<AppSerial>
     private let deviceRegistrations: Meter<DeviceSerial>
     private let uploads: Meter<AttachmentUser>
+    private let serviceRequests: Meter<DeviceSerial>
     private let addressRegistrations: Meter<NetworkAddress>
     private let ticks: TickSource
 
@@ -47,6 +51,7 @@ package final class Allowances: Sendable {
         appUpdates = Meter(settings.appUpdates, of: "item", "updates of this app's items")
         deviceRegistrations = Meter(settings.deviceRegistrations, of: "device", "channels opened by this device")
         uploads = Meter(settings.uploads, of: "upload", "uploads begun")
+        serviceRequests = Meter(settings.serviceRequests, of: "request", "requests of this device")
         addressRegistrations = Meter(
             settings.addressRegistrations, of: "address", "devices and channels from this address")
         self.ticks = ticks
@@ -67,6 +72,11 @@ package final class Allowances: Sendable {
 
     /// An upload of an attachment is begun.
     package func takeUpload(by owner: AttachmentUser) throws(Refusal) { try uploads.take(owner, at: ticks.now()) }
+
+    /// A device asks a service of another.
+    package func takeServiceRequest(by device: DeviceSerial) throws(Refusal) {
+        try serviceRequests.take(device, at: ticks.now())
+    }
 
     /// A device is registered from an address.
     package func takeDevice(from address: NetworkAddress?) throws(Refusal) {

@@ -80,6 +80,7 @@ package struct DeliveryMachine: Sendable {
     private let limits: Limits
     private let version: Int
     private let only: Set<EnvelopeKind>?
+    private let also: Set<EnvelopeKind>
     private var position: Int64 = 0
     private var given = GivenEnvelopes()
     private var isLoading = false
@@ -97,10 +98,14 @@ package struct DeliveryMachine: Sendable {
     /// - Parameter version: Of Carillon's extension, that the peer speaks: it is given only kinds that it knows; any other envelope leaves its inbox
     ///   as unsupported.
     /// - Parameter only: What the peer wants to have; the rest stays where it is. Nil: everything.
-    package init(limits: Limits, version: Int = 1, only: Set<EnvelopeKind>? = nil) {
+    /// - Parameter also: What it knows beside what its version does.
+    package init(
+        limits: Limits, version: Int = 1, only: Set<EnvelopeKind>? = nil, also: Set<EnvelopeKind> = []
+    ) {
         self.limits = limits
         self.version = version
         self.only = only
+        self.also = also
     }
 
     /// Whether there may be more in the store than was given.
@@ -222,7 +227,7 @@ package struct DeliveryMachine: Sendable {
     private mutating func give(_ envelope: Envelope, isVolatile: Bool, at now: Timestamp) -> [Action] {
         position = max(position, envelope.position)
         if let only, !only.contains(envelope.kind.number) { return [] }
-        guard version >= envelope.behaviour.knownSince else {
+        guard version >= envelope.behaviour.knownSince || also.contains(envelope.kind.number) else {
             return envelope.behaviour.isForAnyClient ? [] : [.settle(envelope.id, .unsupported)]
         }
         given.add(envelope, isVolatile: isVolatile, at: now)

@@ -14,4 +14,6 @@ package enum Effect: Equatable, Sendable {
     case updateOffered(UpdateOffer)
     /// An update that a device had received came to an end before the device was done with it.
     case updateRetracted(CompletionKey, as: CompletionMachine.State, at: Timestamp)
+    /// A request of a service goes on.
+    case request(RequestStep)
 }

@@ -15,6 +15,14 @@ package struct Envelope: Equatable, Sendable {
         case update(UpdateCopy)
         /// An update was taken back that the device had received: this entry of it.
         case retraction(entry: Int)
+        /// Something about a request of a service; the body is that of a ``ServiceEvent``.
+        case service(ServicePart, body: [UInt8])
+    }
+
+    package enum ServicePart: Sendable {
+        case request
+        case reply
+        case notice
     }
 
     /// An update as one device is given it.
@@ -77,6 +85,7 @@ package struct Envelope: Equatable, Sendable {
         case .message(let content): Self.overhead + content.body.count
         case .fired(let body, _): Self.overhead + body.count
         case .update(let copy): Self.overhead + copy.body.count
+        case .service(_, let body): Self.overhead + body.count
         default: Self.overhead
         }
     }
@@ -113,6 +122,9 @@ extension Envelope.Kind {
         case .fired: .fired
         case .update: .update
         case .retraction: .retraction
+        case .service(.request, _): .serviceRequest
+        case .service(.reply, _): .serviceReply
+        case .service(.notice, _): .serviceNotice
         }
     }
 }

@@ -9,6 +9,11 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
     case fired = 6
     case update = 7
     case retraction = 8
+    case serviceRequest = 9
+    case serviceReply = 10
+    case serviceNotice = 11
+
+    package static let services: Set<EnvelopeKind> = [.serviceRequest, .serviceReply, .serviceNotice]
 
     package struct Behaviour: Equatable, Sendable {
         /// It is gone when its origin is.
@@ -63,6 +68,14 @@ package enum EnvelopeKind: Int, CaseIterable, Sendable {
             Behaviour(
                 endsWithOrigin: false, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
                 mayWake: false, knownSince: 5, isForAnyClient: true)
+        case .serviceRequest, .serviceReply:
+            Behaviour(
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: true, needsEffect: true,
+                mayWake: true, knownSince: 6, isForAnyClient: true)
+        case .serviceNotice:
+            Behaviour(
+                endsWithOrigin: true, endsOrigin: false, keepsOutcome: false, needsRoom: false, needsEffect: true,
+                mayWake: true, knownSince: 6, isForAnyClient: true)
         }
     }
 }

@@ -81,8 +81,8 @@ package final class Inbox: Sendable {
         then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
         switch mode {
-        case .kept: keep(device, isOffered: false, rules, make, then)
-        case .keptAndOffered: keep(device, isOffered: true, rules, make, then)
+        case .kept: keep(device, isOffered: false, { (make($0), rules) }, then)
+        case .keptAndOffered: keep(device, isOffered: true, { (make($0), rules) }, then)
         case .now where rules.idempotency == nil: give(device, nil, rules, make, then)
         case .now: claim(device, rules, make, then)
         }
@@ -97,13 +97,23 @@ package final class Inbox: Sendable {
         }
     }
 
+    /// The same, of one that is kept, where what is written with it names it.
+    package func deliver(
+        keptBy device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> (Envelope, AppendRules)
+    ) async -> Delivered {
+        await withCheckedContinuation { continuation in
+            keep(device, isOffered: false, make) { continuation.resume(returning: $1) }
+        }
+    }
+
     private func keep(
-        _ device: DeviceSerial, isOffered: Bool, _ rules: AppendRules, _ make: (MessageID) -> Envelope,
+        _ device: DeviceSerial, isOffered: Bool, _ make: (MessageID) -> (Envelope, AppendRules),
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void
     ) {
         let refused: MessageID? = sessions.appending(to: device) { session, isAwaited in
-            let envelope = make(nextID(for: device))
-            var rules = rules
+            let made = make(nextID(for: device))
+            let envelope = made.0
+            var rules = made.1
             // Whoever is there has a while to acknowledge.
             if session != nil || isAwaited, let wake = rules.wake, !wake.isUnconditional {
                 rules.wake?.dueAt = wake.dueAt.adding(seconds: WakeWish.presenceSeconds)
@@ -232,6 +242,16 @@ package final class Inbox: Sendable {
         let result = try await writer.write(.settle(id, device: nil, settlement))
         guard result == .settled else { return false }
         await withdraw(.envelope(id.position), from: record.device)
+        return true
+    }
+
+    /// Takes an envelope out of an inbox. When this returns, it will not be given any more. Answers false when the device had
+    /// answered for it, or it was never there.
+    package func takeBack(_ id: MessageID, from device: DeviceSerial) async throws -> Bool {
+        await writer.flush(device)
+        let settlement = Settlement(.cancelled, at: time.now())
+        guard try await writer.write(.settle(id, device: nil, settlement)) == .settled else { return false }
+        await withdraw(.envelope(id.position), from: device)
         return true
     }
 

@@ -30,6 +30,7 @@ extension ServerFrame {
         case .retraction(let entry):
             let body = JSONWriter.object { $0.member("id", UpdateID(envelope.origin.id).description) }
             self = .update(UpdateFrame(version: version, attempt: 0, entry: entry, body: body))
+        case .service(_, let body): self = .service(ServiceFrame(version: version, body: body))
         case .recovered:
             self = .channelEvent(ChannelEventFrame(channelID: channelID, version: version, event: .recovered))
         }

@@ -26,4 +26,4 @@ package protocol ContentStore: Sendable {
 package typealias Store = AppStore & AttachmentRecordStore & ChannelStore & ContentStore & DeviceStore
     & GatewayStore & InboxStore & KeyRingStore
     & KeyStore & LeasedWorkStore
-    & PushStore & ServerStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore
+    & PushStore & ServerStore & ServiceStore & SubscriptionStore & UpdateStore & UserStore & VetoStore & WatchStore

@@ -37,6 +37,9 @@ extension EnvelopeKind {
         case .fired: "fired"
         case .update: "update"
         case .retraction: "retraction"
+        case .serviceRequest: "service_request"
+        case .serviceReply: "service_reply"
+        case .serviceNotice: "service_notice"
         }
     }
 }

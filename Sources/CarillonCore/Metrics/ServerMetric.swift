@@ -66,6 +66,8 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case attachmentBytesSent = "carillon_attachment_bytes_sent_total"
     case attachmentOrphans = "carillon_attachment_orphans_total"
 
+    case serviceRequests = "carillon_service_requests_total"
+
     case eventLoopDelay = "carillon_event_loop_delay_seconds"
     case cpuTime = "process_cpu_seconds_total"
     case residentMemory = "process_resident_memory_bytes"
@@ -163,6 +165,7 @@ extension ServerMetric {
         case .attachmentsEnded: "Attachments that were removed: fetched by all, expired, or deleted."
         case .attachmentBytesReceived: "Bytes of attachments that were taken."
         case .attachmentBytesSent: "Bytes of attachments that were given."
+        case .serviceRequests: "Requests of services, by what became of them."
         case .attachmentOrphans: "Files that belonged to no attachment, and were removed."
         case .eventLoopDelay: "How late an event loop is when it is called once a second."
         case .cpuTime: "CPU time of the process, in user and kernel mode."
@@ -180,7 +183,7 @@ extension ServerMetric {
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals: ["of"]
         case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes, .updatesOffered,
-            .updateResults:
+            .updateResults, .serviceRequests:
             ["result"]
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]

@@ -136,7 +136,8 @@ package struct SessionMachine: Sendable {
                 return close(.protocolError, "hello_expected: the first frame must be a hello")
             }
             let version = min(max(0, hello.carillon ?? 0), CarillonVersion.ofExtension)
-            var delivery = DeliveryMachine(limits: settings.window, version: version)
+            let also = hello.also.contains("services") ? EnvelopeKind.services : []
+            var delivery = DeliveryMachine(limits: settings.window, version: version, also: also)
             let load = delivery.began()
             state = .identifying(Identifying(version: version, delivery: delivery))
             return [.identify(hello, load)]

@@ -16,6 +16,7 @@ struct Effects {
         case .heldTold(let number, let at): try HeldFiringTable(db).counts(number, at)
         case .updateOffered(let offer): try CompletionTable(db).counts(offer)
         case .updateRetracted(let key, _, _): try CompletionTable(db).canEnd(key)
+        case .request(let step): try RequestTable(db).counts(step)
         }
     }
 
@@ -31,6 +32,7 @@ struct Effects {
         case .heldTold(let number, let at): try HeldFiringTable(db).told(number, at)
         case .updateOffered(let offer): try CompletionTable(db).offer(offer)
         case .updateRetracted(let key, let state, let at): try CompletionTable(db).end(key, as: state, at: at)
+        case .request(let step): try RequestTable(db).apply(step)
         }
     }
 }

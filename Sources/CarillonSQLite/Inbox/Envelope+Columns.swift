@@ -30,6 +30,9 @@ extension Envelope {
                     body: columns.bytes(shared == nil ? 16 : 17) ?? [], shared: shared,
                     entry: (code ?? 0) >> UpdateCopy.attemptBits, attempt: (code ?? 0) & (1 << UpdateCopy.attemptBits - 1)))
         case .retraction: kind = .retraction(entry: code ?? 0)
+        case .serviceRequest: kind = .service(.request, body: columns.bytes(16) ?? [])
+        case .serviceReply: kind = .service(.reply, body: columns.bytes(16) ?? [])
+        case .serviceNotice: kind = .service(.notice, body: columns.bytes(16) ?? [])
         case .deviceStatus:
             kind = .deviceStatus(code.flatMap(SuspensionReason.init).map { .suspended($0) } ?? .registered)
         }

@@ -75,6 +75,7 @@ struct InboxChangeWriter {
             body = copy.shared == nil ? copy.body : nil
             code = copy.entry << Envelope.UpdateCopy.attemptBits | copy.attempt
         case .retraction(let entry): code = entry
+        case .service(_, let event): body = event
         case .channelError(let number): code = number
         case .pingFailed(let failure): code = failure.rawValue
         case .deviceStatus(let status): code = status.reason?.number

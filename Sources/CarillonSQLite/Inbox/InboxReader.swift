@@ -177,7 +177,8 @@ struct InboxReader {
         case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
         case .subscription: sql = "SELECT 1 FROM subscription WHERE serial = ?"
         case .update: sql = "SELECT 1 FROM audience_update WHERE serial = ?"
-        case .request: return false
+        // What is told of a request comes with an effect, which knows it.
+        case .request: return true
         }
         var select = try BoundStatement(db, sql)
         select.bind(origin.serial)

@@ -85,7 +85,7 @@ struct WatchTransaction {
         case .vouchedFor(let channel):
             let select = try db.cachedStatement(sql: "SELECT 1 FROM watch WHERE channel = ? AND told NOT NULL")
             return try Int.fetchOne(select, arguments: [channel.rawValue]) != nil
-        case .statusTold, .fired, .heldTold, .updateOffered, .updateRetracted: return false
+        case .statusTold, .fired, .heldTold, .updateOffered, .updateRetracted, .request: return false
         }
     }
 
@@ -103,7 +103,7 @@ struct WatchTransaction {
                 "UPDATE watch SET told = NULL, failures = 0, revision = revision + 1 WHERE channel = ? AND told NOT NULL",
                 [channel.rawValue])
             return db.changesCount == 1
-        case .statusTold, .fired, .heldTold, .updateOffered, .updateRetracted: return false
+        case .statusTold, .fired, .heldTold, .updateOffered, .updateRetracted, .request: return false
         }
     }
 

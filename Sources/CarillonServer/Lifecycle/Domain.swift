@@ -37,6 +37,7 @@ package struct Domain: Sendable {
     package let updateDelivery: UpdateDelivery
     package let inboxPositions: InboxPositions
     package let attachments: Attachments
+    package let services: Services
     /// Which past of the server this is, and the epoch of its home.
     package let history: Int64
     package let epoch: Int64
@@ -122,6 +123,7 @@ package struct Domain: Sendable {
             random: random)
         attachments = Attachments(
             records: store, files: attachmentFiles, limits: attachmentLimits, time: time, random: random)
+        services = Services(store: store, homes: homes, allowances: allowances, time: time)
         pushes = store
         outbox = Outbox(store: store, limits: .init(underWay: gatewaySettings.underWay), time: time)
         gateways = Gateways(

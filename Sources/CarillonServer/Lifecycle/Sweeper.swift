@@ -24,6 +24,7 @@ struct Sweeper: Service {
             async let updates: Void = sweepUpdates()
             async let waking: Void = wakeForUpdates()
             async let attachments: Void = sweepAttachments()
+            async let services: Void = sweepServices()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
@@ -57,6 +58,7 @@ struct Sweeper: Service {
             await updates
             await waking
             await attachments
+            await services
         }
     }
 
@@ -87,6 +89,13 @@ struct Sweeper: Service {
             while !Task.isCancelled, let next = try await domain.attachments.removeOrphans(after: place, before: moment) {
                 place = next
             }
+        }
+    }
+
+    private func sweepServices() async {
+        while !Task.isCancelled {
+            await report("requests of services") { while !Task.isCancelled, try await !domain.services.sweep() {} }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 

@@ -75,10 +75,12 @@ struct SocketRequests: Sendable {
 
     private static let subscriptions = "/v1/device/subscriptions"
     private static let inbox = "/v1/inbox"
+    private static let services = "/v1/services"
 
     /// Whether an address can be asked by the socket.
     private static func isAsked(_ path: Substring, _ method: String) -> Bool {
         path == subscriptions || path.hasPrefix(subscriptions + "/") || path == inbox && method == "POST"
+            || path == services || path.hasPrefix(services + "/") || path == "/v1/device/services"
     }
 
     private func ask(
@@ -89,7 +91,9 @@ struct SocketRequests: Sendable {
         do {
             let path = request.path.prefix { $0 != "?" }
             guard Self.isAsked(path, request.method) else {
-                throw Refusal(.notFound, "Only \(Self.subscriptions) and POST \(Self.inbox) can be asked by the socket.")
+                throw Refusal(
+                    .notFound,
+                    "Only \(Self.subscriptions), \(Self.services) and POST \(Self.inbox) can be asked by the socket.")
             }
             guard let method = HTTPRequest.Method(rawValue: request.method), request.path.utf8.allSatisfy(Self.isOfURL)
             else { throw Refusal(.requestInvalid, "The request could not be understood.") }

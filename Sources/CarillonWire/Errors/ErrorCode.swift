@@ -115,6 +115,20 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case rangeInvalid = "range_invalid"
     case attachmentStorageFull = "attachment_storage_full"
 
+    // Services between apps.
+    case applicationNotFound = "application_not_found"
+    case serviceNotFound = "service_not_found"
+    case serviceVersionNotFound = "service_version_not_found"
+    case callForbidden = "call_forbidden"
+    case providerKeyMissing = "provider_key_missing"
+    case providerKeyChanged = "provider_key_changed"
+    case userMismatch = "user_mismatch"
+    case deadlineExceeded = "deadline_exceeded"
+    case requestTooLarge = "request_too_large"
+    case requestUnknown = "request_unknown"
+    case requestFinished = "request_finished"
+    case alreadyDelivered = "already_delivered"
+
     // What the server cannot do now.
     case userKeysUnavailable = "user_keys_unavailable"
     case vetoUnavailable = "veto_unavailable"
@@ -137,22 +151,24 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             400
         case .vapidMissing, .credentialMissing, .credentialInvalid, .userTokenInvalid: 401
         case .vapidInvalid, .roleForbidden, .watchAddressForbidden, .originForbidden, .itemClosed,
-            .modeForbidden, .triggerForbidden, .vetoed:
+            .modeForbidden, .triggerForbidden, .vetoed, .callForbidden, .userMismatch:
             403
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
             .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown,
-            .updateUnknown, .attachmentUnknown:
+            .updateUnknown, .attachmentUnknown, .applicationNotFound, .serviceNotFound, .serviceVersionNotFound,
+            .requestUnknown:
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
         case .appExists, .devicesTooMany, .channelsTooMany, .watchesTooMany, .messageFinal, .pushTokenContested,
             .keyFileMissing, .usersNotConfigured, .itemsTooMany, .deviceSuspended, .subscriptionFrozen,
             .subscriptionsTooMany, .updateFinal, .updatesTooMany, .profilesTooMany,
-            .quotaExceeded, .uploadOffsetMismatch, .uploadCompleted, .uploadTakenOver:
+            .quotaExceeded, .uploadOffsetMismatch, .uploadCompleted, .uploadTakenOver, .providerKeyMissing,
+            .providerKeyChanged, .requestFinished, .alreadyDelivered:
             409
         case .tokenGone: 410
         case .uploadLengthMissing: 411
-        case .bodyTooLarge, .itemTooLarge, .attachmentTooLarge: 413
+        case .bodyTooLarge, .itemTooLarge, .attachmentTooLarge, .requestTooLarge: 413
         case .uploadTypeInvalid: 415
         case .rangeInvalid: 416
         case .idempotencyKeyReused: 422
@@ -161,6 +177,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .headersTooLarge: 431
         case .internalError: 500
         case .storageFull, .storageUnavailable, .stopping, .overloaded, .userKeysUnavailable, .vetoUnavailable: 503
+        case .deadlineExceeded: 504
         case .attachmentStorageFull: 507
         }
     }
@@ -268,6 +285,18 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .digestMismatch: "The bytes are not what their digest says"
         case .rangeInvalid: "The range lies beyond the end"
         case .attachmentStorageFull: "The disk has no room for attachments"
+        case .applicationNotFound: "No such provider"
+        case .serviceNotFound: "The provider does not have the service"
+        case .serviceVersionNotFound: "The provider does not have the version of the service"
+        case .callForbidden: "The device may call nobody"
+        case .providerKeyMissing: "The provider has no key"
+        case .providerKeyChanged: "The provider has another key"
+        case .userMismatch: "The device belongs to another user"
+        case .deadlineExceeded: "The request's time is over"
+        case .requestTooLarge: "The request is too large"
+        case .requestUnknown: "No such request"
+        case .requestFinished: "The request has its result"
+        case .alreadyDelivered: "The request was delivered before"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
         case .stopping: "The server is stopping"

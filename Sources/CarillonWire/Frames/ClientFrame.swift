@@ -21,12 +21,18 @@ package enum ClientFrame: Equatable, Sendable {
         package var carillon: Int?
         package var device: String?
         package var credential: String?
+        /// What the client takes beside what its version knows: `services`.
+        package var also: [String]
 
-        package init(uaid: String? = nil, carillon: Int? = nil, device: String? = nil, credential: String? = nil) {
+        package init(
+            uaid: String? = nil, carillon: Int? = nil, device: String? = nil, credential: String? = nil,
+            also: [String] = []
+        ) {
             self.uaid = uaid
             self.carillon = carillon
             self.device = device
             self.credential = credential
+            self.also = also
         }
     }
 
@@ -97,7 +103,7 @@ extension ClientFrame {
                     // As Mozilla's service does: a user agent that is no text is one that is not known.
                     uaid: object["uaid"].map { if case .string(let text) = $0 { text } else { "" } },
                     carillon: try object.integer("carillon"), device: try object.text("device"),
-                    credential: try object.text("credential")))
+                    credential: try object.text("credential"), also: try object.texts("also")))
         case .string("ack"):
             guard case .array(let updates)? = object["updates"] else { throw .badMember("updates") }
             self = .ack(try updates.map(Acknowledgement.init(parsing:)))
@@ -155,6 +161,18 @@ extension JSONValue {
         return text
     }
 
+    fileprivate func texts(_ name: String) throws(ClientFrame.Fault) -> [String] {
+        switch self[name] {
+        case nil, .null: return []
+        case .array(let values):
+            return try values.map { value throws(ClientFrame.Fault) in
+                guard case .string(let text) = value else { throw .badMember(name) }
+                return text
+            }
+        default: throw .badMember(name)
+        }
+    }
+
     fileprivate func integer(_ name: String) throws(ClientFrame.Fault) -> Int? {
         switch self[name] {
         case .integer(let number): number
@@ -176,6 +194,7 @@ extension ClientFrame {
                 json.member("carillon", hello.carillon)
                 json.member("device", hello.device)
                 json.member("credential", hello.credential)
+                if !hello.also.isEmpty { json.member("also", hello.also) }
             case .register(let register):
                 json.member("messageType", "register")
                 json.member("channelID", register.channelID)

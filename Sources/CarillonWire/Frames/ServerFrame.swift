@@ -24,6 +24,8 @@ package enum ServerFrame: Equatable, Sendable {
     case fired(FiredFrame)
     /// To clients that said `"carillon": 5`: something for the audience that the device belongs to.
     case update(UpdateFrame)
+    /// To clients that said `"carillon": 6`: something about a request of a service.
+    case service(ServiceFrame)
     /// Everything that waited at the time of connecting has been sent.
     case caughtUp
     /// The server is about to close; come back after the delay.
@@ -112,6 +114,7 @@ extension ServerFrame {
         case .answer: "answer"
         case .fired: "fired"
         case .update: "update"
+        case .service: "service"
         case .caughtUp: "caughtUp"
         case .goodbye: "goodbye"
         }
@@ -175,6 +178,10 @@ extension ServerFrame {
                 json.member("attempt", update.attempt)
                 json.member("entry", update.entry)
                 json.member("update", text: update.body)
+            case .service(let service):
+                json.member("messageType", "service")
+                json.member("version", service.version)
+                json.member("service", text: service.body)
             case .caughtUp:
                 json.member("messageType", "caughtUp")
             case .goodbye(let delaySeconds):
@@ -187,6 +194,7 @@ extension ServerFrame {
     private var capacity: Int {
         if case .fired(let fired) = self { return 160 + fired.body.count }
         if case .update(let update) = self { return 160 + update.body.count }
+        if case .service(let service) = self { return 160 + service.body.count }
         if case .answer(let answer) = self { return 160 + answer.body.count }
         guard case .notification(let notification) = self else { return 160 }
         return 192 + Base64URL.encodedLength(of: notification.body.count)
@@ -228,6 +236,7 @@ extension ServerFrame {
         var delay: Int?
         var fired: JSONValue?
         var update: JSONValue?
+        var service: JSONValue?
         var attempt: Int?
         var entry: Int?
         var id: Int?
@@ -297,6 +306,10 @@ extension ServerFrame {
                     UpdateFrame(
                         version: try required(version, "version"), attempt: try required(attempt, "attempt"),
                         entry: try required(entry, "entry"), body: try required(update, "update").bytes))
+            case "service":
+                return .service(
+                    ServiceFrame(
+                        version: try required(version, "version"), body: try required(service, "service").bytes))
             case "caughtUp":
                 return .caughtUp
             case "goodbye":

@@ -1,0 +1,30 @@
+package import CarillonWire
+
+/// Keeps who offers which services, and what was asked of whom.
+package protocol ServiceStore: Sendable {
+    /// In place of what the device said before. Answers false when there is no such device.
+    func putServiceProfile(_ profile: ServiceProvider.Profile, of device: DeviceSerial) async throws -> Bool
+    /// Answers whether there was one.
+    func removeServiceProfile(of device: DeviceSerial) async throws -> Bool
+    /// Those that a device may call and that fit: of its user, in its app and in those of its app's realm, without itself. Nil when it
+    /// belongs to no user.
+    func serviceProviders(for caller: DeviceSerial, _ query: ServiceQuery, limit: Int) async throws -> [ServiceProvider]?
+    /// Apps of one realm share their users; nil: the app has its own.
+    ///
+    /// - Returns: False when there is no such app.
+    func setRealm(_ realm: String?, of app: AppSerial) async throws -> Bool
+    func realm(of app: AppSerial) async throws -> String?
+
+    func serviceRequest(_ id: ServiceRequestID) async throws -> ServiceRequest?
+    /// How many of a device are unfinished.
+    func unfinishedRequestCount(of consumer: DeviceSerial) async throws -> Int
+    /// Some that are unfinished of a device to another.
+    func unfinishedRequests(of consumer: DeviceSerial, to provider: DeviceSerial, limit: Int) async throws
+        -> [ServiceRequest]
+    /// Its consumer took it back before it was delivered. Answers false when it was finished.
+    func cancelRequest(_ request: RequestSerial, at now: Timestamp) async throws -> Bool
+    /// Some that are to be ended: their deadline came, or their provider went.
+    func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest]
+    /// Forgets some that were finished long enough. Answers how many.
+    func forgetRequests(at now: Timestamp, limit: Int) async throws -> Int
+}

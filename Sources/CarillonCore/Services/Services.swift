@@ -1,0 +1,297 @@
+import CarillonBasics
+package import CarillonWire
+import Metrics
+
+/// Requests from device to device: who may call whom, how a request comes to its provider, and its one result to its consumer.
+///
+/// What is said of a request travels in the inboxes of both; each step is written in one transaction with the envelope that tells of it, and
+/// counts only where the request's state allows it, so that the first result is the only one.
+package struct Services: Sendable {
+    private let store: any ServiceStore
+    private let homes: Homes
+    private let allowances: Allowances
+    private let time: TimeSource
+
+    private let made = ServerMetric.serviceRequests.counter("made")
+    private let repeated = ServerMetric.serviceRequests.counter("repeated")
+    private let replied = ServerMetric.serviceRequests.counter("replied")
+    private let cancelled = ServerMetric.serviceRequests.counter("cancelled")
+    private let failed = ServerMetric.serviceRequests.counter("failed")
+    private let refused = ServerMetric.serviceRequests.counter("refused")
+
+    package init(store: any ServiceStore, homes: Homes, allowances: Allowances, time: TimeSource) {
+        self.store = store
+        self.homes = homes
+        self.allowances = allowances
+        self.time = time
+    }
+
+    // MARK: Providers
+
+    package func offer(_ profile: ServiceProvider.Profile, by device: Device) async throws {
+        guard try await store.putServiceProfile(profile, of: device.serial) else { throw DeviceRegistrar.credentialInvalid }
+    }
+
+    package func withdraw(by device: Device) async throws { _ = try await store.removeServiceProfile(of: device.serial) }
+
+    /// Those that a device may call: who is connected first, then who was last seen.
+    package func providers(for caller: Device, _ query: ServiceQuery) async throws -> [(ServiceProvider, isLive: Bool)] {
+        guard let found = try await store.serviceProviders(for: caller.serial, query, limit: Self.mostProviders) else {
+            return []
+        }
+        return found.map { ($0, isLive: homes.home(of: $0.device).sessions.session(of: $0.device) != nil) }
+            .sorted { ($0.isLive ? 0 : 1, $1.0.seenAt) < ($1.isLive ? 0 : 1, $0.0.seenAt) }
+    }
+
+    /// Of one answer. A user has few.
+    package static let mostProviders = 200
+
+    package func realm(of app: AppSerial) async throws -> String? { try await store.realm(of: app) }
+
+    package func setRealm(_ realm: String?, of app: AppSerial) async throws {
+        guard try await store.setRealm(realm, of: app) else { throw Refusal(.appUnknown, "There is no such app.") }
+    }
+
+    // MARK: Asking
+
+    /// What a device asks of another.
+    package struct Wish: Sendable {
+        package var header: RequestHeader
+        package var app: AppID
+        package var device: DeviceID
+        package var content: SealedContent
+        /// Of all of it.
+        package var fingerprint: [UInt8]
+
+        package init(
+            header: RequestHeader, app: AppID, device: DeviceID, content: SealedContent, fingerprint: [UInt8]
+        ) {
+            self.header = header
+            self.app = app
+            self.device = device
+            self.content = content
+            self.fingerprint = fingerprint
+        }
+    }
+
+    /// Takes a request, and puts it into the inbox of its provider. The same again is the same request.
+    ///
+    /// - Returns: Until when its provider may answer.
+    package func ask(_ wish: Wish, by consumer: Device) async throws -> Timestamp {
+        try allowances.takeServiceRequest(by: consumer.serial)
+        if let earlier = try await store.serviceRequest(wish.header.id) { return try same(earlier, wish, consumer) }
+        let provider = try await provider(of: wish, for: consumer)
+        let now = time.now()
+        let expiresAt = now.adding(seconds: wish.header.deadlineSeconds)
+        let event = ServiceEvent.request(
+            wish.header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
+        let delivered = await deliver(
+            event, .request, to: provider.device, of: provider.app, until: expiresAt
+        ) { id in
+            .made(
+                ServiceRequest(
+                    id: wish.header.id, envelope: id, consumer: consumer.serial, consumerApp: consumer.app,
+                    provider: provider.device, providerApp: provider.app, fingerprint: wish.fingerprint,
+                    expiresAt: expiresAt))
+        }
+        switch delivered {
+        case .stored, .settled, .given:
+            made.increment()
+            return expiresAt
+        case .refused(.full):
+            refused.increment()
+            throw Refusal(.inboxFull, "The provider's inbox is full.", retryAfterSeconds: 60)
+        case .refused, .dropped:
+            if let earlier = try await store.serviceRequest(wish.header.id) { return try same(earlier, wish, consumer) }
+            refused.increment()
+            guard try await store.unfinishedRequestCount(of: consumer.serial) < ServiceRequest.mostOfConsumer else {
+                throw Refusal(
+                    .quotaExceeded, "A device may have \(ServiceRequest.mostOfConsumer) requests without a result.",
+                    retryAfterSeconds: 10)
+            }
+            throw Self.applicationNotFound
+        case .failed(let fault): throw fault
+        }
+    }
+
+    private func same(_ earlier: ServiceRequest, _ wish: Wish, _ consumer: Device) throws -> Timestamp {
+        guard earlier.consumer == consumer.serial, earlier.fingerprint == wish.fingerprint else {
+            throw Refusal(.idempotencyKeyReused, "The id was used for another request.")
+        }
+        repeated.increment()
+        return earlier.expiresAt
+    }
+
+    /// What a device may not call looks like what is not there.
+    private func provider(of wish: Wish, for consumer: Device) async throws -> ServiceProvider {
+        let query = ServiceQuery(app: wish.app, device: wish.device)
+        guard let found = try await store.serviceProviders(for: consumer.serial, query, limit: 1) else {
+            throw Refusal(.callForbidden, "The device belongs to no user, and may call nobody.")
+        }
+        guard let provider = found.first else { throw Self.applicationNotFound }
+        let (header, offers) = (wish.header, provider.profile.offers)
+        guard offers.contains(where: { $0.service == header.service }) else {
+            throw Refusal(.serviceNotFound, "The provider does not offer \(header.service).")
+        }
+        guard offers.contains(ServiceOffer(header.service, header.version)) else {
+            throw Refusal(
+                .serviceVersionNotFound, "The provider does not offer version \(header.version) of \(header.service).")
+        }
+        guard provider.profile.keys.id == wish.content.keyID else {
+            throw Refusal(.providerKeyChanged, "The provider has another key by now: look for it, and seal again.")
+        }
+        return provider
+    }
+
+    private static let applicationNotFound = Refusal(
+        .applicationNotFound, "There is no such provider that the device may call.")
+
+    // MARK: Answering
+
+    /// The provider has all of a request on disk.
+    package func received(_ id: ServiceRequestID, by provider: Device) async throws {
+        let request = try await request(id, of: provider)
+        guard request.state == .waiting else { return }
+        try await tell(
+            .received(id), .notice, to: request.consumer, of: request.consumerApp, .received(request.serial))
+    }
+
+    /// The provider's one result. The same again is the same.
+    package func reply(_ content: SealedContent, hash: [UInt8], to id: ServiceRequestID, by provider: Device) async throws {
+        let request = try await request(id, of: provider)
+        guard request.state != .finished else { return try checkSame(request, hash) }
+        let event = ServiceEvent.reply(id, from: provider.peer, content)
+        let until = time.now().adding(seconds: ServiceRequest.resultSeconds)
+        let step = RequestStep.finished(request.serial, replyHash: hash, at: time.now())
+        let delivered = await deliver(
+            event, .reply, to: request.consumer, of: request.consumerApp, until: until
+        ) { _ in step }
+        switch delivered {
+        case .stored, .settled, .given: replied.increment()
+        case .refused(.full):
+            throw Refusal(.inboxFull, "The consumer's inbox is full.", retryAfterSeconds: 10)
+        case .refused, .dropped: try checkSame(try await self.request(id, of: provider), hash)
+        case .failed(let fault): throw fault
+        }
+    }
+
+    private func request(_ id: ServiceRequestID, of provider: Device) async throws -> ServiceRequest {
+        guard let request = try await store.serviceRequest(id), request.provider == provider.serial else {
+            throw Self.requestUnknown
+        }
+        return request
+    }
+
+    private func checkSame(_ request: ServiceRequest, _ hash: [UInt8]) throws {
+        guard request.replyHash == hash else {
+            throw Refusal(.requestFinished, "The request had its result before, or its time is over.")
+        }
+    }
+
+    private static let requestUnknown = Refusal(.requestUnknown, "There is no such request.")
+
+    // MARK: Taking back
+
+    /// The consumer does not want a request any more. One that was not delivered is gone when this returns; of another its provider is
+    /// told, and its result comes all the same.
+    ///
+    /// - Throws: ``ErrorCode/alreadyDelivered`` of one that was delivered, and of one that is finished ``ErrorCode/requestFinished``.
+    package func cancel(_ id: ServiceRequestID, by consumer: Device) async throws {
+        guard let request = try await store.serviceRequest(id), request.consumer == consumer.serial else {
+            throw Self.requestUnknown
+        }
+        guard try await cancel(request) else {
+            throw Refusal(.alreadyDelivered, "The request was delivered before; its provider is told.")
+        }
+    }
+
+    /// The same of all that a device asked of another. Answers how many were gone before they were delivered.
+    package func cancelAll(by consumer: Device, to device: DeviceID, of app: AppID) async throws -> Int {
+        let query = ServiceQuery(app: app, device: device)
+        guard let provider = try await store.serviceProviders(for: consumer.serial, query, limit: 1)?.first else {
+            throw Self.applicationNotFound
+        }
+        let requests = try await store.unfinishedRequests(
+            of: consumer.serial, to: provider.device, limit: ServiceRequest.mostOfConsumer)
+        var count = 0
+        for request in requests where try await cancel(request, isOneOfAll: true) { count += 1 }
+        return count
+    }
+
+    private func cancel(_ request: ServiceRequest, isOneOfAll: Bool = false) async throws -> Bool {
+        guard request.state != .finished else {
+            if isOneOfAll { return false }
+            throw Refusal(.requestFinished, "The request has its result.")
+        }
+        if try await takeBack(request) {
+            guard try await store.cancelRequest(request.serial, at: time.now()) else { return false }
+            cancelled.increment()
+            return true
+        }
+        guard !request.isUnwanted else { return false }
+        try await tell(
+            .cancelled(request.id), .notice, to: request.provider, of: request.providerApp, .unwanted(request.serial))
+        return false
+    }
+
+    /// Whether it had not been delivered; then it will not be.
+    private func takeBack(_ request: ServiceRequest) async throws -> Bool {
+        try await homes.home(of: request.provider).inbox.takeBack(request.envelope, from: request.provider)
+    }
+
+    // MARK: Time
+
+    /// Ends what is due, and forgets what was finished long enough; some at a time. Answers whether that was all.
+    package func sweep(limit: Int = 200) async throws -> Bool {
+        let due = try await store.dueRequests(at: time.now(), limit: limit)
+        for request in due {
+            _ = try await takeBack(request)
+            let step = RequestStep.finished(request.serial, replyHash: nil, at: time.now())
+            let code = request.fault ?? .deadlineExceeded
+            try await tell(
+                .failed(request.id, code: code.rawValue), .notice, to: request.consumer, of: request.consumerApp,
+                step, wakes: true)
+            failed.increment()
+        }
+        let forgotten = try await store.forgetRequests(at: time.now(), limit: limit)
+        return due.count < limit && forgotten < limit
+    }
+
+    // MARK: Inboxes
+
+    /// What does not count any more is told by somebody else.
+    private func tell(
+        _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, _ step: RequestStep,
+        wakes: Bool = false
+    ) async throws {
+        let until = time.now().adding(seconds: ServiceRequest.resultSeconds)
+        let delivered = await deliver(event, part, to: device, of: app, until: until, wakes: wakes) { _ in step }
+        if case .failed(let fault) = delivered { throw fault }
+    }
+
+    private func deliver(
+        _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, until: Timestamp,
+        wakes: Bool = true, _ step: @escaping @Sendable (MessageID) -> RequestStep
+    ) async -> Inbox.Delivered {
+        let now = time.now()
+        let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: now) : nil
+        let body = event.body
+        return await homes.home(of: device).inbox.deliver(keptBy: device) { id in
+            let step = step(id)
+            let origin = Origin(.request, serial: step.serial.rawValue, id: event.id.value)
+            let envelope = Envelope(
+                id: id, device: device, app: app, origin: origin, kind: .service(part, body: body), acceptedAt: now,
+                expiresAt: until)
+            return (envelope, AppendRules(effects: [.request(step)], wake: wake))
+        }
+    }
+}
+
+extension RequestStep {
+    package var serial: RequestSerial {
+        switch self {
+        case .made(let request): request.serial
+        case .received(let serial), .unwanted(let serial), .finished(let serial, _, _): serial
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Requests of services, inside a transaction.
+struct RequestTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    // MARK: Steps
+
+    /// Whether a request's state allows it.
+    func counts(_ step: RequestStep) throws -> Bool {
+        switch step {
+        case .made(let request):
+            // Whoever repeats a request has made it before.
+            return try Int64.first(db, "SELECT 1 FROM service_request WHERE id = ?", [request.id.value.data]) == nil
+                && Int64.first(db, "SELECT 1 FROM service_provider WHERE device = ?", [request.provider.rawValue]) != nil
+                && Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [request.consumer.rawValue]) != nil
+                && unfinishedCount(of: request.consumer) < ServiceRequest.mostOfConsumer
+        case .received(let serial): return try isThere(serial, "state = 0 AND fault IS NULL")
+        case .unwanted(let serial): return try isThere(serial, "state < 2 AND fault IS NULL AND NOT is_unwanted")
+        case .finished(let serial, _, _): return try isThere(serial, "state < 2")
+        }
+    }
+
+    /// Answers whether it counted.
+    func apply(_ step: RequestStep) throws -> Bool {
+        guard try counts(step) else { return false }
+        switch step {
+        case .made(let request): try insert(request)
+        case .received(let serial): try db.run("UPDATE service_request SET state = 1 WHERE serial = ?", [serial.rawValue])
+        case .unwanted(let serial):
+            try db.run("UPDATE service_request SET is_unwanted = 1 WHERE serial = ?", [serial.rawValue])
+        case .finished(let serial, let hash, let now): _ = try finish(serial, replyHash: hash, at: now)
+        }
+        return true
+    }
+
+    private func isThere(_ serial: RequestSerial, _ condition: String) throws -> Bool {
+        try Int64.first(db, "SELECT 1 FROM service_request WHERE serial = ? AND \(condition)", [serial.rawValue]) != nil
+    }
+
+    private func insert(_ request: ServiceRequest) throws {
+        try db.run(
+            """
+            INSERT INTO service_request (serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint,
+                expires_at, due_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?9, ?9)
+            """,
+            [
+                request.serial.rawValue, request.envelope.secret.data, request.id.value.data, request.consumer.rawValue,
+                request.consumerApp.rawValue, request.provider.rawValue, request.providerApp.rawValue,
+                Data(request.fingerprint), request.expiresAt.milliseconds,
+            ])
+    }
+
+    /// Answers false when it was finished before.
+    func finish(_ serial: RequestSerial, replyHash: [UInt8]?, at now: Timestamp) throws -> Bool {
+        let forgottenAt = now.adding(seconds: ServiceRequest.rememberedSeconds)
+        try db.run(
+            "UPDATE service_request SET state = 2, reply_hash = ?, due_at = max(expires_at, ?) WHERE serial = ? AND state < 2",
+            [replyHash.map { Data($0) }, forgottenAt.milliseconds, serial.rawValue])
+        return db.changesCount == 1
+    }
+
+    // MARK: Looking
+
+    private static let columns = """
+        serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint, expires_at, state, is_unwanted, fault,
+        reply_hash FROM service_request
+        """
+
+    func request(_ id: ServiceRequestID) throws -> ServiceRequest? {
+        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE id = ?")
+        return try Row.first(select, [id.value.data], ServiceRequest.init)
+    }
+
+    func unfinishedCount(of consumer: DeviceSerial) throws -> Int {
+        let count = try Int64.first(
+            db, "SELECT count(*) FROM service_request WHERE state < 2 AND consumer = ?", [consumer.rawValue])
+        return Int(count ?? 0)
+    }
+
+    func unfinished(of consumer: DeviceSerial, to provider: DeviceSerial, limit: Int) throws -> [ServiceRequest] {
+        try requests(
+            "state < 2 AND consumer = ? AND provider = ? LIMIT ?", [consumer.rawValue, provider.rawValue, limit])
+    }
+
+    func due(at now: Timestamp, limit: Int) throws -> [ServiceRequest] {
+        try requests("(state = 2) = 0 AND due_at <= ? ORDER BY due_at LIMIT ?", [now.milliseconds, limit])
+    }
+
+    private func requests(_ condition: String, _ arguments: StatementArguments) throws -> [ServiceRequest] {
+        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE \(condition)")
+        return try Row.fetchAll(select, arguments: arguments).map(ServiceRequest.init)
+    }
+
+    func forget(at now: Timestamp, limit: Int) throws -> Int {
+        try db.run(
+            """
+            DELETE FROM service_request WHERE serial IN
+                (SELECT serial FROM service_request WHERE (state = 2) = 1 AND due_at <= ? ORDER BY due_at LIMIT ?)
+            """, [now.milliseconds, limit])
+        return db.changesCount
+    }
+}
+
+extension ServiceRequest {
+    fileprivate init(row: Row) throws {
+        self.init(
+            id: ServiceRequestID(try row.bytes16(at: 2)),
+            envelope: MessageID(position: row[0], secret: try row.bytes16(at: 1)), consumer: DeviceSerial(row[3]),
+            consumerApp: AppSerial(row[4]), provider: DeviceSerial(row[5]), providerApp: AppSerial(row[6]),
+            fingerprint: row.bytes(at: 7) ?? [], expiresAt: row.timestamp(at: 8))
+        guard let state = State(rawValue: row[9]) else {
+            throw StoreFault(.unavailable, "the state of a request is unknown")
+        }
+        self.state = state
+        isUnwanted = row[10]
+        fault = (row[11] as String?).flatMap(ErrorCode.init(rawValue:))
+        replyHash = row.bytes(at: 12)
+    }
+}

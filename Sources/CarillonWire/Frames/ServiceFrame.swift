@@ -1,0 +1,12 @@
+/// Something about a request of a service: to be acknowledged when it is kept.
+package struct ServiceFrame: Equatable, Sendable {
+    /// The envelope's identifier.
+    package var version: String
+    /// JSON: a ``ServiceEvent``.
+    package var body: [UInt8]
+
+    package init(version: String, body: [UInt8]) {
+        self.version = version
+        self.body = body
+    }
+}

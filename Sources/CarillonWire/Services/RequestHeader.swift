@@ -1,0 +1,94 @@
+package import CarillonBasics
+
+/// What the server may read of a request.
+package struct RequestHeader: Equatable, Sendable {
+    /// Who should come to the front of the screen: told, and never acted on.
+    package enum Foreground: String, CaseIterable, Sendable {
+        case preferMe
+        case preferPeer
+        case none
+    }
+
+    package var id: ServiceRequestID
+    package var service: ServiceID
+    package var version: ServiceVersion
+    package var method: MethodName
+    /// How long its provider has, by the server's clock.
+    package var deadlineSeconds: Int64
+    package var foreground: Foreground
+
+    package static let defaultDeadlineSeconds: Int64 = 3600
+    package static let longestDeadlineSeconds: Int64 = 7 * 86_400
+
+    package init(
+        id: ServiceRequestID, service: ServiceID, version: ServiceVersion, method: MethodName,
+        deadlineSeconds: Int64 = RequestHeader.defaultDeadlineSeconds, foreground: Foreground = .none
+    ) {
+        self.id = id
+        self.service = service
+        self.version = version
+        self.method = method
+        self.deadlineSeconds = deadlineSeconds
+        self.foreground = foreground
+    }
+
+    package static let memberNames: Set = ["id", "service", "version", "method", "deadline", "foreground"]
+
+    package init(_ json: JSONValue) throws(Refusal) {
+        func text(_ name: String) throws(Refusal) -> String {
+            guard let text = try json.textMember(name) else {
+                throw Refusal(.fieldMissing, "The field \"\(name)\" is missing.")
+            }
+            return text
+        }
+        guard let id = ServiceRequestID(try text("id")) else {
+            throw Refusal(.fieldInvalid, "The field \"id\" must be 32 hexadecimal digits.")
+        }
+        guard let method = MethodName(try text("method")) else {
+            throw Refusal(.fieldInvalid, "The field \"method\" must be a letter and up to 63 letters, digits and \"_\".")
+        }
+        guard case .integer(let deadline)? = json["deadline"] ?? .integer(Int(Self.defaultDeadlineSeconds)),
+            (1...Self.longestDeadlineSeconds).contains(Int64(deadline))
+        else {
+            throw Refusal(
+                .fieldInvalid, "The field \"deadline\" must be a number of seconds, 1 to \(Self.longestDeadlineSeconds).")
+        }
+        guard let foreground = Foreground(rawValue: try json.textMember("foreground") ?? "none") else {
+            throw Refusal(.fieldInvalid, "The field \"foreground\" can be: preferMe, preferPeer, none.")
+        }
+        self.init(
+            id: id, service: try ServiceID.checked(try text("service")),
+            version: try ServiceVersion.checked(try text("version")), method: method, deadlineSeconds: Int64(deadline),
+            foreground: foreground)
+    }
+
+    package var members: [JSONValue.Member] {
+        [
+            .init(name: "id", value: .string(id.description)), .init(name: "service", value: .string(service.text)),
+            .init(name: "version", value: .string(version.text)), .init(name: "method", value: .string(method.text)),
+            .init(name: "deadline", value: .integer(Int(deadlineSeconds))),
+            .init(name: "foreground", value: .string(foreground.rawValue)),
+        ]
+    }
+}
+
+extension ServiceID {
+    package static func checked(_ text: String) throws(Refusal) -> ServiceID {
+        guard let id = ServiceID(text) else {
+            throw Refusal(
+                .fieldInvalid, "A service is named as a domain in reverse, in lower case, such as com.example.transfer-file."
+            )
+        }
+        return id
+    }
+}
+
+extension ServiceVersion {
+    package static func checked(_ text: String) throws(Refusal) -> ServiceVersion {
+        guard let version = ServiceVersion(text) else {
+            throw Refusal(
+                .fieldInvalid, "The version of a service is one to four numbers with dots between, such as 1.0.0.0.")
+        }
+        return version
+    }
+}
