@@ -29,6 +29,11 @@ public final class PushClient: Sendable, Service {
     public let updates: PushUpdates
     /// Files that this device sends to others and fetches; kept in a directory of the durable storage.
     public let attachments: AttachmentStore
+    /// Asks services of other apps.
+    public let serviceClient: ServiceClient
+    /// Offers services to other apps.
+    public let serviceProvider: ServiceProvider
+    private let services: ServiceEngine
     /// How long after a graceful shutdown iterations end that belong to no service of the group. Those that do end when
     /// their own service is told to, which must come first: a service that ends untold is a fault to its group. The two
     /// cannot be told apart.
@@ -67,11 +72,20 @@ public final class PushClient: Sendable, Service {
         loop = ConnectionLoop(runner: runner, registrar: registrar, transport: transport)
         updates = PushUpdates(
             runner: runner, server: server, transport: transport, store: store, backOff: configuration.backOff)
-        attachments = AttachmentStore(
-            directory: configuration.storageDirectory + "/attachments",
-            server: TransferServer(
-                base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
-            ) { [runner] in runner.identity?.credential })
+        let transfers = TransferServer(
+            base: server.text, transport: transport, backOff: configuration.backOff, logger: configuration.logger
+        ) { [runner] in runner.identity?.credential }
+        attachments = AttachmentStore(directory: configuration.storageDirectory + "/attachments", server: transfers)
+        services = ServiceEngine(
+            runner: runner, app: configuration.app, box: ServiceBox(store: store),
+            server: ServiceServer(base: transfers.base, transport: transport, backOff: configuration.backOff) {
+                [runner] in runner.identity
+            },
+            files: AttachmentStore(directory: configuration.storageDirectory + "/services", server: transfers),
+            inbox: MessageFiles(root: configuration.storageDirectory + "/Inbox"), logger: configuration.logger)
+        serviceClient = ServiceClient(engine: services)
+        serviceProvider = ServiceProvider(engine: services)
+        runner.setScopeListener { [weak services] in services?.scopeChanged() }
     }
 
     deinit {
@@ -107,8 +121,8 @@ public final class PushClient: Sendable, Service {
         defer { running.withLock { $0 = .no } }
         wakes?.cancel()
         await wakes?.value
-        let (loop, updates) = (loop, updates)
-        await cancelWhenGracefulShutdown { await Self.run(loop, updates) }
+        let (loop, updates, services) = (loop, updates, services)
+        await cancelWhenGracefulShutdown { await Self.run(loop, updates, services) }
         let runs = runner.endRun()
         guard !Task.isCancelled else {
             runner.endIterations(runs)
@@ -134,18 +148,19 @@ public final class PushClient: Sendable, Service {
     }
 
     private func begin(after earlier: Task<Void, Never>? = nil) -> Task<Void, Never> {
-        let (loop, updates) = (loop, updates)
+        let (loop, updates, services) = (loop, updates, services)
         let runner = runner
         return Task {
             await earlier?.value
-            await Self.run(loop, updates)
+            await Self.run(loop, updates, services)
             runner.endIterations(runner.endRun())
         }
     }
 
-    private static func run(_ loop: ConnectionLoop, _ updates: PushUpdates) async {
+    private static func run(_ loop: ConnectionLoop, _ updates: PushUpdates, _ services: ServiceEngine) async {
         await withDiscardingTaskGroup { group in
             group.addTask { await updates.run() }
+            group.addTask { await services.run() }
             await loop.run()
             group.cancelAll()
         }

@@ -281,6 +281,11 @@ final class SessionRunner: Sendable {
     /// Who says reports to the server; set once, before anything runs.
     private let deviceReporter = Mutex<ClientRegistrar?>(nil)
 
+    /// Hears when ``updateScope`` is another; set once, before anything runs.
+    private let scopeListener = Mutex<(@Sendable () -> Void)?>(nil)
+
+    func setScopeListener(_ listener: @escaping @Sendable () -> Void) { scopeListener.withLock { $0 = listener } }
+
     func setDeviceReporter(_ registrar: ClientRegistrar) { deviceReporter.withLock { $0 = registrar } }
 
     private func tell(_ fact: SubscriptionFact) {
@@ -427,7 +432,10 @@ final class SessionRunner: Sendable {
         }
         let before = updateScope
         session.withLock { $0 = next }
-        if updateScope != before { updateChanges.send() }
+        if updateScope != before {
+            updateChanges.send()
+            scopeListener.withLock { $0 }?()
+        }
         for action in actions { perform(action) }
         setAlarm(at: next.deadline)
         for (step, result) in zip(group, results) { step.done(result) }

@@ -23,6 +23,9 @@ extension StoreChange {
         case .saveRenewal(let secret):
             try database.execute(sql: "UPDATE owner SET renewal = ?", arguments: [secret])
         case .saveTakenUser(let user):
+            if try String.fetchOne(database, sql: "SELECT user FROM owner") != user {
+                try database.execute(sql: ServiceBoxSchema.erase)
+            }
             try database.execute(sql: "UPDATE owner SET user = ?", arguments: [user])
         case .eraseIdentity:
             try database.execute(

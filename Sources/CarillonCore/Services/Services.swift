@@ -205,17 +205,19 @@ package struct Services: Sendable {
         }
     }
 
-    /// The same of all that a device asked of another. Answers how many were gone before they were delivered.
-    package func cancelAll(by consumer: Device, to device: DeviceID, of app: AppID) async throws -> Int {
+    /// The same of all that a device asked of another. Answers which were gone before they were delivered.
+    package func cancelAll(
+        by consumer: Device, to device: DeviceID, of app: AppID
+    ) async throws -> [ServiceRequestID] {
         let query = ServiceQuery(app: app, device: device)
         guard let provider = try await store.serviceProviders(for: consumer.serial, query, limit: 1)?.first else {
             throw Self.applicationNotFound
         }
         let requests = try await store.unfinishedRequests(
             of: consumer.serial, to: provider.device, limit: ServiceRequest.mostOfConsumer)
-        var count = 0
-        for request in requests where try await cancel(request, isOneOfAll: true) { count += 1 }
-        return count
+        var cancelled: [ServiceRequestID] = []
+        for request in requests where try await cancel(request, isOneOfAll: true) { cancelled.append(request.id) }
+        return cancelled
     }
 
     private func cancel(_ request: ServiceRequest, isOneOfAll: Bool = false) async throws -> Bool {

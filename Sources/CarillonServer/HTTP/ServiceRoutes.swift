@@ -128,9 +128,9 @@ struct ServiceRoutes: Sendable {
         guard let app = parameters["app"], let provider = parameters["device"] else {
             throw Refusal(.parameterInvalid, "The parameters \"app\" and \"device\" say to whom.")
         }
-        let count = try await services.cancelAll(
+        let ids = try await services.cancelAll(
             by: device, to: try DeviceID.checked(String(provider)), of: try AppID.checked(String(app)))
-        return Response(status: .ok, json: ["cancelled": count])
+        return Response(status: .ok, json: ["cancelled": ids.map(\.description)])
     }
 
     // MARK: Realms

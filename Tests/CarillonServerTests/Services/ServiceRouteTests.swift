@@ -174,8 +174,8 @@ struct ServiceRouteTests {
         ("deadline", .integer(0), "field_invalid"), ("deadline", .integer(604_801), "field_invalid"),
         ("deadline", .string("1"), "field_invalid"), ("foreground", .string("me"), "field_invalid"),
         ("suite", .string("none"), "field_invalid"), ("enc", .string("AAAA"), "field_invalid"),
-        ("body", nil, "field_missing"), ("body", .string("*"), "field_invalid"),
-        ("bodyAttachment", .string(String(repeating: "0", count: 36)), "field_missing"),
+        ("body", nil, "field_invalid"), ("body", .string("*"), "field_invalid"),
+        ("bodyAttachment", .string("0"), "field_unknown"),
         ("files", .integer(33), "request_too_large"),
         ("fileBytes", .integer(4 << 30 + 1), "request_too_large"), ("files", .integer(-1), "request_too_large"),
         ("sender", .object([]), "field_invalid"), ("keyID", .string("../../etc/passwd"), "field_invalid"),
@@ -204,7 +204,7 @@ struct ServiceRouteTests {
             Issue.record("nothing came")
             return
         }
-        #expect(content.body == .inline(body))
+        #expect(content.body == body)
     }
 
     // MARK: Ends
@@ -267,7 +267,7 @@ struct ServiceRouteTests {
         _ = try await world.ask(5, from: consumer, to: second)
         let path = "/v1/services/requests?app=\(provider.app)&device=\(provider.id)"
         let all = try await world.routes.request(.delete, path, key: consumer.credential)
-        #expect(all.status == 200 && all.json?["cancelled"] == .integer(3))
+        #expect(all.status == 200 && all.json?["cancelled"] == .array((2...4).map { .string(World.id($0)) }))
         #expect(try await world.events(of: provider).count == 1, "that one is delivered, and not wanted any more")
         #expect(try await world.events(of: second).count == 1)
     }

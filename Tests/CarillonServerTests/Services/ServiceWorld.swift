@@ -111,7 +111,7 @@ struct ServiceWorld {
 
     static func content(body: [UInt8]) -> SealedContent {
         SealedContent(
-            keyID: keys().id, sender: keys(), encapsulated: Array(repeating: 4, count: 32), body: .inline(body), files: 0,
+            keyID: keys().id, sender: keys(), encapsulated: Array(repeating: 4, count: 32), body: body, files: 0,
             fileBytes: 0)
     }
 

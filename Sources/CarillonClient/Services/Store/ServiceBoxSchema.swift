@@ -1,8 +1,17 @@
 /// What version 8 of the client's store adds: requests of services.
 enum ServiceBoxSchema {
     static let sql = """
-        -- What came about requests, and was not looked at.
-        CREATE TABLE service_event (number INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL) STRICT;
+        -- What came about requests, and is not done. directory has its files; is_known: it is no repetition; is_begun: its handler
+        -- was called; is_unwanted: its consumer took it back. reply is what is posted, once it is decided.
+        CREATE TABLE service_event (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            body BLOB NOT NULL,
+            directory TEXT,
+            is_known INTEGER NOT NULL DEFAULT 0,
+            is_begun INTEGER NOT NULL DEFAULT 0,
+            is_unwanted INTEGER NOT NULL DEFAULT 0,
+            reply BLOB
+        ) STRICT;
         -- One row, once the device has keys: who it is to others (Ed25519).
         CREATE TABLE service_identity (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
         -- Keys that others seal with (X25519), until a moment; they are kept for what was sealed before it.
@@ -19,26 +28,12 @@ enum ServiceBoxSchema {
             identity BLOB NOT NULL,
             offered BLOB
         ) STRICT, WITHOUT ROWID;
-        -- What this device asked, and has no result of. body is what is posted, until the server has it.
+        -- What this device asked, and has no result of. body is what is posted, until the server has it. call is JSON.
         CREATE TABLE service_call (
             id TEXT PRIMARY KEY,
-            app TEXT NOT NULL,
-            device TEXT NOT NULL,
-            service TEXT NOT NULL,
-            version TEXT NOT NULL,
-            method TEXT NOT NULL,
-            context BLOB NOT NULL,
-            files TEXT NOT NULL,
+            call TEXT NOT NULL,
             body BLOB,
-            expires_at INTEGER NOT NULL
-        ) STRICT, WITHOUT ROWID;
-        -- What others ask of this device. reply is what is posted, once it is decided.
-        CREATE TABLE service_task (
-            id TEXT PRIMARY KEY,
-            body BLOB NOT NULL,
-            state INTEGER NOT NULL,
-            reply BLOB,
-            expires_at INTEGER NOT NULL
+            kept_until INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
         -- Requests that came, until nobody can send them once more.
         CREATE TABLE service_seen (id TEXT PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -48,6 +43,6 @@ enum ServiceBoxSchema {
     /// Nothing of it is another user's.
     static let erase = """
         DELETE FROM service_event; DELETE FROM service_identity; DELETE FROM service_key; DELETE FROM service_peer;
-        DELETE FROM service_call; DELETE FROM service_task; DELETE FROM service_seen;
+        DELETE FROM service_call; DELETE FROM service_seen;
         """
 }

@@ -1,0 +1,97 @@
+import CarillonWire
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// A method of a version of a service.
+public struct ServiceMethod: Hashable, Sendable {
+    /// A domain in reverse, in lower case: `com.example.transfer-file`.
+    public var service: String
+    /// One to four numbers with dots between: `1.0.0.0`.
+    public var version: String
+    /// A letter, and up to 63 letters, digits and underscores.
+    public var name: String
+
+    /// Makes a name; whether it can be one is looked at where it is used.
+    public init(_ service: String, _ version: String, _ name: String) {
+        self.service = service
+        self.version = version
+        self.name = name
+    }
+}
+
+/// An install of an app that requests come from or go to.
+public struct ServiceApplication: Hashable, Sendable {
+    /// The app, named like a bundle identifier.
+    public var app: String
+    /// The install; nil, where a provider is looked for: the one that is connected, or was last seen.
+    public var device: String?
+
+    /// - Parameter device: Nil for any install of the app; a request goes to one of them.
+    public init(app: String, device: String? = nil) {
+        self.app = app
+        self.device = device
+    }
+
+    init(_ peer: ServicePeer) { self.init(app: peer.app, device: peer.device) }
+}
+
+/// Who should come to the front of the screen. It is told to the other side, and nothing is done about it.
+public enum ForegroundPreference: String, Sendable {
+    case preferMe
+    case preferPeer
+    case none
+}
+
+/// An app that offers services, as the server found it.
+public struct FoundProvider: Hashable, Sendable {
+    /// Where requests are sent.
+    public var application: ServiceApplication
+    /// As the app names itself.
+    public var name: String
+    /// Of the app.
+    public var version: String
+    /// Whether it was connected.
+    public var isLive: Bool
+    /// Its services, with their versions.
+    public var services: [Service]
+    /// Of the identity that the server says it has: compare it with ``ServiceProvider/fingerprint`` of the other.
+    public var fingerprint: String
+
+    /// One of them.
+    public struct Service: Hashable, Sendable {
+        public var id: String
+        public var version: String
+    }
+}
+
+/// A request, as its provider sees it.
+public struct ServiceRequest: Sendable {
+    /// The same each time that it is handled.
+    public let id: String
+    public let consumer: ServiceApplication
+    public let method: ServiceMethod
+    public let parameters: ServiceValue
+    /// The paths of its files, which are the app's own.
+    public let attachments: [String]
+    public let foreground: ForegroundPreference
+    /// Until when it can be answered, by the server's clock.
+    public let deadline: Date
+}
+
+/// What a provider answers, or a consumer is answered.
+public struct ServiceReply: Hashable, Sendable {
+    public var value: ServiceValue
+    /// The paths of its files.
+    public var attachments: [String]
+
+    /// - Parameter attachments: The paths of files; they are read before the reply is sent, and may be removed after
+    ///   ``ServiceProviderEvent/didFinishSending(to:attachments:id:)``.
+    public init(_ value: ServiceValue = .null, attachments: [String] = []) {
+        self.value = value
+        self.attachments = attachments
+    }
+}

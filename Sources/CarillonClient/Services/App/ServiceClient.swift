@@ -1,0 +1,126 @@
+import CarillonBasics
+import CarillonWire
+
+/// Asks services of other apps: ``PushClient/serviceClient``.
+///
+/// ```swift
+/// let send = ServiceMethod("com.good.gdservice.transfer-file", "1.0.0.0", "transferFile")
+/// let reply = try await client.serviceClient.call(send, of: .init(app: "com.example.files"), attachments: ["report.pdf"])
+/// ```
+///
+/// The device must belong to a user (``PushDevice/setUser(_:)``): it may call apps of that user, on any of his devices, in its own app
+/// and in those that the operator put into one realm with it. Requests are sealed from device to device. Who an install is, is believed when
+/// it is first met, and held against that from then on; ``FoundProvider/fingerprint`` is there to be compared.
+public final class ServiceClient: Sendable {
+    let engine: ServiceEngine
+
+    init(engine: ServiceEngine) { self.engine = engine }
+
+    /// Who provides services that this device may call: those that are connected first, then those that were last seen.
+    ///
+    /// - Parameter version: Of the service; without one, any.
+    /// - Throws: ``ServiceError``, and `CancellationError`.
+    public func providers(of service: String? = nil, version: String? = nil) async throws -> [FoundProvider] {
+        try await engine.find([("service", service), ("version", version)]).map(\.provider)
+    }
+
+    /// Asks, and waits for the one result.
+    ///
+    /// When the task is cancelled the request is taken back, or its provider told that it is not wanted. When the process ends, the result
+    /// is in ``replies`` of the next run.
+    /// - Parameters:
+    ///   - address: An install of an app, or an app alone: the install that is connected, or was last seen.
+    ///   - attachments: Paths of up to 32 files. A relative path travels as it is; of another its last part does.
+    ///   - deadline: How long the provider has: a second to seven days.
+    ///   - foreground: Told to the provider, and never acted on.
+    /// - Throws: ``ServiceError``, and `CancellationError`.
+    public func call(
+        _ method: ServiceMethod, of address: ServiceApplication, _ parameters: ServiceValue = .null,
+        attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none
+    ) async throws -> ServiceReply {
+        let result = PendingResult<ServiceReply>()
+        let call = ServiceCall(
+            id: Self.newID(), method: method, to: address, parameters: parameters, attachments: attachments,
+            deadlineSeconds: deadline.components.seconds, foreground: foreground)
+        try await engine.send(call, result: result)
+        do {
+            return try await result.value
+        } catch let error as CancellationError {
+            await engine.takeBack(call.id)
+            throw error
+        }
+    }
+
+    /// The same with parameters and a result of the app's own types; of the reply's files nothing is said.
+    public func call<Value: Decodable>(
+        _ method: ServiceMethod, of address: ServiceApplication, encoding parameters: some Encodable & Sendable,
+        attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none,
+        as type: Value.Type = Value.self
+    ) async throws -> Value {
+        try await call(
+            method, of: address, try ServiceValue(encoding: parameters), attachments: attachments, deadline: deadline,
+            foreground: foreground
+        ).value.decode(type)
+    }
+
+    /// Asks, and returns when the server has the request; the result comes by ``events``, a delegate, and ``replies``.
+    ///
+    /// - Returns: The request's id.
+    /// - Throws: ``ServiceError``, and `CancellationError`.
+    public func send(
+        _ method: ServiceMethod, to address: ServiceApplication, _ parameters: ServiceValue = .null,
+        attachments: [String] = [], deadline: Duration = .seconds(3600), foreground: ForegroundPreference = .none
+    ) async throws -> String {
+        let call = ServiceCall(
+            id: Self.newID(), method: method, to: address, parameters: parameters, attachments: attachments,
+            deadlineSeconds: deadline.components.seconds, foreground: foreground)
+        try await engine.send(call, result: nil)
+        return call.id
+    }
+
+    private static func newID() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return ServiceRequestID.random(using: &generator).description
+    }
+
+    /// Results that no ``call(_:of:_:attachments:deadline:foreground:)`` waits for: of an earlier run, and of
+    /// ``send(_:to:_:attachments:deadline:foreground:)``. Each comes again in the next run until it is confirmed. One iteration at a
+    /// time.
+    public var replies: AsyncStream<LateReply> { engine.late.stream() }
+
+    /// Takes a request back. True: it was not delivered, and has no result. False: it was delivered before, its provider is told, and its
+    /// result comes all the same.
+    public func cancel(_ id: String) async throws -> Bool { try await engine.cancel(id) }
+
+    /// The same of all requests to an install of an app. Answers how many were not delivered.
+    public func cancelAll(to application: ServiceApplication) async throws -> Int {
+        try await engine.cancelAll(to: application)
+    }
+
+    // MARK: Hearing
+
+    /// What happens to this device's requests, from the beginning of each iteration on.
+    public var events: AsyncStream<ServiceClientEvent> { engine.clientListeners.subscribe() }
+
+    /// Adds one that is told the same; it is held weakly.
+    public func addDelegate(_ delegate: any ServiceClientDelegate) { engine.clientListeners.add(delegate, to: self) }
+
+    /// Removes one.
+    public func removeDelegate(_ delegate: any ServiceClientDelegate) { engine.clientListeners.remove(delegate, from: self) }
+
+    // MARK: Identities
+
+    /// Is asked whether an install is who it says to be: with its fingerprint, and whether it is met for the first time or has changed.
+    /// Without one the first is believed, and a change is not.
+    public func setIdentityVerifier(
+        _ verify: (@Sendable (_ application: ServiceApplication, _ fingerprint: String, _ isFirst: Bool) async -> Bool)?
+    ) async {
+        await engine.setVerifier(verify)
+    }
+
+    /// Accepts the identity that an install came with last. Answers false when there is none but the accepted one.
+    public func accept(_ application: ServiceApplication) async throws -> Bool {
+        guard let device = application.device else { return false }
+        return try await engine.box.accept(device)
+    }
+}

@@ -1,0 +1,91 @@
+import CarillonBasics
+import CarillonWire
+
+/// Offers services to other apps: ``PushClient/serviceProvider``.
+///
+/// ```swift
+/// let transfer = ServiceMethod("com.good.gdservice.transfer-file", "1.0.0.0", "transferFile")
+/// await client.serviceProvider.handle(transfer) { request in
+///     try keep(request.attachments)
+///     return ServiceReply()
+/// }
+/// try await client.serviceProvider.offer(name: "Files", version: "2.1", [transfer])
+/// ```
+///
+/// A request is handled at least once, each time with the same id, until it has its result; the consumer sees one. What was not offered, and
+/// what is switched off, is answered by the library.
+public final class ServiceProvider: Sendable {
+    let engine: ServiceEngine
+
+    init(engine: ServiceEngine) { self.engine = engine }
+
+    /// Says to the server what this app provides, in place of what it said before; it is said again after each start and by each user of
+    /// the device. Requests that come before a method has its handler wait for it.
+    ///
+    /// - Parameters:
+    ///   - name: Of the app, for people: up to 128 bytes.
+    ///   - version: Of the app: up to 64 bytes.
+    ///   - methods: Of up to 64 versions of services.
+    /// - Throws: ``ServiceError`` where a name is none. It returns at once: what the server refuses is logged.
+    public func offer(name: String, version: String, _ methods: [ServiceMethod]) async throws {
+        for method in methods {
+            guard ServiceID(method.service) != nil else {
+                throw ServiceError(.serviceNotFound, "\(method.service) is not the name of a service.")
+            }
+            guard ServiceVersion(method.version) != nil else {
+                throw ServiceError(.serviceVersionNotFound, "\(method.version) is not the version of a service.")
+            }
+            guard MethodName(method.name) != nil else {
+                throw ServiceError(.serviceMethodNotFound, "\(method.name) is not the name of a method.")
+            }
+        }
+        await engine.router.offer(Set(methods))
+        let services = Set(methods.map { ServiceOffering.Service(id: $0.service, version: $0.version) })
+            .sorted { ($0.id, $0.version) < ($1.id, $1.version) }
+        await engine.set(ServiceOffering(name: name, version: version, services: services))
+    }
+
+    /// Offers nothing any more.
+    public func withdraw() async {
+        await engine.router.offer([])
+        await engine.set(nil)
+    }
+
+    /// Sets the handler of a method, in place of the one before; nil removes it.
+    ///
+    /// The handler's task is cancelled at the request's deadline, and when the consumer does not want it any more. What it throws is the
+    /// consumer's result: a ``ServiceError`` as it is, another error as ``ServiceError/Code/serviceFailed``.
+    /// - Parameter atMostOnce: It is not called again for a request whose handler a stop of the process interrupted; the consumer is
+    ///   answered ``ServiceError/Code/serviceFailed`` then.
+    public func handle(
+        _ method: ServiceMethod, atMostOnce: Bool = false,
+        _ handler: (@Sendable (ServiceRequest) async throws -> ServiceReply)?
+    ) async {
+        await engine.router.handle(method, handler.map { .init(handler: $0, atMostOnce: atMostOnce) })
+    }
+
+    /// Switches a service off, or on again.
+    public func setService(_ service: String, isDisabled: Bool) async {
+        await engine.router.setService(service, isDisabled: isDisabled)
+    }
+
+    /// Switches a version of a service off, or on again.
+    public func setVersion(_ version: String, of service: String, isDisabled: Bool) async {
+        await engine.router.setVersion(version, of: service, isDisabled: isDisabled)
+    }
+
+    /// Switches a method off, or on again.
+    public func setMethod(_ method: ServiceMethod, isDisabled: Bool) async {
+        await engine.router.setMethod(method, isDisabled: isDisabled)
+    }
+
+    /// What happens to the requests that come, from the beginning of each iteration on.
+    public var events: AsyncStream<ServiceProviderEvent> { engine.providerListeners.subscribe() }
+
+    /// Of this device's identity, for people to compare.
+    public var fingerprint: String {
+        get async throws {
+            try await engine.box.keys(at: ServiceEngine.now).fingerprint
+        }
+    }
+}

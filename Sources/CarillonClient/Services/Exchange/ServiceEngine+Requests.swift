@@ -1,0 +1,225 @@
+import CarillonBasics
+import CarillonWire
+import Logging
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What others ask of this app.
+extension ServiceEngine {
+    /// A request came: it is opened, its files are fetched, its handler is called, and its result is sent.
+    func takeRequest(
+        _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ expiresAt: Int64,
+        _ content: SealedContent
+    ) async {
+        let id = header.id.description
+        defer { requests[id] = nil }
+        // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever.
+        let deadline = Date.now + TimeInterval(header.deadlineSeconds)
+        do {
+            let rememberedUntil = Self.now + (header.deadlineSeconds + 86_400) * 1000
+            guard try await box.isFirst(stored, id: id, until: rememberedUntil, now: Self.now) else {
+                logger.warning("A request came once more, and was not handled again")
+                return
+            }
+            if let reply = stored.reply { return try await post(reply, to: id, stored, from, [], until: deadline) }
+            let (reply, attachments) = try await withDeadline(deadline) { () async throws -> ([UInt8], [String]) in
+                try await self.answer(stored, header, from, expiresAt, content)
+            }
+            try await post(reply, to: id, stored, from, attachments, until: deadline)
+        } catch is CancellationError {
+            // The run ended: the next one goes on.
+            guard Date.now >= deadline else { return }
+            inbox.giveUp(stored.number)
+            await forget(stored)
+        } catch let error as ServiceError {
+            // There is nobody to answer to, or the server will not have it.
+            logger.info("A request of a service has no answer", metadata: ["code": "\(error.code)"])
+            inbox.giveUp(stored.number)
+            await forget(stored)
+        } catch {
+            logger.error("A request of a service waits", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// The consumer of a request does not want it any more.
+    func cancelled(_ id: String) async {
+        guard let work = requests[id] else { return }
+        requests[id]?.isUnwanted = true
+        do {
+            try await box.unwanted(work.number)
+        } catch {
+            logger.error("A cancellation could not be stored", metadata: ["reason": "\(error)"])
+        }
+        requests[id]?.handler?.cancel()
+        providerListeners.tell([.cancelled(id: id)])
+    }
+
+    private func withDeadline<Value: Sendable>(
+        _ deadline: Date, _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await withThrowingTaskGroup(of: Value.self) { group in
+            group.addTask { try await work() }
+            group.addTask {
+                try await Task.sleep(for: .seconds(max(0, deadline.timeIntervalSinceNow)))
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            guard let value = try await group.next() else { throw CancellationError() }
+            return value
+        }
+    }
+
+    /// Answers what is posted.
+    private func answer(
+        _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ expiresAt: Int64,
+        _ content: SealedContent
+    ) async throws -> (reply: [UInt8], attachments: [String]) {
+        guard content.sender.isSigned(for: from.device) else {
+            throw ServiceError(.sealInvalid, "The consumer's key is not signed.")
+        }
+        var payload: SealedPayload
+        var attachments: [String] = []
+        do {
+            let reply = try await handle(stored, header, from, expiresAt, content)
+            let names = try Self.names(of: reply.attachments)
+            guard reply.value.isValid else {
+                throw ServiceError(
+                    .serviceParametersInvalid, "A result is simple, or an array or object of simple values.")
+            }
+            let application = ServiceApplication(from)
+            let (left, uploads) = try await leave(
+                names, for: from, lifetime: .seconds(ServiceBox.resultSeconds)
+            ) { path in
+                providerListeners.tell([.didStartSending(to: application, filename: path, id: header.id.description)])
+            }
+            for upload in uploads { upload.confirm() }
+            payload = SealedPayload(.value(reply.value), files: left)
+            attachments = reply.attachments
+        } catch is CancellationError {
+            guard !Task.isCancelled else { throw CancellationError() }
+            payload = SealedPayload(.error(ServiceError(.cancelled, "The provider ended it, as it was cancelled.")))
+        } catch let error as ServiceError {
+            payload = SealedPayload(.error(Self.told(error, by: header.service.text)))
+        } catch let error as PushError {
+            throw error
+        } catch {
+            // What the app throws may say what is nobody's business.
+            payload = SealedPayload(.error(ServiceError(.serviceFailed, "The provider failed.")))
+        }
+        let reply = try await seal(payload, header, from, content)
+        try await box.decided(stored.number, reply: reply)
+        return (reply, attachments)
+    }
+
+    /// An error of a service has the service's domain.
+    private static func told(_ error: ServiceError, by service: String) -> ServiceError {
+        var error = error
+        if error.code == .custom { error.domain = service }
+        if let details = error.details, !details.isValid { error.details = nil }
+        return error
+    }
+
+    private func handle(
+        _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ expiresAt: Int64,
+        _ content: SealedContent
+    ) async throws -> ServiceReply {
+        let id = header.id.description
+        let method = ServiceMethod(header.service.text, header.version.text, header.method.text)
+        try await believe(content.sender, of: from)
+        let payload = try await open(header, from, content)
+        guard case .value(let parameters) = payload.content else {
+            throw ServiceError(.serviceParametersInvalid, "A request has parameters, and no error.")
+        }
+        let route = try await router.route(method)
+        let application = ServiceApplication(from)
+        let paths = try await receive(payload, stored, from: from) { count, files in
+            providerListeners.tell(
+                [.willStartReceiving(from: application, count: count, id: id)]
+                    + files.map { .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id) })
+        }
+        // Whoever calls this ends it at its deadline.
+        _ = try await server.persist(until: .distantFuture, .post, "\(ServiceServer.path)/requests/\(id)/received")
+        if route.atMostOnce {
+            guard !stored.isBegun else {
+                throw ServiceError(.serviceFailed, "The provider was stopped while it handled the request.")
+            }
+            try await box.begun(stored.number)
+        }
+        let request = ServiceRequest(
+            id: id, consumer: application, method: method, parameters: parameters, attachments: paths,
+            foreground: .init(rawValue: header.foreground.rawValue) ?? .none,
+            deadline: Date(timeIntervalSince1970: Double(expiresAt) / 1000))
+        guard requests[id]?.isUnwanted == false else { throw CancellationError() }
+        providerListeners.tell([.didReceive(request)])
+        let handler = Task { try await route.handler(request) }
+        requests[id]?.handler = handler
+        return try await withTaskCancellationHandler {
+            try await handler.value
+        } onCancel: {
+            handler.cancel()
+        }
+    }
+
+    private func open(_ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent) async throws -> SealedPayload {
+        guard let own = ownPeer, let key = try await box.key(named: content.keyID) else {
+            throw ServiceError(.providerKeyMissing, "The key that the request was sealed with is gone.")
+        }
+        let bytes = try ServiceSeal.open(
+            .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key,
+            Self.context(.request, header, consumer: from, provider: own, content, sender: content.sender.id))
+        let payload = try SealedPayload(bytes)
+        guard payload.files.count == content.files, payload.fileBytes == content.fileBytes else {
+            throw ServiceError(.sealInvalid, "The files are not those that were announced.")
+        }
+        return payload
+    }
+
+    private static func context(
+        _ direction: SealContext.Direction, _ header: RequestHeader, consumer: ServicePeer, provider: ServicePeer,
+        _ content: SealedContent, sender: String
+    ) -> SealContext {
+        SealContext(
+            direction: direction, id: header.id.description, consumer: consumer, provider: provider, senderKey: sender,
+            receiverKey: content.keyID,
+            method: ServiceMethod(header.service.text, header.version.text, header.method.text),
+            deadlineSeconds: header.deadlineSeconds, foreground: header.foreground.rawValue, files: content.files,
+            fileBytes: content.fileBytes)
+    }
+
+    /// Seals a result to the key that the request came with.
+    private func seal(
+        _ payload: SealedPayload, _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent
+    ) async throws -> [UInt8] {
+        guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered any more.") }
+        let keys = try await box.keys(at: Self.now)
+        var reply = SealedContent(
+            keyID: content.sender.id, sender: try keys.bundle(of: own.device), encapsulated: [], body: [],
+            files: payload.files.count, fileBytes: payload.fileBytes)
+        var context = Self.context(.reply, header, consumer: from, provider: own, reply, sender: keys.key.name)
+        context.requestHash = ServiceSeal.Sealed(encapsulated: content.encapsulated, body: content.body).hash
+        let sealed = try ServiceSeal.seal(payload.bytes, to: content.sender.key, from: keys.key.key, context)
+        guard sealed.body.count <= SealedContent.bodyBytes else {
+            return try await seal(
+                SealedPayload(
+                    .error(ServiceError(.requestTooLarge, "The result has more than \(SealedContent.bodyBytes) bytes."))),
+                header, from, content)
+        }
+        (reply.encapsulated, reply.body) = (sealed.encapsulated, sealed.body)
+        return JSONValue.object(reply.members).bytes
+    }
+
+    private func post(
+        _ reply: [UInt8], to id: String, _ stored: StoredServiceEvent, _ from: ServicePeer, _ attachments: [String],
+        until deadline: Date
+    ) async throws {
+        _ = try await server.persist(until: deadline, .post, "\(ServiceServer.path)/requests/\(id)/reply", reply)
+        await forget(stored)
+        providerListeners.tell([
+            .didFinishSending(to: ServiceApplication(from), attachments: attachments, id: id)
+        ])
+    }
+}

@@ -1,0 +1,341 @@
+import CarillonBasics
+import CarillonWire
+import Crypto
+import Logging
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Runs services while the client runs: offers what the app provides, sends what it asks, and works through what came.
+///
+/// What came is stored before the server hears of it, and is deleted when it is done; a run begins with what the last one left. A request is
+/// handled in a task of its own, so that a slow one holds up nobody.
+actor ServiceEngine {
+    let runner: SessionRunner
+    let app: String
+    let box: ServiceBox
+    let server: ServiceServer
+    let files: AttachmentStore
+    let inbox: MessageFiles
+    let router = ServiceRouter()
+    let clientListeners = ServiceClientListeners()
+    let providerListeners = ServiceProviderListeners()
+    let logger: Logger
+
+    /// What the app offers; nil: nothing.
+    private var offer: ServiceOffering?
+    private let offerChanges = Signal()
+    /// Those who wait for a result.
+    var pending: [String: PendingResult<ServiceReply>] = [:]
+    /// Results of requests that nobody in this process waits for.
+    let late = LateReplies()
+    /// The requests that are worked on, by id.
+    var requests: [String: RequestWork] = [:]
+
+    struct RequestWork {
+        var number: Int64
+        var isUnwanted: Bool
+        var handler: Task<ServiceReply, any Error>?
+    }
+    private var isRunning = false
+    private var lastTime: Int64 = 0
+    private var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
+
+    static let eventsAtOnce = 100
+    static let mostTasks = 256
+
+    init(
+        runner: SessionRunner, app: String, box: ServiceBox, server: ServiceServer, files: AttachmentStore,
+        inbox: MessageFiles, logger: Logger
+    ) {
+        self.runner = runner
+        self.app = app
+        self.box = box
+        self.server = server
+        self.files = files
+        self.inbox = inbox
+        self.logger = logger
+    }
+
+    nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
+
+    /// Who this device is to others; nil: it is not registered.
+    var ownPeer: ServicePeer? { runner.identity.map { ServicePeer(app: app, device: $0.device) } }
+
+    // MARK: Running
+
+    func run() async {
+        // Another run is just ending: two would handle the same.
+        while isRunning {
+            do { try await Task.sleep(for: .milliseconds(20)) } catch { return }
+        }
+        isRunning = true
+        defer { isRunning = false }
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.runOffers() }
+            group.addTask { await self.sendUnsent() }
+            group.addTask { await self.runEvents() }
+        }
+    }
+
+    private func runEvents() async {
+        var place: Int64 = 0
+        await withTaskGroup(of: Void.self) { group in
+            var running = 0
+            while !Task.isCancelled {
+                do throws(PushError) {
+                    let (events, last) = try await box.events(after: place, limit: Self.eventsAtOnce)
+                    if place == 0 { inbox.sweep(except: Set(events.map(\.number))) }
+                    for event in events {
+                        if running >= Self.mostTasks {
+                            await group.next()
+                            running -= 1
+                        }
+                        if await takeShort(event) { continue }
+                        running += 1
+                        group.addTask { await self.take(event) }
+                    }
+                    if let last {
+                        place = last
+                        continue
+                    }
+                } catch {
+                    logger.error("Requests of services cannot be read", metadata: ["reason": "\(error)"])
+                }
+                await runner.serviceChanges.wait()
+            }
+            group.cancelAll()
+        }
+    }
+
+    /// What is done at once, in its order. Answers false for what takes its time.
+    private func takeShort(_ stored: StoredServiceEvent) async -> Bool {
+        switch stored.event {
+        case .reply: return false
+        case .request(let header, _, _, _):
+            // One that was sent again by somebody is not another.
+            guard requests[header.id.description] == nil else {
+                await forget(stored)
+                return true
+            }
+            requests[header.id.description] = RequestWork(number: stored.number, isUnwanted: stored.isUnwanted)
+            return false
+        case .cancelled(let id):
+            await cancelled(id.description)
+            await forget(stored)
+        case .received(let id):
+            if let call = try? await box.call(id.description) {
+                clientListeners.tell([
+                    .didFinishSending(
+                        to: ServiceApplication(call.peer), attachments: call.attachments, id: id.description)
+                ])
+            }
+            await forget(stored)
+        case .failed(let id, let code):
+            await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
+        }
+        return true
+    }
+
+    private func take(_ stored: StoredServiceEvent) async {
+        switch stored.event {
+        case .request(let header, let from, let expiresAt, let content):
+            await takeRequest(stored, header, from, expiresAt, content)
+        case .reply(let id, let from, let content): await takeReply(stored, id.description, from, content)
+        case .cancelled, .received, .failed: break
+        }
+    }
+
+    func forget(_ stored: StoredServiceEvent) async {
+        do {
+            try await box.done(stored.number)
+        } catch {
+            // It is looked at again in the next run.
+            logger.error("A request of a service could not be forgotten", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    // MARK: Offering
+
+    func set(_ offer: ServiceOffering?) {
+        self.offer = offer
+        offerChanges.send()
+    }
+
+    nonisolated func scopeChanged() { offerChanges.send() }
+
+    /// Says what the app offers, after each change of it, of who the device is, and of its key.
+    private func runOffers() async {
+        var said: (offer: ServiceOffering?, device: String, user: String?, key: String)?
+        var schedule = ClientReconnectSchedule(server.backOff)
+        while !Task.isCancelled {
+            let scope = runner.updateScope
+            guard let device = scope.identity?.device, !scope.isUserPending, offer != nil || said?.offer != nil else {
+                await offerChanges.wait()
+                continue
+            }
+            do {
+                let keys = try await box.keys(at: Self.now)
+                let present = offer
+                if let said, said.offer == present, said.device == device, said.user == scope.user, said.key == keys.key.name
+                {
+                    await wait(until: keys.key.validUntil)
+                    continue
+                }
+                let answer: ServiceServer.Answer
+                if let present {
+                    let body = present.json(keys: try keys.bundle(of: device)).bytes
+                    answer = await server.ask(.put, "/v1/device/services", body)
+                } else {
+                    answer = await server.ask(.delete, "/v1/device/services")
+                }
+                switch answer {
+                case .done:
+                    said = (present, device, scope.user, keys.key.name)
+                    schedule.succeeded()
+                    continue
+                case .refused(let error):
+                    logger.error("The server does not take what the app offers", metadata: ["reason": "\(error)"])
+                    said = (present, device, scope.user, keys.key.name)
+                    continue
+                case .later(let hint):
+                    let chance = Double.random(in: 0..<1)
+                    try await Task.sleep(
+                        for: hint.map { schedule.delay(after: $0, random: chance) } ?? schedule.failed(random: chance))
+                }
+            } catch is CancellationError {
+                return
+            } catch {
+                logger.error("The keys of services cannot be had", metadata: ["reason": "\(error)"])
+                try? await Task.sleep(for: schedule.failed(random: .random(in: 0..<1)))
+            }
+        }
+    }
+
+    private func wait(until moment: Int64) async {
+        let timer = Task { [offerChanges] in
+            try await Task.sleep(for: .milliseconds(max(1000, moment - Self.now)))
+            offerChanges.send()
+        }
+        await offerChanges.wait()
+        timer.cancel()
+    }
+
+    // MARK: Identities
+
+    func setVerifier(_ verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?) {
+        self.verifier = verifier
+    }
+
+    /// Whether a device may be believed that comes with a key.
+    ///
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` where the key is not signed, and with
+    ///   ``ServiceError/Code/identityChanged``.
+    func believe(_ bundle: KeyBundle, of peer: ServicePeer) async throws {
+        guard bundle.isSigned(for: peer.device) else {
+            throw ServiceError(.sealInvalid, "The other's key is not signed by its identity.")
+        }
+        guard bundle.until > Self.now - ServiceBox.keptSeconds * 1000 else {
+            throw ServiceError(.providerKeyChanged, "The other's key is too old.")
+        }
+        let standing = try await box.standing(of: peer, bundle.identity)
+        let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
+        switch standing {
+        case .known: return
+        case .first:
+            guard let verifier, await !verifier(application, fingerprint, true) else { return }
+            try await box.forget(peer)
+        case .changed(let isNew):
+            if let verifier, await verifier(application, fingerprint, false) {
+                _ = try await box.accept(peer.device)
+                return
+            }
+            guard isNew else { break }
+            clientListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+            providerListeners.tell([.identityChanged(application, fingerprint: fingerprint)])
+        }
+        throw ServiceError(
+            .identityChanged, "The identity of \(peer.app) on \(peer.device) is not the one that was accepted.")
+    }
+
+    // MARK: Files
+
+    /// Fetches the files of a message into a directory of its own, and says before of each where it will be.
+    func receive(
+        _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer,
+        telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
+    ) async throws -> [String] {
+        guard !payload.files.isEmpty else { return [] }
+        var directory = stored.directory ?? ""
+        if stored.directory == nil {
+            lastTime = max(lastTime + 1, Self.now)
+            directory = inbox.newDirectory(of: peer.app, at: lastTime)
+            try await box.setDirectory(directory, of: stored.number)
+        }
+        let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
+        tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
+        if inbox.isFinished(directory) { return paths }
+        for file in payload.files {
+            let draft = try await inbox.draft(of: file.path, for: stored.number)
+            if FileManager.default.fileExists(atPath: draft) { continue }
+            try await fetch(file.manifest, to: draft)
+        }
+        try await inbox.finish(stored.number, as: directory)
+        return paths
+    }
+
+    func fetch(_ manifest: AttachmentManifest, to path: String) async throws {
+        do {
+            _ = try await withTaskCancellationHandler {
+                try await files.download(manifest, to: path).value
+            } onCancel: { [files] in
+                Task { try await files.downloads().first { $0.id == manifest.id }?.cancel() }
+            }
+        } catch let error as PushError {
+            switch error.code {
+            case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
+            case .attachmentDamaged: throw ServiceError(.attachmentDamaged, "A file is not what was sent.")
+            case .cancelled: throw CancellationError()
+            default: throw error
+            }
+        }
+    }
+
+    /// Leaves files with the server for another device. They are sealed and read when this returns.
+    func leave(
+        _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration, starting: (String) -> Void
+    ) async throws -> (files: [SealedPayload.File], uploads: [AttachmentUpload]) {
+        var left: [SealedPayload.File] = []
+        var uploads: [AttachmentUpload] = []
+        do {
+            for (path, name) in paths {
+                starting(path)
+                let upload = try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+                uploads.append(upload)
+                left.append(SealedPayload.File(path: name, manifest: try await upload.value))
+            }
+            return (left, uploads)
+        } catch {
+            for upload in uploads { try? await upload.cancel() }
+            guard let fault = error as? PushError else { throw error }
+            throw ServiceError(fault)
+        }
+    }
+}
+
+extension ServiceError {
+    /// What a fault of a file, the storage or the server is to a service.
+    init(_ fault: PushError) {
+        switch (fault.code, fault.serverCode) {
+        case (.fileInvalid, _): self.init(.attachmentMissing, fault.message)
+        case (_, ErrorCode.attachmentTooLarge.rawValue?): self.init(.attachmentTooLarge, fault.message)
+        case (_, ErrorCode.quotaExceeded.rawValue?): self.init(.quotaExceeded, fault.message)
+        case (.attachmentGone, _): self.init(.attachmentGone, fault.message)
+        case (.attachmentDamaged, _): self.init(.attachmentDamaged, fault.message)
+        default: self.init(.serviceFailed, fault.message)
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import CarillonBasics
+import CarillonWire
+
+/// What the app offers to others.
+struct ServiceOffering: Hashable, Sendable {
+    struct Service: Hashable, Sendable {
+        var id: String
+        var version: String
+    }
+
+    var name: String
+    var version: String
+    var services: [Service]
+
+    func json(keys: KeyBundle) -> JSONValue {
+        .object([
+            .init(name: "name", value: .string(name)), .init(name: "version", value: .string(version)),
+            .init(
+                name: "services",
+                value: .array(
+                    services.map {
+                        .object([
+                            .init(name: "id", value: .string($0.id)), .init(name: "version", value: .string($0.version)),
+                        ])
+                    })), .init(name: "keys", value: keys.json),
+        ])
+    }
+}
+
+/// Which handler has which method, and what is switched off. A request for a method that has no handler yet waits for it, where the app
+/// said that it has the method.
+actor ServiceRouter {
+    typealias Handler = @Sendable (ServiceRequest) async throws -> ServiceReply
+
+    struct Route: Sendable {
+        var handler: Handler
+        /// It is not called a second time for a request, whatever became of the first.
+        var atMostOnce: Bool
+    }
+
+    private var offered: Set<ServiceMethod> = []
+    private var routes: [ServiceMethod: Route] = [:]
+    private var disabledServices: Set<String> = []
+    private var disabledVersions: Set<[String]> = []
+    private var disabledMethods: Set<ServiceMethod> = []
+    private var waiting: [ServiceMethod: [PendingResult<Route>]] = [:]
+
+    /// The methods that there will be handlers for.
+    func offer(_ methods: Set<ServiceMethod>) { offered = methods }
+
+    func handle(_ method: ServiceMethod, _ route: Route?) {
+        routes[method] = route
+        guard let route else { return }
+        offered.insert(method)
+        for result in waiting.removeValue(forKey: method) ?? [] { result.resume(.success(route)) }
+    }
+
+    func setService(_ service: String, isDisabled: Bool) {
+        if isDisabled { disabledServices.insert(service) } else { disabledServices.remove(service) }
+    }
+
+    func setVersion(_ version: String, of service: String, isDisabled: Bool) {
+        if isDisabled { disabledVersions.insert([service, version]) } else { disabledVersions.remove([service, version]) }
+    }
+
+    func setMethod(_ method: ServiceMethod, isDisabled: Bool) {
+        if isDisabled { disabledMethods.insert(method) } else { disabledMethods.remove(method) }
+    }
+
+    /// The handler of a method, once it is there.
+    ///
+    /// - Throws: ``ServiceError`` where there is none, and will be none, or it is switched off.
+    func route(_ method: ServiceMethod) async throws -> Route {
+        let known = offered.union(routes.keys)
+        guard known.contains(where: { $0.service == method.service }) else {
+            throw ServiceError(.serviceNotFound, "This app does not have \(method.service).")
+        }
+        guard !disabledServices.contains(method.service) else {
+            throw ServiceError(.serviceDisabled, "\(method.service) is switched off.")
+        }
+        guard known.contains(where: { $0.service == method.service && $0.version == method.version }) else {
+            throw ServiceError(.serviceVersionNotFound, "This app does not have \(method.service) \(method.version).")
+        }
+        guard !disabledVersions.contains([method.service, method.version]) else {
+            throw ServiceError(.versionDisabled, "\(method.service) \(method.version) is switched off.")
+        }
+        guard known.contains(method) else {
+            throw ServiceError(.serviceMethodNotFound, "\(method.service) \(method.version) has no \(method.name).")
+        }
+        guard !disabledMethods.contains(method) else {
+            throw ServiceError(.methodDisabled, "\(method.name) of \(method.service) is switched off.")
+        }
+        if let route = routes[method] { return route }
+        let result = PendingResult<Route>()
+        waiting[method, default: []].append(result)
+        return try await result.value
+    }
+}

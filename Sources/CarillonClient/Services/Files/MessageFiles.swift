@@ -1,0 +1,57 @@
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Where received files are put: `Inbox/<sender>/<time>/<path>`, a directory for each message. They are gathered beside it, and the
+/// directory gets its name when all of them are whole.
+struct MessageFiles: Sendable {
+    let root: String
+
+    private func gathering(_ number: Int64) -> String { "\(root)/.gathering/\(number)" }
+
+    /// A directory that no message has.
+    func newDirectory(of sender: String, at milliseconds: Int64) -> String {
+        var time = milliseconds
+        while FileManager.default.fileExists(atPath: "\(root)/\(sender)/\(time)") { time += 1 }
+        return "\(root)/\(sender)/\(time)"
+    }
+
+    func path(of file: RelativePath, in directory: String) -> String { "\(directory)/\(file.text)" }
+
+    /// Where a file of a message is gathered, with the directories that it needs.
+    func draft(of file: RelativePath, for number: Int64) async throws(PushError) -> String {
+        let path = "\(gathering(number))/\(file.text)"
+        try await DiskFile.work { () throws(PushError) in try DiskFile.makeDirectory(DiskFile.directory(of: path)) }
+        return path
+    }
+
+    /// All are there. What was gathered by an earlier run has its name already.
+    func finish(_ number: Int64, as directory: String) async throws(PushError) {
+        let gathering = gathering(number)
+        try await DiskFile.work { () throws(PushError) in
+            let files = FileManager.default
+            guard files.fileExists(atPath: gathering) else { return }
+            try DiskFile.makeDirectory(DiskFile.directory(of: directory))
+            do {
+                try files.moveItem(atPath: gathering, toPath: directory)
+            } catch {
+                throw PushError(.storageUnavailable, "The directory \(directory) cannot be made.", cause: error)
+            }
+        }
+    }
+
+    func isFinished(_ directory: String) -> Bool { FileManager.default.fileExists(atPath: directory) }
+
+    /// Nothing comes of it.
+    func giveUp(_ number: Int64) { try? FileManager.default.removeItem(atPath: gathering(number)) }
+
+    /// What no message gathers any more.
+    func sweep(except numbers: Set<Int64>) {
+        let gathered = (try? FileManager.default.contentsOfDirectory(atPath: "\(root)/.gathering")) ?? []
+        for name in gathered where Int64(name).map({ !numbers.contains($0) }) ?? true {
+            try? FileManager.default.removeItem(atPath: "\(root)/.gathering/\(name)")
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import CarillonBasics
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What is sealed: a value or an error, and the files beside it.
+struct SealedPayload: Equatable, Sendable {
+    enum Content: Equatable, Sendable {
+        case value(ServiceValue)
+        case error(ServiceError)
+    }
+
+    struct File: Equatable, Sendable {
+        var path: RelativePath
+        var manifest: AttachmentManifest
+    }
+
+    var content: Content
+    var files: [File] = []
+
+    var bytes: [UInt8] {
+        var members: [JSONValue.Member] = []
+        switch content {
+        case .value(let value): members.append(.init(name: "value", value: value.json))
+        case .error(let error): members.append(.init(name: "error", value: error.json))
+        }
+        members.append(
+            .init(
+                name: "files",
+                value: .array(
+                    files.map { file in
+                        .object([
+                            .init(name: "path", value: .string(file.path.text)),
+                            .init(name: "manifest", value: file.manifest.json),
+                        ])
+                    })))
+        return JSONValue.object(members).bytes
+    }
+
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceParametersInvalid`` or ``ServiceError/Code/pathInvalid``.
+    init(_ bytes: [UInt8]) throws(ServiceError) {
+        guard let json = JSONValue(parsing: bytes), case .array(let list)? = json["files"] else {
+            throw ServiceError(.serviceParametersInvalid, "What was sealed is no request and no reply.")
+        }
+        if let value = json["value"] {
+            guard let value = ServiceValue(json: value) else {
+                throw ServiceError(.serviceParametersInvalid, "What was sent is no value of a service.")
+            }
+            content = .value(value)
+        } else {
+            guard let error = json["error"].flatMap({ ServiceError($0) }) else {
+                throw ServiceError(.serviceParametersInvalid, "What was sealed has neither a value nor an error.")
+            }
+            content = .error(error)
+        }
+        for file in list {
+            guard case .string(let name)? = file["path"], let path = RelativePath(name) else {
+                throw ServiceError(.pathInvalid, "The name of a file is not one that can be given to it here.")
+            }
+            guard let manifest = file["manifest"].flatMap({ AttachmentManifest(json: $0) }) else {
+                throw ServiceError(.attachmentMissing, "A file came without what is needed to fetch it.")
+            }
+            files.append(File(path: path, manifest: manifest))
+        }
+        guard !RelativePath.collide(files.map(\.path)) else {
+            throw ServiceError(.pathInvalid, "Two files have one name.")
+        }
+    }
+
+    init(_ content: Content, files: [File] = []) {
+        self.content = content
+        self.files = files
+    }
+
+    var fileBytes: Int64 { files.reduce(0) { $0 + $1.manifest.length } }
+}
+
+extension AttachmentManifest {
+    var json: JSONValue {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .millisecondsSince1970
+        // Texts and numbers: encoding them cannot fail.
+        return (try? encoder.encode(self)).flatMap { JSONValue(parsing: Array($0)) } ?? .null
+    }
+
+    /// Nil for what is none.
+    init?(json: JSONValue) {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .millisecondsSince1970
+        guard let manifest = try? decoder.decode(AttachmentManifest.self, from: Data(json.bytes)), manifest.isPossible else {
+            return nil
+        }
+        self = manifest
+    }
+}
+
+extension ServiceError {
+    var json: JSONValue {
+        var members: [JSONValue.Member] = [
+            .init(name: "domain", value: .string(domain)), .init(name: "code", value: .string(code.name)),
+            .init(name: "text", value: .string(text)),
+        ]
+        if let number { members.append(.init(name: "number", value: .integer(number))) }
+        if let details { members.append(.init(name: "details", value: details.json)) }
+        return .object(members)
+    }
+
+    /// Nil for what is none.
+    init?(_ json: JSONValue) {
+        guard case .string(let domain)? = json["domain"], case .string(let code)? = json["code"],
+            case .string(let text)? = json["text"]
+        else { return nil }
+        self.init(Code(code), text)
+        self.domain = domain
+        if case .integer(let number)? = json["number"] { self.number = number }
+        if let details = json["details"] {
+            guard let value = ServiceValue(json: details) else { return nil }
+            self.details = value
+        }
+    }
+}

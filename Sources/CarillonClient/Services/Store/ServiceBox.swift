@@ -1,0 +1,304 @@
+import CarillonBasics
+import CarillonWire
+import Crypto
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// What came about a request, and is not done.
+struct StoredServiceEvent: Sendable {
+    var number: Int64
+    var event: ServiceEvent
+    /// Where its files are.
+    var directory: String?
+    /// Its handler was called before.
+    var isBegun: Bool
+    /// Its consumer took it back before.
+    var isUnwanted: Bool
+    /// What is posted, once it is decided.
+    var reply: [UInt8]?
+}
+
+/// What this device asked, and has no result of.
+struct StoredCall: Codable, Equatable, Sendable {
+    var id: String
+    var app: String
+    var device: String
+    var service: String
+    var version: String
+    var method: String
+    var deadlineSeconds: Int64
+    var foreground: String
+    /// Of the own key that it was sealed with, which opens its reply.
+    var key: String
+    /// Of what was sealed.
+    var hash: Data
+    /// The paths of its files at the sender, and its parameters, for whoever hears that they were sent.
+    var attachments: [String]
+
+    var peer: ServicePeer { ServicePeer(app: app, device: device) }
+    var serviceMethod: ServiceMethod { ServiceMethod(service, version, method) }
+}
+
+/// An own key that others seal with.
+struct OwnKey: Sendable {
+    var name: String
+    var key: Curve25519.KeyAgreement.PrivateKey
+    var validUntil: Int64
+}
+
+/// The own side of sealing: who this device is, and its present key.
+struct OwnKeys: Sendable {
+    var identity: Curve25519.Signing.PrivateKey
+    var key: OwnKey
+
+    var fingerprint: String { Fingerprint.text(of: Array(identity.publicKey.rawRepresentation)) }
+
+    func bundle(of device: String) throws -> KeyBundle {
+        try KeyBundle(key.key, named: key.name, until: key.validUntil, device: device, by: identity)
+    }
+}
+
+/// How an identity stands to what was known of a device.
+enum PeerStanding: Equatable, Sendable {
+    case first
+    case known
+    /// It is another one than was accepted; whether it was seen before.
+    case changed(isNew: Bool)
+}
+
+/// The durable state of services: each method is one transaction.
+struct ServiceBox: Sendable {
+    let store: ClientStore
+
+    static let keySeconds: Int64 = 7 * 86_400
+    /// How long a key is kept when it is not sealed with any more: the longest deadline and a day.
+    static let keptSeconds: Int64 = RequestHeader.longestDeadlineSeconds + 86_400
+    /// The server is asked for a result no longer than this after its deadline.
+    static let resultSeconds: Int64 = 8 * 86_400
+
+    // MARK: Events
+
+    /// Those behind a place, in order.
+    func events(after number: Int64, limit: Int) async throws(PushError) -> (events: [StoredServiceEvent], last: Int64?) {
+        try await write(reachingDisk: false) { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT * FROM service_event WHERE number > ? ORDER BY number LIMIT ?", arguments: [number, limit])
+            let events = rows.compactMap { row -> StoredServiceEvent? in
+                guard let event = ServiceEvent(Array(row["body"] as Data)) else { return nil }
+                return StoredServiceEvent(
+                    number: row["number"], event: event, directory: row["directory"], isBegun: row["is_begun"],
+                    isUnwanted: row["is_unwanted"],
+                    reply: (row["reply"] as Data?).map(Array.init))
+            }
+            // What this version cannot read is nothing to it.
+            for row in rows where !events.contains(where: { $0.number == row["number"] as Int64 }) {
+                try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [row["number"] as Int64])
+            }
+            return (events, rows.last.map { $0["number"] })
+        }
+    }
+
+    /// Whether a request came for the first time. One that was sent again by somebody is forgotten.
+    func isFirst(_ event: StoredServiceEvent, id: String, until: Int64, now: Int64) async throws(PushError) -> Bool {
+        try await write { db in
+            try db.execute(sql: "DELETE FROM service_seen WHERE until < ?", arguments: [now])
+            let isKnown = try Bool.fetchOne(
+                db, sql: "SELECT is_known FROM service_event WHERE number = ?", arguments: [event.number])
+            if isKnown == true { return true }
+            try db.execute(sql: "INSERT OR IGNORE INTO service_seen VALUES (?, ?)", arguments: [id, until])
+            guard db.changesCount == 1 else {
+                try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [event.number])
+                return false
+            }
+            try db.execute(sql: "UPDATE service_event SET is_known = 1 WHERE number = ?", arguments: [event.number])
+            return true
+        }
+    }
+
+    func setDirectory(_ directory: String, of number: Int64) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "UPDATE service_event SET directory = ? WHERE number = ?", arguments: [directory, number])
+        }
+    }
+
+    func begun(_ number: Int64) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "UPDATE service_event SET is_begun = 1 WHERE number = ?", arguments: [number])
+        }
+    }
+
+    func unwanted(_ number: Int64) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "UPDATE service_event SET is_unwanted = 1 WHERE number = ?", arguments: [number])
+        }
+    }
+
+    func decided(_ number: Int64, reply: [UInt8]) async throws(PushError) {
+        try await write { db in
+            try db.execute(
+                sql: "UPDATE service_event SET reply = ? WHERE number = ?", arguments: [Data(reply), number])
+        }
+    }
+
+    func done(_ number: Int64) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [number])
+        }
+    }
+
+    // MARK: Keys
+
+    /// Who this device is, and the key that others seal with: made where there is none, and a new one where its time is over.
+    func keys(at now: Int64) async throws(PushError) -> OwnKeys {
+        try await write { db in
+            let identity: Curve25519.Signing.PrivateKey
+            if let stored = try Data.fetchOne(db, sql: "SELECT key FROM service_identity") {
+                identity = try Curve25519.Signing.PrivateKey(rawRepresentation: stored)
+            } else {
+                identity = Curve25519.Signing.PrivateKey()
+                try db.execute(
+                    sql: "INSERT INTO service_identity VALUES (1, ?)", arguments: [identity.rawRepresentation])
+            }
+            try db.execute(sql: "DELETE FROM service_key WHERE kept_until < ?", arguments: [now])
+            if let row = try Row.fetchOne(
+                db, sql: "SELECT * FROM service_key WHERE valid_until > ? ORDER BY valid_until DESC", arguments: [now])
+            {
+                return OwnKeys(identity: identity, key: try Self.key(row))
+            }
+            let key = OwnKey(
+                name: Hexadecimal.encode(Array(ChunkSeal.makeKey().prefix(8))), key: .init(),
+                validUntil: now + Self.keySeconds * 1000)
+            try db.execute(
+                sql: "INSERT INTO service_key VALUES (?, ?, ?, ?)",
+                arguments: [key.name, key.key.rawRepresentation, key.validUntil, key.validUntil + Self.keptSeconds * 1000])
+            return OwnKeys(identity: identity, key: key)
+        }
+    }
+
+    func key(named name: String) async throws(PushError) -> OwnKey? {
+        try await write(reachingDisk: false) { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM service_key WHERE name = ?", arguments: [name]).map(Self.key)
+        }
+    }
+
+    private static func key(_ row: Row) throws -> OwnKey {
+        OwnKey(
+            name: row["name"], key: try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: row["key"] as Data),
+            validUntil: row["valid_until"])
+    }
+
+    // MARK: Others
+
+    /// Notes the identity that a device comes with: at first it is accepted.
+    func standing(of peer: ServicePeer, _ identity: [UInt8]) async throws(PushError) -> PeerStanding {
+        try await write { db in
+            guard
+                let row = try Row.fetchOne(
+                    db, sql: "SELECT identity, offered FROM service_peer WHERE device = ?", arguments: [peer.device])
+            else {
+                try db.execute(
+                    sql: "INSERT INTO service_peer (device, app, identity) VALUES (?, ?, ?)",
+                    arguments: [peer.device, peer.app, Data(identity)])
+                return .first
+            }
+            if Array(row["identity"] as Data) == identity { return .known }
+            let isNew = (row["offered"] as Data?).map(Array.init) != identity
+            try db.execute(
+                sql: "UPDATE service_peer SET offered = ? WHERE device = ?", arguments: [Data(identity), peer.device])
+            return .changed(isNew: isNew)
+        }
+    }
+
+    func forget(_ peer: ServicePeer) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "DELETE FROM service_peer WHERE device = ?", arguments: [peer.device])
+        }
+    }
+
+    /// The identity that was seen last is the device's from now on. Answers false when there is none but the accepted one.
+    func accept(_ device: String) async throws(PushError) -> Bool {
+        try await write { db in
+            try db.execute(
+                sql: "UPDATE service_peer SET identity = offered, offered = NULL WHERE device = ? AND offered IS NOT NULL",
+                arguments: [device])
+            return db.changesCount == 1
+        }
+    }
+
+    func identity(of device: String) async throws(PushError) -> (accepted: [UInt8], offered: [UInt8]?)? {
+        try await write(reachingDisk: false) { db in
+            try Row.fetchOne(db, sql: "SELECT identity, offered FROM service_peer WHERE device = ?", arguments: [device])
+                .map { (Array($0["identity"] as Data), ($0["offered"] as Data?).map(Array.init)) }
+        }
+    }
+
+    // MARK: Calls
+
+    func save(_ call: StoredCall, body: [UInt8], keptUntil: Int64) async throws(PushError) {
+        try await write { db in
+            let text = String(decoding: try JSONEncoder().encode(call), as: UTF8.self)
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO service_call VALUES (?, ?, ?, ?)",
+                arguments: [call.id, text, Data(body), keptUntil])
+        }
+    }
+
+    /// The server has it.
+    func sent(_ id: String) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "UPDATE service_call SET body = NULL WHERE id = ?", arguments: [id])
+        }
+    }
+
+    func call(_ id: String) async throws(PushError) -> StoredCall? {
+        try await write(reachingDisk: false) { db in
+            try String.fetchOne(db, sql: "SELECT call FROM service_call WHERE id = ?", arguments: [id]).flatMap {
+                try? JSONDecoder().decode(StoredCall.self, from: Data($0.utf8))
+            }
+        }
+    }
+
+    /// Those that the server may not have.
+    func unsent(at now: Int64) async throws(PushError) -> [(id: String, body: [UInt8])] {
+        try await write { db in
+            try db.execute(sql: "DELETE FROM service_call WHERE kept_until < ?", arguments: [now])
+            return try Row.fetchAll(db, sql: "SELECT id, body FROM service_call WHERE body IS NOT NULL").map {
+                ($0["id"], Array($0["body"] as Data))
+            }
+        }
+    }
+
+    /// It has its result, which is given once; the event that brought it goes with it. Answers false when it had one before.
+    func finish(_ id: String, event number: Int64? = nil) async throws(PushError) -> Bool {
+        try await write { db in
+            if let number { try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [number]) }
+            try db.execute(sql: "DELETE FROM service_call WHERE id = ?", arguments: [id])
+            return db.changesCount == 1
+        }
+    }
+
+    // MARK: The store's queue
+
+    private func write<Value: Sendable>(
+        reachingDisk: Bool = true, _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(PushError) -> Value {
+        let result: Result<Value, PushError> = await withCheckedContinuation { continuation in
+            store.schedule { db in
+                var value: Value?
+                let result = Result { () throws(PushError) in
+                    try store.transaction(reachingDisk: reachingDisk, in: db) { value = try body(db) }
+                }
+                continuation.resume(
+                    returning: result.flatMap { value.map { .success($0) } ?? .failure(Self.nothing) })
+            }
+        }
+        return try result.get()
+    }
+
+    private static let nothing = PushError(.storageUnavailable, "The storage answered nothing.")
+}

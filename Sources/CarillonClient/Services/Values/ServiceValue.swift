@@ -1,0 +1,207 @@
+import CarillonBasics
+
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
+/// A parameter of a service, or its result: a simple value, an array of simple values, or an object whose members are either. Anything
+/// deeper is ``ServiceError/Code/serviceParametersInvalid``.
+public enum ServiceValue: Hashable, Sendable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    /// Finite.
+    case number(Double)
+    case string(String)
+    case bytes(Data)
+    case array([ServiceValue])
+    case object([String: ServiceValue])
+}
+
+extension ServiceValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+    ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+    /// Null.
+    public init(nilLiteral: ()) { self = .null }
+    /// True or false.
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// A whole number.
+    public init(integerLiteral value: Int64) { self = .integer(value) }
+    /// A number.
+    public init(floatLiteral value: Double) { self = .number(value) }
+    /// A text.
+    public init(stringLiteral value: String) { self = .string(value) }
+    /// An array.
+    public init(arrayLiteral elements: ServiceValue...) { self = .array(elements) }
+    /// An object; of two members of one name the last counts.
+    public init(dictionaryLiteral elements: (String, ServiceValue)...) {
+        self = .object(Dictionary(elements, uniquingKeysWith: { $1 }))
+    }
+}
+
+extension ServiceValue {
+    private var isSimple: Bool {
+        switch self {
+        case .null, .bool, .integer, .string, .bytes: true
+        case .number(let number): number.isFinite
+        case .array, .object: false
+        }
+    }
+
+    private var isSimpleOrArray: Bool {
+        if case .array(let elements) = self { elements.allSatisfy(\.isSimple) } else { isSimple }
+    }
+
+    /// Whether it is no deeper than a service's values may be, and its numbers are finite.
+    public var isValid: Bool {
+        if case .object(let members) = self { members.values.allSatisfy(\.isSimpleOrArray) } else { isSimpleOrArray }
+    }
+
+    /// How it travels: what JSON has as itself, and bytes and numbers that are whole as objects of one member.
+    var json: JSONValue {
+        switch self {
+        case .null: .null
+        case .bool(let value): .bool(value)
+        case .integer(let value): .integer(Int(value))
+        case .number(let value): .object([.init(name: "number", value: .string(String(value)))])
+        case .string(let value): .string(value)
+        case .bytes(let value): .object([.init(name: "bytes", value: .string(Base64URL.encode(Array(value))))])
+        case .array(let elements): .array(elements.map(\.json))
+        case .object(let members):
+            .object([
+                .init(
+                    name: "object",
+                    value: .object(members.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value.json) }))
+            ])
+        }
+    }
+
+    /// Nil for what is none.
+    init?(json: JSONValue) {
+        guard let value = Self.read(json), value.isValid else { return nil }
+        self = value
+    }
+
+    private static func read(_ json: JSONValue) -> ServiceValue? {
+        switch json {
+        case .null: return .null
+        case .bool(let value): return .bool(value)
+        case .integer(let value): return .integer(Int64(value))
+        case .number: return nil
+        case .string(let value): return .string(value)
+        case .array(let elements):
+            let values = elements.compactMap(read)
+            return values.count == elements.count ? .array(values) : nil
+        case .object(let members):
+            guard members.count == 1, let member = members.first else { return nil }
+            switch (member.name, member.value) {
+            case ("number", .string(let text)): return Double(text).map { .number($0) }
+            case ("bytes", .string(let text)): return Base64URL.decode(text).map { .bytes(Data($0)) }
+            case ("object", .object(let members)):
+                var values: [String: ServiceValue] = [:]
+                for member in members {
+                    guard let value = read(member.value), values.updateValue(value, forKey: member.name) == nil else {
+                        return nil
+                    }
+                }
+                return .object(values)
+            default: return nil
+            }
+        }
+    }
+}
+
+// MARK: Types of the app
+
+extension ServiceValue {
+    /// A type of the app as a value; `Data` becomes bytes.
+    ///
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceParametersInvalid`` where it is too deep, or none at all.
+    public init(encoding value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.dataEncodingStrategy = .custom { data, encoder in
+            var container = encoder.singleValueContainer()
+            try container.encode([Self.bytesMark: Base64URL.encode(Array(data))])
+        }
+        do {
+            // The box lets a type that is one simple value through.
+            let text = try encoder.encode([value])
+            guard case .array(let elements)? = JSONValue(parsing: Array(text)), let element = elements.first,
+                let value = Self.plain(element), value.isValid
+            else {
+                throw ServiceError(
+                    .serviceParametersInvalid, "A value of a service is simple, or an array or object of such.")
+            }
+            self = value
+        } catch let error as ServiceError {
+            throw error
+        } catch {
+            throw ServiceError(.serviceParametersInvalid, "The value cannot be encoded: \(error)")
+        }
+    }
+
+    /// The value as a type of the app.
+    ///
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceParametersInvalid`` where it is none of that type.
+    public func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        let decoder = JSONDecoder()
+        decoder.dataDecodingStrategy = .custom { decoder in
+            let text = try decoder.singleValueContainer().decode([String: String].self)[Self.bytesMark]
+            guard let bytes = text.flatMap(Base64URL.decode) else {
+                throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "no bytes"))
+            }
+            return Data(bytes)
+        }
+        do {
+            let values = try decoder.decode([Value].self, from: Data(JSONValue.array([plainJSON]).bytes))
+            guard let value = values.first else { throw ServiceError(.serviceParametersInvalid, "There is no value.") }
+            return value
+        } catch let error as ServiceError {
+            throw error
+        } catch {
+            throw ServiceError(.serviceParametersInvalid, "The value is no \(Value.self): \(error)")
+        }
+    }
+
+    private static let bytesMark = "\u{1}bytes"
+
+    private static func plain(_ json: JSONValue) -> ServiceValue? {
+        switch json {
+        case .null: return .null
+        case .bool(let value): return .bool(value)
+        case .integer(let value): return .integer(Int64(value))
+        case .number(let value): return .number(value)
+        case .string(let value): return .string(value)
+        case .array(let elements):
+            let values = elements.compactMap(plain)
+            return values.count == elements.count ? .array(values) : nil
+        case .object(let members):
+            if members.count == 1, members[0].name == bytesMark, case .string(let text) = members[0].value {
+                return Base64URL.decode(text).map { .bytes(Data($0)) }
+            }
+            var values: [String: ServiceValue] = [:]
+            for member in members {
+                guard let value = plain(member.value) else { return nil }
+                values[member.name] = value
+            }
+            return .object(values)
+        }
+    }
+
+    private var plainJSON: JSONValue {
+        switch self {
+        case .null: .null
+        case .bool(let value): .bool(value)
+        case .integer(let value): .integer(Int(value))
+        case .number(let value): .number(value)
+        case .string(let value): .string(value)
+        case .bytes(let value):
+            .object([.init(name: Self.bytesMark, value: .string(Base64URL.encode(Array(value))))])
+        case .array(let elements): .array(elements.map(\.plainJSON))
+        case .object(let members):
+            .object(members.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value.plainJSON) })
+        }
+    }
+}

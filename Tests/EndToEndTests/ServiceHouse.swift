@@ -1,0 +1,80 @@
+import CarillonClient
+import CarillonWire
+import Crypto
+import Foundation
+import NIOHTTP1
+import TestSupport
+import Testing
+
+/// The real executable with two apps that share their users, and clients of theirs.
+final class ServiceHouse {
+    static let files = "com.example.files"
+    static let transfer = ServiceMethod("com.good.gdservice.transfer-file", "1.0.0.0", "transferFile")
+
+    let server: LiveServer
+    private var keys: [String: String] = [:]
+    let admin: String
+    private let signer = TokenSigner.eddsa(Curve25519.Signing.PrivateKey())
+    private var count = 0
+
+    init() async throws {
+        let server = try await LiveServer.start()
+        self.server = server
+        admin = try await server.whileStopped { directory in try await LiveServer.key(.admin, in: directory) }
+        let jwks = server.directory + "/jwks.json"
+        try Data("{\"keys\":[\(try signer.jwk("one"))]}".utf8).write(to: URL(filePath: jwks))
+        let reach = ["--server", server.address, "--key", admin]
+        #expect(try await run(["apps", "create", Self.files] + reach).status == 0)
+        for app in [LiveServer.app, Self.files] {
+            let arguments = ["apps", "users", "set", app, "--jwks-file", jwks, "--algorithm", "EdDSA"]
+            #expect(try await run(arguments + reach).status == 0)
+            let made = try await server.request(
+                .POST, "/v1/keys", key: admin, body: #"{"role":"client","app":"\#(app)"}"#)
+            struct Made: Decodable { var secret: String }
+            keys[app] = try JSONDecoder().decode(Made.self, from: Data(made.text.utf8)).secret
+            #expect(
+                try await server.request(.PUT, "/v1/apps/\(app)/realm", key: admin, body: #"{"realm":"house"}"#).status
+                    == 200)
+        }
+    }
+
+    private func token(_ user: String, _ app: String) throws -> String {
+        let expiry = Int(Date().timeIntervalSince1970) + 600
+        return try signer.token(
+            #"{"sub":"\#(user)","aud":"\#(app)","exp":\#(expiry)}"#, header: ["kid": "\"one\""])
+    }
+
+    /// A client that runs, of a user, with a directory of its own or a given one.
+    func client(_ app: String = LiveServer.app, of user: String? = "ada", in directory: String? = nil) async throws
+        -> PushClient
+    {
+        count += 1
+        let client = try PushClient(
+            configuration: .init(
+                server: server.address, app: app, clientKey: keys[app],
+                storageDirectory: directory ?? server.directory + "/client-\(count)",
+                backOff: .init(initial: .milliseconds(20), maximum: .milliseconds(200))))
+        if let user { try await client.device.setUser(token(user, app)) }
+        try client.start()
+        _ = try await client.channel("ready").ensureOpen()
+        try await eventually { !client.device.isUserPending }
+        return client
+    }
+
+    /// A file with some content, under a name of its own.
+    func file(_ name: String, _ content: Data) throws -> String {
+        count += 1
+        let directory = server.directory + "/files-\(count)"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        try content.write(to: URL(filePath: "\(directory)/\(name)"))
+        return "\(directory)/\(name)"
+    }
+
+    func found(_ app: String, by client: PushClient) async throws {
+        for _ in 0..<500 {
+            if try await client.serviceClient.providers().contains(where: { $0.application.app == app }) { return }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        Issue.record("\(app) was not found")
+    }
+}

@@ -1,0 +1,311 @@
+import CarillonClient
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// Services from end to end: two clients, and the real executable between them.
+@Suite(.timeLimit(.minutes(5)))
+struct ServiceTests {
+    private static let echo = ServiceMethod("com.example.echo", "1.0", "echo")
+
+    private func pair(_ house: ServiceHouse) async throws -> (consumer: PushClient, provider: PushClient) {
+        let provider = try await house.client(ServiceHouse.files)
+        let consumer = try await house.client()
+        try await provider.serviceProvider.offer(
+            name: "Files", version: "2.1", [Self.echo, ServiceHouse.transfer])
+        try await house.found(ServiceHouse.files, by: consumer)
+        return (consumer, provider)
+    }
+
+    private let files = ServiceApplication(app: ServiceHouse.files)
+
+    @Test func `parameters of every type go there and come back`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        await provider.serviceProvider.handle(Self.echo) { ServiceReply($0.parameters) }
+        let values: [ServiceValue] = [
+            nil, true, false, 0, 42, .integer(.max), .integer(.min), 1.5, .number(-0.0), .number(1e300), "", "é\u{0}\n\"",
+            .bytes(Data()),
+            .bytes(Data([0, 255])), [], [1, "two", 3.5, nil, true, .bytes(Data([1]))],
+            ["to": ["ada@example.com"], "count": 3, "none": nil], [:],
+            .string(String(repeating: "x", count: 20_000)),
+        ]
+        for value in values {
+            let reply = try await consumer.serviceClient.call(Self.echo, of: files, value)
+            #expect(reply == ServiceReply(value), "\(value)")
+        }
+        struct Mail: Codable, Equatable, Sendable {
+            var to: [String]
+            var size: Int
+            var weight: Double
+            var body: Data
+        }
+        let mail = Mail(to: ["ada"], size: 3, weight: 1, body: Data([1, 2]))
+        let back = try await consumer.serviceClient.call(Self.echo, of: files, encoding: mail, as: Mail.self)
+        #expect(back == mail)
+        await #expect(throws: ServiceError.self) {
+            try await consumer.serviceClient.call(Self.echo, of: files, [[1]])
+        }
+        // What the provider makes of it is looked at, too.
+        await provider.serviceProvider.handle(Self.echo) { _ in ServiceReply([["too", "deep"]]) }
+        let deep = await fault { try await consumer.serviceClient.call(Self.echo, of: files) }
+        #expect(deep?.code == .serviceParametersInvalid)
+    }
+
+    private func fault(_ work: () async throws -> some Any) async -> ServiceError? {
+        do {
+            _ = try await work()
+            return nil
+        } catch {
+            return error as? ServiceError
+        }
+    }
+
+    @Test(arguments: [1, 20]) func `files go there and come back, and are told of in order`(_ count: Int) async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        let sent = try (0..<count).map { try house.file("file \($0).bin", Data(repeating: UInt8($0), count: $0 * 10_000)) }
+        let paths = Mutex<[String]>([])
+        await provider.serviceProvider.handle(ServiceHouse.transfer) { request in
+            paths.withLock { $0 = request.attachments }
+            return ServiceReply("thanks", attachments: request.attachments)
+        }
+        var events = consumer.serviceClient.events.makeAsyncIterator()
+        var received = provider.serviceProvider.events.makeAsyncIterator()
+        let reply = try await consumer.serviceClient.call(ServiceHouse.transfer, of: files, attachments: sent)
+        #expect(reply.value == "thanks" && reply.attachments.count == count)
+        let copies = paths.withLock { $0 }
+        for number in 0..<count {
+            let content = Data(repeating: UInt8(number), count: number * 10_000)
+            for path in [copies[number], reply.attachments[number]] {
+                #expect(path.hasSuffix("/file \(number).bin"))
+                #expect(try Data(contentsOf: URL(filePath: path)) == content)
+            }
+        }
+        #expect(copies[0].contains("/Inbox/com.example.app/") && reply.attachments[0].contains("/Inbox/com.example.files/"))
+
+        var told: [String] = []
+        while let event = await events.next() {
+            switch event {
+            case .didStartSending(let to, let filename, _):
+                #expect(to.app == ServiceHouse.files && sent.contains(filename))
+                told.append("start")
+            case .didFinishSending(_, let attachments, _):
+                #expect(attachments == sent)
+                told.append("finish")
+            case .willStartReceiving(_, let number, _): told.append("count \(number)")
+            case .willStartReceivingFile(_, let path, let size, _):
+                let number = reply.attachments.firstIndex(of: path)
+                #expect(size == UInt64((number ?? -1) * 10_000))
+                told.append("file")
+            case .didReceive: told.append("receive")
+            case .identityChanged: told.append("identity")
+            }
+            if told.last == "receive" { break }
+        }
+        let each = Array(repeating: "file", count: count)
+        #expect(told == Array(repeating: "start", count: count) + ["finish", "count \(count)"] + each + ["receive"])
+
+        told = []
+        while let event = await received.next() {
+            switch event {
+            case .willStartReceiving(_, let number, _): told.append("count \(number)")
+            case .willStartReceivingFile: told.append("file")
+            case .didReceive: told.append("receive")
+            case .didStartSending: told.append("start")
+            case .didFinishSending: told.append("finish")
+            case .cancelled, .identityChanged: told.append("other")
+            }
+            if told.last == "finish" { break }
+        }
+        #expect(
+            told == ["count \(count)"] + each + ["receive"] + Array(repeating: "start", count: count) + ["finish"])
+        // The receiver's copies are its own: a directory a message, that it deletes.
+        for path in sent { try FileManager.default.removeItem(atPath: path) }
+        #expect(FileManager.default.fileExists(atPath: copies[0]))
+        let left = try FileManager.default.contentsOfDirectory(
+            atPath: URL(filePath: copies[0]).deletingLastPathComponent().path)
+        #expect(left.count == count)
+    }
+
+    @Test func `requests at once get their own replies`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        await provider.serviceProvider.handle(Self.echo) { request in
+            try await Task.sleep(for: .milliseconds(.random(in: 0...30)))
+            return ServiceReply(request.parameters)
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<60 {
+                group.addTask {
+                    let reply = try await consumer.serviceClient.call(Self.echo, of: files, .integer(Int64(number)))
+                    #expect(reply.value == .integer(Int64(number)))
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    @Test func `each error comes as it is`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        let nobody = try await house.client(of: nil)
+        let bob = try await house.client(of: "bob")
+        let service = provider.serviceProvider
+        await service.handle(Self.echo) { _ in throw ServiceError(number: 7, "no room", details: ["free": 3]) }
+        let own = await fault { try await consumer.serviceClient.call(Self.echo, of: files) }
+        #expect(own?.domain == "com.example.echo" && own?.number == 7 && own?.text == "no room")
+        #expect(own?.details == ["free": 3])
+        await service.handle(Self.echo) { _ in throw ServiceError(.providerLocked, "locked") }
+        #expect(await fault { try await consumer.serviceClient.call(Self.echo, of: files) }?.code == .providerLocked)
+        struct Odd: Error {}
+        await service.handle(Self.echo) { _ in throw Odd() }
+        #expect(await fault { try await consumer.serviceClient.call(Self.echo, of: files) }?.code == .serviceFailed)
+
+        func code(_ method: ServiceMethod, _ to: ServiceApplication? = nil, by client: PushClient? = nil) async
+            -> ServiceError.Code?
+        {
+            let client = (client ?? consumer).serviceClient
+            let fault = await self.fault { try await client.call(method, of: to ?? files) }
+            return fault?.code
+        }
+        #expect(await code(.init("com.example.none", "1.0", "echo")) == .serviceNotFound)
+        #expect(await code(.init("com.example.echo", "2.0", "echo")) == .serviceVersionNotFound)
+        #expect(await code(.init("com.example.echo", "1.0", "shout")) == .serviceMethodNotFound)
+        #expect(await code(Self.echo, .init(app: "com.example.none")) == .applicationNotFound)
+        #expect(await code(Self.echo, by: bob) == .applicationNotFound)
+        #expect(await code(Self.echo, by: nobody) == .applicationNotFound, "it is shown nobody")
+        await service.setMethod(Self.echo, isDisabled: true)
+        #expect(await code(Self.echo) == .methodDisabled)
+        await service.setVersion("1.0", of: "com.example.echo", isDisabled: true)
+        #expect(await code(Self.echo) == .versionDisabled)
+        await service.setService("com.example.echo", isDisabled: true)
+        #expect(await code(Self.echo) == .serviceDisabled)
+        await service.setService("com.example.echo", isDisabled: false)
+        await service.setVersion("1.0", of: "com.example.echo", isDisabled: false)
+        await service.setMethod(Self.echo, isDisabled: false)
+        #expect(await code(Self.echo) == .serviceFailed)
+
+        func attach(_ paths: [String]) async -> ServiceError.Code? {
+            let fault = await self.fault {
+                try await consumer.serviceClient.call(Self.echo, of: files, attachments: paths)
+            }
+            return fault?.code
+        }
+        #expect(await attach(["/nowhere/file"]) == .attachmentMissing)
+        #expect(await attach([house.server.directory]) == .attachmentMissing)
+        #expect(await attach(["../secret"]) == .pathInvalid)
+        let one = try house.file("A.txt", Data([1]))
+        let two = try house.file("a.TXT", Data([2]))
+        #expect(await attach([one, two]) == .pathInvalid)
+        #expect(await attach(Array(repeating: one, count: 33)) == .requestTooLarge)
+        let tooLong = await fault {
+            try await consumer.serviceClient.call(Self.echo, of: files, .string(String(repeating: "x", count: 40_000)))
+        }
+        #expect(tooLong?.code == .requestTooLarge)
+    }
+
+    @Test func `a deadline ends a request, and cancels its handler`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        let wasCancelled = Mutex(false)
+        await provider.serviceProvider.handle(Self.echo) { _ in
+            do {
+                try await Task.sleep(for: .seconds(60))
+            } catch {
+                wasCancelled.withLock { $0 = true }
+                throw error
+            }
+            return ServiceReply()
+        }
+        let late = await fault { try await consumer.serviceClient.call(Self.echo, of: files, deadline: .seconds(1)) }
+        #expect(late?.code == .deadlineExceeded)
+        try await eventually { wasCancelled.withLock { $0 } }
+    }
+
+    @Test func `who does not want a request any more takes it back, or has its provider told`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        let begun = Mutex(0)
+        let cancelled = Mutex(0)
+        await provider.serviceProvider.handle(Self.echo) { _ in
+            begun.withLock { $0 += 1 }
+            do {
+                try await Task.sleep(for: .seconds(60))
+            } catch {
+                cancelled.withLock { $0 += 1 }
+                throw error
+            }
+            return ServiceReply()
+        }
+        let call = Task { try await consumer.serviceClient.call(Self.echo, of: files) }
+        try await eventually { begun.withLock { $0 } == 1 }
+        call.cancel()
+        await #expect(throws: CancellationError.self) { try await call.value }
+        try await eventually { cancelled.withLock { $0 } == 1 }
+
+        // The provider is away: what it does not have is gone.
+        await provider.stop()
+        let id = try await consumer.serviceClient.send(Self.echo, to: files)
+        #expect(try await consumer.serviceClient.cancel(id))
+        await #expect(throws: ServiceError.self) { try await consumer.serviceClient.cancel(id) }
+        let ids = [
+            try await consumer.serviceClient.send(Self.echo, to: files),
+            try await consumer.serviceClient.send(Self.echo, to: files),
+        ]
+        let device = try #require(try await consumer.serviceClient.providers().first?.application)
+        #expect(try await consumer.serviceClient.cancelAll(to: device) == ids.count)
+        try provider.start()
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(begun.withLock { $0 } == 1)
+    }
+
+    @Test func `a request waits for a provider that is away, and for its handler, and is handled once`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        await provider.stop()
+        let call = Task { try await consumer.serviceClient.call(Self.echo, of: files, "later") }
+        try await Task.sleep(for: .milliseconds(300))
+        try provider.start()
+        try await Task.sleep(for: .milliseconds(300))
+        let count = Mutex(0)
+        await provider.serviceProvider.handle(Self.echo) { request in
+            count.withLock { $0 += 1 }
+            return ServiceReply(request.parameters)
+        }
+        #expect(try await call.value.value == "later")
+        #expect(count.withLock { $0 } == 1)
+    }
+
+    @Test func `after a restart of the consumer a result comes to the next run, until it is confirmed`() async throws {
+        let house = try await ServiceHouse()
+        let provider = try await house.client(ServiceHouse.files)
+        try await provider.serviceProvider.offer(name: "Files", version: "1", [Self.echo])
+        let directory = house.server.directory + "/consumer"
+        var consumer: PushClient? = try await house.client(in: directory)
+        try await house.found(ServiceHouse.files, by: try #require(consumer))
+        let sent = try house.file("a.txt", Data([1]))
+        let id = try await consumer?.serviceClient.send(Self.echo, to: files, "?", attachments: [sent])
+        await consumer?.stop()
+        consumer = nil
+        await provider.serviceProvider.handle(Self.echo) { ServiceReply("!", attachments: $0.attachments) }
+        for run in 0..<3 {
+            let again = try await house.client(of: nil, in: directory)
+            var replies = again.serviceClient.replies.makeAsyncIterator()
+            if run < 2 {
+                let reply = try #require(await replies.next())
+                let value = try reply.result.get()
+                #expect(reply.id == id && reply.method == Self.echo && value.value == "!")
+                #expect(try Data(contentsOf: URL(filePath: value.attachments[0])) == Data([1]))
+                if run == 1 { await reply.confirm() }
+            } else {
+                let task = Task { await replies.next() }
+                try await Task.sleep(for: .milliseconds(300))
+                task.cancel()
+                #expect(await task.value == nil)
+            }
+            await again.stop()
+        }
+    }
+}
