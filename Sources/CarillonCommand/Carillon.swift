@@ -18,7 +18,7 @@ struct Carillon: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, DevicesCommand.self,
             BackupCommand.self, RestoreCommand.self, ListenCommand.self, SendCommand.self, APNsCommand.self,
-            ItemsCommand.self, SubscriptionsCommand.self, UpdatesCommand.self, AttachmentsCommand.self,
+            ItemsCommand.self, SubscriptionsCommand.self, UpdatesCommand.self, AttachmentsCommand.self, ServicesCommand.self,
             ExpressionCommand.self,
         ])
 }

@@ -119,6 +119,7 @@ struct ServeOptions {
         try rate("item-rate", &allowances.appUpdates)
         try rate("registration-rate", &allowances.deviceRegistrations)
         try rate("upload-rate", &allowances.uploads)
+        try rate("service-request-rate", &allowances.serviceRequests)
         try rate("address-rate", &allowances.addressRegistrations)
     }
 

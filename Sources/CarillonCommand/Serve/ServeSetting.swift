@@ -37,6 +37,7 @@ struct ServeSetting {
         ServeSetting("registration-rate", "channels that one device opens, and changes of its registration (20:2000)"),
         ServeSetting("address-rate", "devices and channels that come from one address (100:20000)"),
         ServeSetting("upload-rate", "uploads that one device, or the senders of one app, begin (50:2000)"),
+        ServeSetting("service-request-rate", "requests of services that one device makes (2500:10000)"),
         ServeSetting("attachment-bytes", "the largest attachment (2147483648)"),
         ServeSetting("attachment-bytes-per-user", "what one user may have uploaded (5368709120)"),
         ServeSetting("attachment-bytes-per-app", "the same of all of an app (53687091200)"),

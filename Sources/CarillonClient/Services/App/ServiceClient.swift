@@ -97,6 +97,12 @@ public final class ServiceClient: Sendable {
         try await engine.cancelAll(to: application)
     }
 
+    /// From now on what is asked by it is held against it before it is sent, and what comes back, too; what does not fit is
+    /// ``ServiceError/Code/serviceParametersInvalid``.
+    public func use(_ definitions: ServiceDefinition...) async {
+        for definition in definitions { await engine.router.define(definition) }
+    }
+
     // MARK: Hearing
 
     /// What happens to this device's requests, from the beginning of each iteration on.

@@ -45,6 +45,13 @@ public final class ServiceProvider: Sendable {
         await engine.set(ServiceOffering(name: name, version: version, services: services))
     }
 
+    /// The same by definitions: what comes is held against them, and what is answered; what does not fit is
+    /// ``ServiceError/Code/serviceParametersInvalid``.
+    public func offer(name: String, version: String, _ definitions: [ServiceDefinition]) async throws {
+        for definition in definitions { await engine.router.define(definition) }
+        try await offer(name: name, version: version, definitions.flatMap(\.allMethods))
+    }
+
     /// Offers nothing any more.
     public func withdraw() async {
         await engine.router.offer([])

@@ -28,6 +28,7 @@ extension ServiceEngine {
         else {
             throw ServiceError(.applicationNotFound, "What is looked for is no name.")
         }
+        try await ready()
         let path = ServiceServer.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
         let answer = try await server.persist(until: .now + 30, .get, path)
         guard case .array(let providers)? = answer["providers"] else { return [] }
@@ -70,6 +71,8 @@ extension ServiceEngine {
     /// Sends a request. Its one result is in `result` from then on, and in ``late`` for a later run.
     func send(_ call: ServiceCall, result: PendingResult<ServiceReply>?) async throws {
         let names = try Self.check(call)
+        try await router.definition(of: call.method)?.check(
+            call.parameters, attachments: names.count, of: call.method.name)
         let (peer, keys) = try await provider(of: call)
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
         let (left, uploads) = try await leave(names, for: peer, lifetime: lifetime) { path in
@@ -222,7 +225,10 @@ extension ServiceEngine {
                         })
             }
             switch payload.content {
-            case .value(let value): await finish(id, .success(ServiceReply(value, attachments: paths)), stored)
+            case .value(let value):
+                let method = call.serviceMethod
+                try await router.definition(of: method)?.check(reply: value, attachments: paths.count, of: method.name)
+                await finish(id, .success(ServiceReply(value, attachments: paths)), stored)
             case .error(let error): await finish(id, .failure(error), stored)
             }
         } catch let error as ServiceError {

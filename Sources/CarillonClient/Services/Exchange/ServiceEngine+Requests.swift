@@ -135,6 +135,8 @@ extension ServiceEngine {
             throw ServiceError(.serviceParametersInvalid, "A request has parameters, and no error.")
         }
         let route = try await router.route(method)
+        let definition = await router.definition(of: method)
+        try definition?.check(parameters, attachments: payload.files.count, of: method.name)
         let application = ServiceApplication(from)
         let paths = try await receive(payload, stored, from: from) { count, files in
             providerListeners.tell(
@@ -157,11 +159,13 @@ extension ServiceEngine {
         providerListeners.tell([.didReceive(request)])
         let handler = Task { try await route.handler(request) }
         requests[id]?.handler = handler
-        return try await withTaskCancellationHandler {
+        let reply = try await withTaskCancellationHandler {
             try await handler.value
         } onCancel: {
             handler.cancel()
         }
+        try definition?.check(reply: reply.value, attachments: reply.attachments.count, of: method.name)
+        return reply
     }
 
     private func open(_ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent) async throws -> SealedPayload {

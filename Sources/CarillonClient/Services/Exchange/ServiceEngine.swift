@@ -62,6 +62,28 @@ actor ServiceEngine {
 
     nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
 
+    /// Has the device registered where it is not, and waits until it is known whose it is.
+    ///
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serverUnavailable`` when that takes half a minute, and `CancellationError`.
+    func ready() async throws {
+        want()
+        let begun = ContinuousClock.now
+        while true {
+            let scope = runner.updateScope
+            if scope.identity != nil, !scope.isUserPending { return }
+            guard begun.duration(to: .now) < .seconds(30) else {
+                throw ServiceError(
+                    .serverUnavailable, runner.failures.last?.message ?? "The device could not be registered in time.")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private func want() {
+        // Nothing is written, so that nothing can fail.
+        runner.begin({ session, _ in session.deviceWanted() }) { _ in }
+    }
+
     /// Who this device is to others; nil: it is not registered.
     var ownPeer: ServicePeer? { runner.identity.map { ServicePeer(app: app, device: $0.device) } }
 
@@ -162,6 +184,7 @@ actor ServiceEngine {
 
     func set(_ offer: ServiceOffering?) {
         self.offer = offer
+        if offer != nil { want() }
         offerChanges.send()
     }
 

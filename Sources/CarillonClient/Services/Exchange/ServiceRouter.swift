@@ -39,6 +39,8 @@ actor ServiceRouter {
     }
 
     private var offered: Set<ServiceMethod> = []
+    /// By service and version.
+    private var definitions: [[String]: ServiceDefinition] = [:]
     private var routes: [ServiceMethod: Route] = [:]
     private var disabledServices: Set<String> = []
     private var disabledVersions: Set<[String]> = []
@@ -47,6 +49,11 @@ actor ServiceRouter {
 
     /// The methods that there will be handlers for.
     func offer(_ methods: Set<ServiceMethod>) { offered = methods }
+
+    /// Requests and replies are held against it from now on.
+    func define(_ definition: ServiceDefinition) { definitions[[definition.service, definition.version]] = definition }
+
+    func definition(of method: ServiceMethod) -> ServiceDefinition? { definitions[[method.service, method.version]] }
 
     func handle(_ method: ServiceMethod, _ route: Route?) {
         routes[method] = route

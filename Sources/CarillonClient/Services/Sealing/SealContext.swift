@@ -50,7 +50,7 @@ struct SealContext: Equatable, Sendable {
 
 /// Seals and opens what travels from device to device: HPKE in Auth mode (RFC 9180 section 5.1.3), once for each key schedule.
 enum ServiceSeal {
-    private static let suite = HPKE.Ciphersuite.Curve25519_SHA256_ChachaPoly
+    static let suite = HPKE.Ciphersuite.Curve25519_SHA256_ChachaPoly
     /// The length of what is sealed says little: spaces bring it up to a multiple of this. They mean nothing to JSON.
     private static let paddedTo = 256
 
@@ -66,10 +66,10 @@ enum ServiceSeal {
         _ content: [UInt8], to receiver: [UInt8], from sender: Curve25519.KeyAgreement.PrivateKey, _ context: SealContext
     ) throws(ServiceError) -> Sealed {
         do {
+            let key = try publicKey(receiver, beside: sender)
             let missing = (paddedTo - content.count % paddedTo) % paddedTo
             var hpke = try HPKE.Sender(
-                recipientKey: Curve25519.KeyAgreement.PublicKey(rawRepresentation: receiver), ciphersuite: suite,
-                info: context.info, authenticatedBy: sender)
+                recipientKey: key, ciphersuite: suite, info: context.info, authenticatedBy: sender)
             let body = try hpke.seal(content + Array(repeating: UInt8(ascii: " "), count: missing))
             return Sealed(encapsulated: Array(hpke.encapsulatedKey), body: Array(body))
         } catch {
@@ -81,14 +81,29 @@ enum ServiceSeal {
         _ sealed: Sealed, with receiver: Curve25519.KeyAgreement.PrivateKey, from sender: [UInt8], _ context: SealContext
     ) throws(ServiceError) -> [UInt8] {
         do {
+            let key = try publicKey(sender, beside: receiver)
             var hpke = try HPKE.Recipient(
                 privateKey: receiver, ciphersuite: suite, info: context.info,
                 encapsulatedKey: Data(sealed.encapsulated),
-                authenticatedBy: Curve25519.KeyAgreement.PublicKey(rawRepresentation: sender))
+                authenticatedBy: key)
             return Array(try hpke.open(sealed.body))
         } catch {
             throw ServiceError(.sealInvalid, "What came does not open: it was changed, or is somebody else's.")
         }
+    }
+}
+
+extension ServiceSeal {
+    private struct KeyIsWeak: Error {}
+
+    /// A key of another, unless what both have in common would be nothing (RFC 9180 section 7.1.4).
+    private static func publicKey(
+        _ bytes: [UInt8], beside own: Curve25519.KeyAgreement.PrivateKey
+    ) throws -> Curve25519.KeyAgreement.PublicKey {
+        let key = try Curve25519.KeyAgreement.PublicKey(rawRepresentation: bytes)
+        let shared = try own.sharedSecretFromKeyAgreement(with: key)
+        guard shared.withUnsafeBytes({ $0.contains { $0 != 0 } }) else { throw KeyIsWeak() }
+        return key
     }
 }
 

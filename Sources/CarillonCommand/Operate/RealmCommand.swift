@@ -1,0 +1,80 @@
+import ArgumentParser
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import NIOHTTP1
+
+/// `carillon apps realm`: with which other apps an app shares its users.
+struct RealmCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "realm", abstract: "Say which apps share their users, so that these may call services of each other.",
+        subcommands: [Set.self, Show.self, Remove.self])
+
+    struct Set: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Put an app into a realm.",
+            discussion: """
+                A user of one app of a realm is the user of that name of all of them: put in only apps whose users come from one \
+                place.
+                """)
+        @Argument(help: "The app.") var app: String
+        @Argument(help: "The realm's name: 1 to 128 bytes.") var realm: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                try await domain.services.setRealm(realm, of: try await RealmCommand.serial(app, domain))
+                RealmCommand.show(realm, of: app, options)
+            } onServer: { client in
+                let body = try await client.call(
+                    .PUT, "/v1/apps/\(app)/realm", RealmBody(realm: realm), as: RealmBody.self)
+                RealmCommand.show(body.realm, of: app, options)
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Show an app's realm.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                RealmCommand.show(
+                    try await domain.services.realm(of: try await RealmCommand.serial(app, domain)), of: app, options)
+            } onServer: { client in
+                RealmCommand.show(
+                    try await client.call(.GET, "/v1/apps/\(app)/realm", as: RealmBody.self).realm, of: app, options)
+            }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Take an app out of its realm.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                try await domain.services.setRealm(nil, of: try await RealmCommand.serial(app, domain))
+            } onServer: { client in
+                _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(app)/realm"))
+            }
+            RealmCommand.show(nil, of: app, options)
+        }
+    }
+
+    private static func serial(_ text: String, _ domain: Domain) async throws -> AppSerial {
+        let app = try AppID.checked(text)
+        guard let serial = try await domain.apps.serial(of: app) else {
+            throw Refusal(.appUnknown, "There is no app \(app).")
+        }
+        return serial
+    }
+
+    private static func show(_ realm: String?, of app: String, _ options: OperatorOptions) {
+        options.printer.print(
+            ["app": .text(app), "realm": .text(realm ?? "")],
+            otherwise: realm.map { "\(app) shares its users in the realm \($0)" } ?? "\(app) shares its users with no app")
+    }
+}

@@ -1,0 +1,68 @@
+import ArgumentParser
+import CarillonClient
+import Foundation
+
+struct ServiceCallCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "call", abstract: "Ask a service of another app, and print the result.",
+        discussion: """
+            The result is printed as JSON, and the paths of its files after it. Bytes are {"$bytes": "…"}, in base64url. An error of \
+            the service ends with 65, and is printed on standard error.
+
+              carillon services call com.good.gdservice.transfer-file/1.0.0.0/transferFile --of com.example.files --attach report.pdf …
+            """)
+
+    @Argument(help: "The service, its version and the method: com.example.echo/1.0/echo.") var method: String
+    @Option(help: "The app, or an install of it: com.example.files or com.example.files/DEVICE.") var of: String
+    @Option(help: "The parameters, as JSON.") var parameters = "null"
+    @Option(help: "A file that goes along; may be repeated.", completion: .file()) var attach: [String] = []
+    @Option(help: "How long the provider has, in seconds.") var deadline = 3600
+    @Option(help: "preferMe, preferPeer or none: who should come to the front; it is told to the provider.")
+    var foreground = "none"
+    @Option(help: "A definition to hold the request and its reply against.", completion: .file()) var definition: String?
+    @OptionGroup var options: ServiceOptions
+
+    func validate() throws {
+        guard (1...604_800).contains(deadline) else { throw ValidationError("--deadline is 1 to 604800 seconds.") }
+        guard ForegroundPreference(rawValue: foreground) != nil else {
+            throw ValidationError("--foreground is preferMe, preferPeer or none.")
+        }
+    }
+
+    func run() async throws {
+        try await reportingFaults(interrupted: "interrupted; the request is on its way, or there") {
+            try await ServiceOptions.reporting {
+                let method = try ServiceMethod.parsed(method)
+                let parameters = try ServiceValue.parsed(parameters)
+                let definition = try definition.map { try DefinitionFile.read($0) }
+                try await options.withClient { client in
+                    if let definition { await client.serviceClient.use(definition) }
+                    let parts = of.split(separator: "/", maxSplits: 1).map(String.init)
+                    let address = ServiceApplication(app: parts.first ?? "", device: parts.count > 1 ? parts[1] : nil)
+                    let reply = try await client.serviceClient.call(
+                        method, of: address, parameters, attachments: attach, deadline: .seconds(deadline),
+                        foreground: ForegroundPreference(rawValue: foreground) ?? .none)
+                    show(reply)
+                }
+            }
+        }
+    }
+
+    private func show(_ reply: ServiceReply) {
+        options.printer.print(
+            [
+                "event": "reply", "value": .text(reply.value.plainText),
+                "attachments": .list(reply.attachments.map { .text($0) }),
+            ], otherwise: ([reply.value.plainText] + reply.attachments).joined(separator: "\n"))
+    }
+}
+
+enum DefinitionFile {
+    static func read(_ path: String) throws -> ServiceDefinition {
+        do {
+            return try ServiceDefinition(try InputFile.bytes(path))
+        } catch let faults as ServiceDefinitionFaults {
+            throw CommandFault(ExitStatus.refused, "\(path) is not accepted\n\(faults)")
+        }
+    }
+}

@@ -1,0 +1,144 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonClient
+import Foundation
+import Logging
+
+/// Whose device a command of services is, and where it is kept.
+struct ServiceOptions: ParsableArguments {
+    @Option(help: "The server's address, such as http://127.0.0.1:8080; CARILLON_SERVER in the environment does as well.")
+    var server: String?
+    @Option(help: "A client key of the app, needed once, to register; CARILLON_KEY in the environment does as well.")
+    var key: String?
+    @Option(help: "The app.") var app: String
+    @Option(
+        help:
+            "A token (JWT) of the user whose device it is, needed once; CARILLON_USER_TOKEN in the environment does as well."
+    )
+    var userToken: String?
+    @Option(help: "A directory of this device alone.", completion: .directory) var state: String
+    @Flag(help: "Print one JSON object a line.") var json = false
+
+    var printer: Printer { Printer(isJSON: json) }
+
+    func makeClient() async throws -> PushClient {
+        guard let server = server ?? Environment["CARILLON_SERVER"] else {
+            throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
+        }
+        var configuration = PushClient.Configuration(
+            server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
+        var logger = Logger(label: "carillon.services", factory: { StreamLogHandler.standardError(label: $0) })
+        logger.logLevel = .warning
+        configuration.logger = logger
+        let client = try PushClient(configuration: configuration)
+        if let token = userToken ?? Environment["CARILLON_USER_TOKEN"] { try await client.device.setUser(token) }
+        return client
+    }
+
+    /// Runs a client as long as some work takes.
+    func withClient(_ work: (PushClient) async throws -> Void) async throws {
+        try await Self.reporting {
+            let client = try await makeClient()
+            try client.start()
+            do {
+                try await work(client)
+            } catch {
+                await client.stop()
+                throw error
+            }
+            await client.stop()
+        }
+    }
+
+    static func reporting(_ work: () async throws -> Void) async throws {
+        do {
+            try await work()
+        } catch let error as PushError {
+            throw CommandFault(error)
+        } catch let error as ServiceError {
+            throw CommandFault(error)
+        }
+    }
+}
+
+extension CommandFault {
+    init(_ error: ServiceError) {
+        let code: ExitCode =
+            switch error.code {
+            case .callForbidden, .identityChanged: ExitStatus.notAllowed
+            case .serverUnavailable: ExitStatus.unreachable
+            case .providerBusy, .deadlineExceeded, .providerSuspended: ExitStatus.tryAgain
+            case .attachmentMissing: ExitStatus.noInput
+            default: ExitStatus.refused
+            }
+        let name = error.number.map { "\(error.domain) \($0)" } ?? error.code.name
+        self.init(code, "\(name): \(error.text)".escapingControls)
+    }
+}
+
+extension ServiceMethod {
+    /// As it is written on a command line: `com.example.echo/1.0/echo`.
+    static func parsed(_ text: String) throws -> ServiceMethod {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 3 else {
+            throw CommandFault(.validationFailure, "\"\(text)\" is no method, such as com.example.echo/1.0/echo")
+        }
+        return ServiceMethod(parts[0], parts[1], parts[2])
+    }
+}
+
+extension ServiceValue {
+    /// Plain JSON; an object with the one member `$bytes` is bytes, in base64url.
+    static func parsed(_ text: String) throws -> ServiceValue {
+        guard let json = JSONValue(parsing: Array(text.utf8)), let value = ServiceValue(plain: json), value.isValid else {
+            throw CommandFault(
+                ExitStatus.refused,
+                "\"\(text.prefix(100))\" is no value of a service: JSON that is simple, or an array or object of simple values"
+            )
+        }
+        return value
+    }
+
+    private init?(plain json: JSONValue) {
+        switch json {
+        case .null: self = .null
+        case .bool(let value): self = .bool(value)
+        case .integer(let value): self = .integer(Int64(value))
+        case .number(let value): self = .number(value)
+        case .string(let value): self = .string(value)
+        case .array(let elements):
+            let values = elements.compactMap { ServiceValue(plain: $0) }
+            guard values.count == elements.count else { return nil }
+            self = .array(values)
+        case .object(let members):
+            if members.count == 1, members[0].name == "$bytes", case .string(let text) = members[0].value {
+                guard let bytes = Base64URL.decode(text) else { return nil }
+                self = .bytes(Data(bytes))
+                return
+            }
+            var values: [String: ServiceValue] = [:]
+            for member in members {
+                guard let value = ServiceValue(plain: member.value) else { return nil }
+                values[member.name] = value
+            }
+            self = .object(values)
+        }
+    }
+
+    /// The same way round.
+    var plainJSON: JSONValue {
+        switch self {
+        case .null: .null
+        case .bool(let value): .bool(value)
+        case .integer(let value): .integer(Int(value))
+        case .number(let value): .number(value)
+        case .string(let value): .string(value)
+        case .bytes(let value): .object([.init(name: "$bytes", value: .string(Base64URL.encode(Array(value))))])
+        case .array(let elements): .array(elements.map(\.plainJSON))
+        case .object(let members):
+            .object(members.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value.plainJSON) })
+        }
+    }
+
+    var plainText: String { String(decoding: plainJSON.bytes, as: UTF8.self) }
+}

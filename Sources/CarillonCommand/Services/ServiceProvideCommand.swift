@@ -1,0 +1,137 @@
+import ArgumentParser
+import CarillonBasics
+import CarillonClient
+import Foundation
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+struct ServiceProvideCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "provide", abstract: "Provide services: answer requests of other apps until Ctrl-C.",
+        discussion: """
+            Each request is printed. Without --echo or --run it is answered with null. --run starts a program for each: it reads the \
+            request as one JSON object (id, app, device, service, version, method, parameters, attachments, foreground), and what it \
+            prints is the result, {"value": …, "attachments": ["path", …]}. When it ends with another status than 0, that is the \
+            number of the service's error, and what it wrote to standard error its text.
+            """)
+
+    @Option(help: "A definition; may be repeated.", completion: .file()) var definition: [String] = []
+    @Option(help: "Instead of a definition a method: com.example.echo/1.0/echo; may be repeated.") var method: [String] = []
+    @Option(help: "How the app names itself.") var name = "carillon"
+    @Option(name: .customLong("app-version"), help: "The app's version.") var appVersion = "1.0"
+    @Flag(help: "Answer each request with its own parameters and files.") var echo = false
+    @Option(name: .customLong("run"), help: "A program that answers each request.", completion: .file()) var program: String?
+    @OptionGroup var options: ServiceOptions
+
+    func validate() throws {
+        guard !definition.isEmpty || !method.isEmpty else {
+            throw ValidationError("Say with --definition FILE or --method SERVICE/VERSION/METHOD what is provided.")
+        }
+        guard program == nil || !echo else { throw ValidationError("Say --echo or --run, and not both.") }
+    }
+
+    func run() async throws {
+        try await reportingFaults {
+            try await ServiceOptions.reporting { try await provide() }
+        }
+    }
+
+    private func provide() async throws {
+        let definitions = try definition.map { try DefinitionFile.read($0) }
+        let methods = try method.map { try ServiceMethod.parsed($0) } + definitions.flatMap(\.allMethods)
+        let client = try await options.makeClient()
+        let provider = client.serviceProvider
+        let answer = answer
+        let printer = options.printer
+        for method in methods {
+            await provider.handle(method) { request in
+                Self.show(request, printer)
+                return try await answer(request)
+            }
+        }
+        for definition in definitions { await client.serviceClient.use(definition) }
+        try await provider.offer(name: name, version: appVersion, methods)
+        let fingerprint = try await provider.fingerprint
+        printer.print(
+            ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
+        let interrupt = InterruptService()
+        var group = ServiceGroupConfiguration(
+            services: [
+                .init(service: client),
+                .init(service: interrupt, successTerminationBehavior: .gracefullyShutdownGroup),
+            ],
+            gracefulShutdownSignals: [.sigterm],
+            logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
+        group.maximumGracefulShutdownDuration = .seconds(5)
+        try await ServiceGroup(configuration: group).run()
+        try interrupt.report("stopped; what is not answered is answered at the next start")
+    }
+
+    private var answer: @Sendable (ServiceRequest) async throws -> ServiceReply {
+        if let program { return { try await AnsweringProgram.run(program, $0) } }
+        if echo { return { ServiceReply($0.parameters, attachments: $0.attachments) } }
+        return { _ in ServiceReply() }
+    }
+
+    private static func show(_ request: ServiceRequest, _ printer: Printer) {
+        let from = "\(request.consumer.app)/\(request.consumer.device ?? "")"
+        let method = "\(request.method.service)/\(request.method.version)/\(request.method.name)"
+        printer.print(
+            [
+                "event": "request", "id": .text(request.id), "from": .text(from), "method": .text(method),
+                "parameters": .text(request.parameters.plainText),
+                "attachments": .list(request.attachments.map { .text($0) }),
+                "foreground": .text(request.foreground.rawValue),
+            ],
+            otherwise: (["request  \(request.id)  \(method)  from \(from)", "  " + request.parameters.plainText]
+                + request.attachments.map { "  " + $0 }).joined(separator: "\n"))
+    }
+}
+
+/// Lets a program answer a request.
+enum AnsweringProgram {
+    static func run(_ path: String, _ request: ServiceRequest) async throws -> ServiceReply {
+        let input = JSONValue.object([
+            .init(name: "id", value: .string(request.id)), .init(name: "app", value: .string(request.consumer.app)),
+            .init(name: "device", value: .string(request.consumer.device ?? "")),
+            .init(name: "service", value: .string(request.method.service)),
+            .init(name: "version", value: .string(request.method.version)),
+            .init(name: "method", value: .string(request.method.name)),
+            .init(name: "parameters", value: request.parameters.plainJSON),
+            .init(name: "attachments", value: .array(request.attachments.map { .string($0) })),
+            .init(name: "foreground", value: .string(request.foreground.rawValue)),
+        ]).bytes
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
+        (process.standardInput, process.standardOutput, process.standardError) = (standardInput, output, errors)
+        try process.run()
+        return try await withTaskCancellationHandler {
+            async let said = Task.detached { output.fileHandleForReading.readDataToEndOfFile() }.value
+            async let complained = Task.detached { errors.fileHandleForReading.readDataToEndOfFile() }.value
+            try? standardInput.fileHandleForWriting.write(contentsOf: input)
+            try? standardInput.fileHandleForWriting.close()
+            let (text, complaint) = await (said, complained)
+            process.waitUntilExit()
+            guard process.terminationStatus == 0 else {
+                try Task.checkCancellation()
+                throw ServiceError(
+                    number: Int(process.terminationStatus), String(decoding: complaint.prefix(1000), as: UTF8.self))
+            }
+            guard let json = JSONValue(parsing: Array(text)), case .object = json else {
+                throw ServiceError(.serviceFailed, "The program did not answer with a JSON object.")
+            }
+            var paths: [String] = []
+            if case .array(let list)? = json["attachments"] {
+                paths = list.compactMap { if case .string(let path) = $0 { path } else { nil } }
+            }
+            let value = try json["value"].map {
+                try ServiceValue.parsed(String(decoding: $0.bytes, as: UTF8.self))
+            }
+            return ServiceReply(value ?? .null, attachments: paths)
+        } onCancel: {
+            process.terminate()
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import ArgumentParser
+import CarillonClient
+import Foundation
+
+struct ServicesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "services", abstract: "Call services of other apps, provide some, and check their definitions.",
+        discussion: """
+            A service has an id, a version and methods; an app that offers it is called by apps of the same user, sealed from device to \
+            device. Each of these commands that speaks to a server is a device of its own, kept in its state directory.
+            """,
+        subcommands: [Check.self, List.self, ServiceCallCommand.self, ServiceProvideCommand.self])
+
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Say what is wrong with a definition of a service, with its places.",
+            discussion: "Ends with 65 when something is. The format is docs/service-definition.schema.json.")
+
+        @Argument(help: "The definition's file; - for standard input.", completion: .file()) var file: String
+        @Flag(help: "Print one JSON object.") var json = false
+
+        func run() async throws {
+            try await reportingFaults {
+                let printer = Printer(isJSON: json)
+                do {
+                    let definition = try ServiceDefinition(try InputFile.bytes(file))
+                    printer.print(
+                        [
+                            "service": .text(definition.service), "version": .text(definition.version),
+                            "methods": .list(definition.methods.keys.sorted().map { .text($0) }),
+                        ],
+                        otherwise: "good  \(definition.service) \(definition.version): "
+                            + definition.methods.keys.sorted().joined(separator: ", "))
+                } catch let faults as ServiceDefinitionFaults {
+                    guard json else { throw CommandFault(ExitStatus.refused, "\(file) is not accepted\n\(faults)") }
+                    printer.print(
+                        [
+                            "faults": .list(
+                                faults.faults.map { .object(["place": .text($0.place), "text": .text($0.text)]) })
+                        ],
+                        otherwise: "")
+                    throw ExitStatus.refused
+                }
+            }
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List who provides services that this device may call.")
+
+        @Option(help: "The id of a service; without it, all.") var service: String?
+        @Option(help: "A version of it; without it, any.") var version: String?
+        @OptionGroup var options: ServiceOptions
+
+        func run() async throws {
+            try await reportingFaults(interrupted: "interrupted") {
+                try await options.withClient { client in
+                    for provider in try await client.serviceClient.providers(of: service, version: version) {
+                        show(provider, options.printer)
+                    }
+                }
+            }
+        }
+
+        private func show(_ provider: FoundProvider, _ printer: Printer) {
+            let (app, device) = (provider.application.app, provider.application.device ?? "")
+            printer.print(
+                [
+                    "app": .text(app), "device": .text(device), "name": .text(provider.name),
+                    "version": .text(provider.version), "live": .flag(provider.isLive),
+                    "fingerprint": .text(provider.fingerprint),
+                    "services": .list(
+                        provider.services.map { .object(["id": .text($0.id), "version": .text($0.version)]) }),
+                ],
+                otherwise: """
+                    \(app)/\(device)  \(provider.name) \(provider.version)\(provider.isLive ? "  live" : "")
+                      fingerprint  \(provider.fingerprint)
+                    \(provider.services.map { "  \($0.id) \($0.version)" }.joined(separator: "\n"))
+                    """)
+        }
+    }
+}

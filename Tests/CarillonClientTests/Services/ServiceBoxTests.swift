@@ -1,0 +1,132 @@
+import CarillonBasics
+import CarillonWire
+import Crypto
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// What services keep on disk.
+struct ServiceBoxTests {
+    private let directory = TemporaryDirectory()
+
+    private func box() throws -> ServiceBox {
+        let store = try ClientStore(directory: directory.path)
+        _ = try store.load(server: "http://127.0.0.1:1", app: "com.example.app")
+        return ServiceBox(store: store)
+    }
+
+    private func id(_ number: Int) throws -> ServiceRequestID {
+        try #require(ServiceRequestID(String(repeating: "0", count: 31) + String(number)))
+    }
+
+    private func add(_ body: [UInt8], to box: ServiceBox) async throws {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            box.store.schedule { db in
+                continuation.resume(with: Result { try StoreChange.saveServiceEvent(body).apply(to: db) })
+            }
+        }
+    }
+
+    @Test func `a key is for a week, and kept for what was sealed before its end`() async throws {
+        let box = try box()
+        let first = try await box.keys(at: 1000)
+        let week: Int64 = 7 * 86_400_000
+        #expect(first.key.validUntil == 1000 + week)
+        #expect(try await box.keys(at: 999 + week).key.name == first.key.name)
+        let second = try await box.keys(at: 1000 + week)
+        #expect(second.key.name != first.key.name)
+        #expect(second.identity.rawRepresentation == first.identity.rawRepresentation)
+        // The longest deadline and a day later.
+        _ = try await box.keys(at: 1000 + week + 8 * 86_400_000)
+        #expect(try await box.key(named: first.key.name) != nil)
+        _ = try await box.keys(at: 1001 + week + 8 * 86_400_000)
+        #expect(try await box.key(named: first.key.name) == nil)
+        #expect(try await box.key(named: second.key.name) != nil)
+    }
+
+    @Test func `a request is new once, whoever sends it, and again when nobody can send it any more`() async throws {
+        let box = try box()
+        let name = try id(1).description
+        for _ in 0..<3 { try await add(ServiceEvent.cancelled(id(1)).body, to: box) }
+        let (events, last) = try await box.events(after: 0, limit: 10)
+        #expect(events.count == 3 && last == events.last?.number)
+        #expect(try await box.isFirst(events[0], id: name, until: 100, now: 1))
+        #expect(try await box.isFirst(events[0], id: name, until: 100, now: 1), "the same entry, in the next run")
+        #expect(try await !box.isFirst(events[1], id: name, until: 100, now: 100))
+        #expect(try await box.isFirst(events[2], id: name, until: 300, now: 101))
+        let left = try await box.events(after: 0, limit: 10).events.map(\.number)
+        #expect(left == [events[0].number, events[2].number])
+    }
+
+    @Test func `what cannot be read is passed over, and the rest comes in order`() async throws {
+        let box = try box()
+        try await add(Array("no JSON".utf8), to: box)
+        try await add(ServiceEvent.received(id(1)).body, to: box)
+        try await add(Array(#"{"event":"of a later version","id":"\#(try id(2))"}"#.utf8), to: box)
+        try await add(ServiceEvent.failed(id(3), code: "x").body, to: box)
+        let (events, last) = try await box.events(after: 0, limit: 3)
+        #expect(events.map(\.event) == [.received(try id(1))])
+        let more = try await box.events(after: try #require(last), limit: 3)
+        #expect(more.events.map(\.event) == [.failed(try id(3), code: "x")])
+        #expect(try await box.events(after: 0, limit: 10).events.count == 2)
+    }
+
+    @Test func `the first identity of a device is accepted, and another is not until somebody says so`() async throws {
+        let box = try box()
+        let peer = ServicePeer(app: "com.example.b", device: "device")
+        #expect(try await box.standing(of: peer, [1]) == .first)
+        #expect(try await box.standing(of: peer, [1]) == .known)
+        #expect(try await !box.accept("device"))
+        #expect(try await box.standing(of: peer, [2]) == .changed(isNew: true))
+        #expect(try await box.standing(of: peer, [2]) == .changed(isNew: false))
+        #expect(try await box.standing(of: peer, [1]) == .known)
+        #expect(try await box.accept("device"))
+        #expect(try await box.standing(of: peer, [2]) == .known)
+        #expect(try await box.standing(of: peer, [1]) == .changed(isNew: true))
+    }
+
+    @Test func `a call has one result, and what was not sent is sent by the next run`() async throws {
+        let box = try box()
+        let call = StoredCall(
+            id: try id(1).description, app: "com.example.b", device: "d", service: "s", version: "1", method: "m",
+            deadlineSeconds: 60, foreground: "none", key: "k", hash: Data([1]), attachments: ["a"])
+        try await box.save(call, body: [1, 2], keptUntil: 1000)
+        #expect(try await box.unsent(at: 1000).map(\.body) == [[1, 2]])
+        try await box.sent(call.id)
+        #expect(try await box.unsent(at: 1000).isEmpty)
+        #expect(try await box.call(call.id) == call)
+        try await add(ServiceEvent.failed(id(1), code: "x").body, to: box)
+        let number = try #require(try await box.events(after: 0, limit: 1).last)
+        #expect(try await box.finish(call.id, event: number))
+        #expect(try await !box.finish(call.id))
+        #expect(try await box.call(call.id) == nil)
+        #expect(try await box.events(after: 0, limit: 1).events.isEmpty)
+        try await box.save(call, body: [1], keptUntil: 1000)
+        #expect(try await box.unsent(at: 1001).isEmpty, "nobody waits for it any more")
+        #expect(try await box.call(call.id) == nil)
+    }
+
+    @Test func `another user finds nothing of the one before`() async throws {
+        let box = try box()
+        let first = try await box.keys(at: 1)
+        _ = try await box.standing(of: ServicePeer(app: "a", device: "d"), [1])
+        try await add(ServiceEvent.received(id(1)).body, to: box)
+        func become(_ user: String?) async throws {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                box.store.schedule { db in
+                    continuation.resume(with: Result { try StoreChange.saveTakenUser(user).apply(to: db) })
+                }
+            }
+        }
+        try await become("ada")
+        let second = try await box.keys(at: 1)
+        #expect(second.identity.rawRepresentation != first.identity.rawRepresentation)
+        #expect(try await box.events(after: 0, limit: 1).events.isEmpty)
+        #expect(try await box.standing(of: ServicePeer(app: "a", device: "d"), [2]) == .first)
+        try await become("ada")
+        #expect(try await box.keys(at: 1).key.name == second.key.name, "the same user keeps it")
+    }
+}

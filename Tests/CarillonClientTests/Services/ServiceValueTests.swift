@@ -1,0 +1,64 @@
+import CarillonBasics
+import Foundation
+import Testing
+
+@testable import CarillonClient
+
+/// The values of services: how deep they may be, how they travel, and how the app's own types become them.
+struct ServiceValueTests {
+    @Test func `a value comes back as it went`() throws {
+        let values: [ServiceValue] = [
+            nil, true, false, 0, .integer(.max), .integer(.min), 1.5, .number(2), .number(-0.0),
+            .number(.leastNonzeroMagnitude),
+            .number(.greatestFiniteMagnitude), "", "\u{0}\"\\", .bytes(Data()), .bytes(Data([0, 255])), [], [1, "a", nil],
+            [:], ["a": 1, "b": [1, 2], "number": "1", "bytes": "x", "object": [nil]],
+        ]
+        for value in values {
+            let text = value.json.bytes
+            let json = try #require(JSONValue(parsing: text))
+            #expect(ServiceValue(json: json) == value, "\(value)")
+        }
+    }
+
+    @Test func `what is too deep, or no number, is no value`() {
+        let valid: [ServiceValue] = [[1], ["a": [1]], ["a": nil]]
+        let invalid: [ServiceValue] = [
+            [[1]], [["a": 1]], ["a": ["b": 1]], ["a": [[1]]], .number(.nan), .number(.infinity), [.number(.nan)],
+            ["a": [.number(-.infinity)]],
+        ]
+        for value in valid { #expect(value.isValid, "\(value)") }
+        for value in invalid { #expect(!value.isValid, "\(value)") }
+    }
+
+    @Test(arguments: [
+        "1.5", #"{"number":"nan"}"#, #"{"number":"inf"}"#, #"{"number":1}"#, #"{"bytes":"*"}"#, #"{"bytes":"AA","x":1}"#,
+        #"{"a":1}"#, "{}", #"{"object":{"a":1,"a":2}}"#, #"{"object":[1]}"#, "[[1]]", #"{"object":{"a":{"object":{}}}}"#,
+        #"{"object":{"a":[[1]]}}"#, "18446744073709551616",
+    ])
+    func `what nobody seals is not opened as a value`(_ text: String) throws {
+        let json = try #require(JSONValue(parsing: Array(text.utf8)))
+        #expect(ServiceValue(json: json) == nil)
+    }
+
+    private struct Mail: Codable, Equatable {
+        var to: [String]
+        var size: Int64
+        var weight: Double
+        var body: Data
+        var draft: Bool?
+    }
+
+    @Test func `types of the app become values and come back`() throws {
+        let mail = Mail(to: ["a", "b"], size: .max, weight: 1, body: Data([1, 2, 3]))
+        let value = try ServiceValue(encoding: mail)
+        #expect(
+            value == ["to": ["a", "b"], "size": .integer(.max), "weight": 1, "body": .bytes(Data([1, 2, 3]))])
+        #expect(try value.decode(Mail.self) == mail)
+        #expect(try ServiceValue(encoding: 5).decode(Int.self) == 5)
+        #expect(try ServiceValue(encoding: "x") == "x")
+        #expect(try ServiceValue(encoding: Data([9])) == .bytes(Data([9])))
+        #expect(throws: ServiceError.self) { try ServiceValue(encoding: [[1]]) }
+        #expect(throws: ServiceError.self) { try ServiceValue.string("x").decode(Int.self) }
+        #expect(throws: ServiceError.self) { try ServiceValue.object(["to": 1]).decode(Mail.self) }
+    }
+}
