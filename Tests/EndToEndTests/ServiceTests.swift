@@ -29,7 +29,7 @@ struct ServiceTests {
             .bytes(Data()),
             .bytes(Data([0, 255])), [], [1, "two", 3.5, nil, true, .bytes(Data([1]))],
             ["to": ["ada@example.com"], "count": 3, "none": nil], [:],
-            .string(String(repeating: "x", count: 20_000)),
+            .string(String(repeating: "x", count: 20_000)), .string(String(repeating: "x", count: 1_000_000)),
         ]
         for value in values {
             let reply = try await consumer.serviceClient.call(Self.echo, of: files, value)
@@ -201,7 +201,7 @@ struct ServiceTests {
         #expect(await attach([one, two]) == .pathInvalid)
         #expect(await attach(Array(repeating: one, count: 33)) == .requestTooLarge)
         let tooLong = await fault {
-            try await consumer.serviceClient.call(Self.echo, of: files, .string(String(repeating: "x", count: 40_000)))
+            try await consumer.serviceClient.call(Self.echo, of: files, .string(String(repeating: "x", count: 1_100_000)))
         }
         #expect(tooLong?.code == .requestTooLarge)
     }

@@ -217,12 +217,15 @@ public final class AttachmentStore: Sendable {
     }
 
     /// Those that are not done, of earlier runs, too.
-    public func downloads() throws(PushError) -> [AttachmentDownload] {
+    public func downloads() throws(PushError) -> [AttachmentDownload] { try downloadsWithPaths().map(\.download) }
+
+    /// The same, with where each is to be put.
+    func downloadsWithPaths() throws(PushError) -> [(download: AttachmentDownload, path: String)] {
         try open()
-        var found: [AttachmentDownload] = []
+        var found: [(download: AttachmentDownload, path: String)] = []
         for id in folder.ids(.download) {
             if let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
-                found.append(transfer(state))
+                found.append((transfer(state), state.path))
             }
         }
         return found

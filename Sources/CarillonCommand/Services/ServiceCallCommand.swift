@@ -30,7 +30,9 @@ struct ServiceCallCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await reportingFaults(interrupted: "interrupted; the request is on its way, or there") {
+        try await reportingFaults(
+            interrupted: "interrupted; if the request was sent, `carillon services results` has its result"
+        ) {
             try await ServiceOptions.reporting {
                 let method = try ServiceMethod.parsed(method)
                 let parameters = try ServiceValue.parsed(parameters)
@@ -54,6 +56,53 @@ struct ServiceCallCommand: AsyncParsableCommand {
                 "event": "reply", "value": .text(reply.value.plainText),
                 "attachments": .list(reply.attachments.map { .text($0) }),
             ], otherwise: ([reply.value.plainText] + reply.attachments).joined(separator: "\n"))
+    }
+}
+
+struct ServiceResultsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "results", abstract: "Print the results of calls that were interrupted, each once.")
+
+    @Option(help: "How long to wait for one that is not there yet, in seconds.") var wait = 5
+    @OptionGroup var options: ServiceOptions
+
+    func validate() throws {
+        guard (0...86_400).contains(wait) else { throw ValidationError("--wait is 0 to 86400 seconds.") }
+    }
+
+    func run() async throws {
+        try await reportingFaults(interrupted: "interrupted") {
+            try await options.withClient { client in
+                let replies = client.serviceClient.replies
+                let printer = options.printer
+                let reading = Task {
+                    for await reply in replies {
+                        Self.show(reply, printer)
+                        await reply.confirm()
+                    }
+                }
+                try await Task.sleep(for: .seconds(wait))
+                reading.cancel()
+                await reading.value
+            }
+        }
+    }
+
+    private static func show(_ reply: LateReply, _ printer: Printer) {
+        var values: [String: OutputValue] = ["event": "result", "id": .text(reply.id)]
+        switch reply.result {
+        case .success(let success):
+            values["value"] = .text(success.value.plainText)
+            values["attachments"] = .list(success.attachments.map { .text($0) })
+            printer.print(
+                values,
+                otherwise: (["result  \(reply.id)  \(success.value.plainText)"] + success.attachments).joined(
+                    separator: "\n"))
+        case .failure(let error):
+            values["error"] = .text(error.number.map(String.init) ?? error.code.name)
+            values["text"] = .text(error.text)
+            printer.print(values, otherwise: "failed  \(reply.id)  \(error)")
+        }
     }
 }
 

@@ -9,7 +9,9 @@ struct ServicesCommand: AsyncParsableCommand {
             A service has an id, a version and methods; an app that offers it is called by apps of the same user, sealed from device to \
             device. Each of these commands that speaks to a server is a device of its own, kept in its state directory.
             """,
-        subcommands: [Check.self, List.self, ServiceCallCommand.self, ServiceProvideCommand.self])
+        subcommands: [
+            Check.self, List.self, ServiceCallCommand.self, ServiceResultsCommand.self, ServiceProvideCommand.self,
+        ])
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

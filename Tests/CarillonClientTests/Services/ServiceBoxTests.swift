@@ -92,9 +92,12 @@ struct ServiceBoxTests {
         let box = try box()
         let call = StoredCall(
             id: try id(1).description, app: "com.example.b", device: "d", service: "s", version: "1", method: "m",
-            deadlineSeconds: 60, foreground: "none", key: "k", hash: Data([1]), attachments: ["a"])
-        try await box.save(call, body: [1, 2], keptUntil: 1000)
+            deadlineSeconds: 60, foreground: "none", key: "k", hash: Data([1]), attachments: ["a"], files: [])
+        try await box.save(call, body: [1, 2], claiming: ["u"], keptUntil: 1000)
         #expect(try await box.unsent(at: 1000).map(\.body) == [[1, 2]])
+        #expect(try await box.claims() == ["u"])
+        try await box.unclaim(["u"])
+        #expect(try await box.claims().isEmpty)
         try await box.sent(call.id)
         #expect(try await box.unsent(at: 1000).isEmpty)
         #expect(try await box.call(call.id) == call)
@@ -104,7 +107,7 @@ struct ServiceBoxTests {
         #expect(try await !box.finish(call.id))
         #expect(try await box.call(call.id) == nil)
         #expect(try await box.events(after: 0, limit: 1).events.isEmpty)
-        try await box.save(call, body: [1], keptUntil: 1000)
+        try await box.save(call, body: [1], claiming: [], keptUntil: 1000)
         #expect(try await box.unsent(at: 1001).isEmpty, "nobody waits for it any more")
         #expect(try await box.call(call.id) == nil)
     }

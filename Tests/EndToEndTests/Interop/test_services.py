@@ -17,7 +17,12 @@ METHOD = "/".join(ECHO)
 
 @pytest.fixture(scope="module")
 def house(server):
-    """A server with two apps that share their users."""
+    prepare(server)
+    return server
+
+
+def prepare(server):
+    """Makes two apps that share their users."""
     answer = server.admin("POST", "/v1/apps", {"id": FILES})
     assert answer.status_code == 201, answer.text
     key = server.admin("POST", "/v1/keys", {"role": "client", "app": FILES}).json()["secret"]
@@ -26,7 +31,6 @@ def house(server):
         assert rules.status_code == 200, rules.text
         assert server.admin("PUT", f"/v1/apps/{app}/realm", {"realm": "house"}).status_code == 200
     server.files_key = key
-    return server
 
 
 @pytest.fixture

@@ -75,28 +75,30 @@ extension ServiceEngine {
             call.parameters, attachments: names.count, of: call.method.name)
         let (peer, keys) = try await provider(of: call)
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
-        let (left, uploads) = try await leave(names, for: peer, lifetime: lifetime) { path in
+        var left = try await leave(names, for: peer, lifetime: lifetime) { path in
             clientListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
         }
         do {
-            let payload = SealedPayload(.value(call.parameters), files: left)
+            let whole = SealedPayload(.value(call.parameters), files: left.files)
+            let payload = try await shortened(whole, call.id, for: peer, lifetime: lifetime, left: &left)
             if let result { pending[call.id] = result }
             do {
-                try await post(try await seal(call, payload, to: peer, keys), call)
+                try await post(try await seal(call, payload, whole, left, to: peer, keys), call)
             } catch let error as ServiceError where error.code == .providerKeyChanged {
                 // It is sealed once again, for the same install.
                 var again = call
                 again.to.device = peer.device
                 let (_, newKeys) = try await provider(of: again)
                 guard newKeys.id != keys.id else { throw error }
-                try await post(try await seal(call, payload, to: peer, newKeys), call)
+                try await post(try await seal(call, payload, whole, left, to: peer, newKeys), call)
             }
-            for upload in uploads { upload.confirm() }
+            await confirm(left)
         } catch {
+            // A run that ends goes on with it in the next; whoever waits has the result by then.
+            if error is CancellationError { takeBack(call.id) }
             pending[call.id] = nil
             _ = try? await box.finish(call.id)
-            if error is CancellationError { await takeBack(call.id) }
-            for upload in uploads { try? await upload.cancel() }
+            takeAway(left)
             throw error
         }
     }
@@ -145,21 +147,19 @@ extension ServiceEngine {
 
     /// Seals a request, and stores what is posted of it.
     private func seal(
-        _ call: ServiceCall, _ payload: SealedPayload, to peer: ServicePeer, _ keys: KeyBundle
+        _ call: ServiceCall, _ payload: SealedPayload, _ whole: SealedPayload, _ left: Left, to peer: ServicePeer,
+        _ keys: KeyBundle
     ) async throws -> [UInt8] {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered yet.") }
         let ownKeys = try await box.keys(at: Self.now)
         let context = SealContext(
             direction: .request, id: call.id, consumer: own, provider: peer, senderKey: ownKeys.key.name,
             receiverKey: keys.id, method: call.method, deadlineSeconds: call.deadlineSeconds,
-            foreground: call.foreground.rawValue, files: payload.files.count, fileBytes: payload.fileBytes)
+            foreground: call.foreground.rawValue, files: whole.files.count, fileBytes: whole.fileBytes)
         let sealed = try ServiceSeal.seal(payload.bytes, to: keys.key, from: ownKeys.key.key, context)
-        guard sealed.body.count <= SealedContent.bodyBytes else {
-            throw ServiceError(.requestTooLarge, "Parameters have up to \(SealedContent.bodyBytes) bytes, sealed.")
-        }
         let content = SealedContent(
             keyID: keys.id, sender: try ownKeys.bundle(of: own.device), encapsulated: sealed.encapsulated, body: sealed.body,
-            files: payload.files.count, fileBytes: payload.fileBytes)
+            files: whole.files.count, fileBytes: whole.fileBytes)
         let header: [JSONValue.Member] = [
             .init(name: "id", value: .string(call.id)), .init(name: "service", value: .string(call.method.service)),
             .init(name: "version", value: .string(call.method.version)),
@@ -172,9 +172,11 @@ extension ServiceEngine {
         let stored = StoredCall(
             id: call.id, app: peer.app, device: peer.device, service: call.method.service, version: call.method.version,
             method: call.method.name, deadlineSeconds: call.deadlineSeconds, foreground: call.foreground.rawValue,
-            key: ownKeys.key.name, hash: Data(sealed.hash), attachments: call.attachments)
+            key: ownKeys.key.name, hash: Data(sealed.hash), attachments: call.attachments,
+            files: whole.files.map(\.manifest.id))
         try await box.save(
-            stored, body: body, keptUntil: Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000)
+            stored, body: body, claiming: left.ids,
+            keptUntil: Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000)
         return body
     }
 
@@ -215,7 +217,7 @@ extension ServiceEngine {
             return await forget(stored)
         }
         do {
-            let payload = try await open(content, of: call)
+            let payload = try await open(content, of: call, stored.number)
             let application = ServiceApplication(call.peer)
             let paths = try await receive(payload, stored, from: from) { count, files in
                 clientListeners.tell(
@@ -230,6 +232,7 @@ extension ServiceEngine {
                 try await router.definition(of: method)?.check(reply: value, attachments: paths.count, of: method.name)
                 await finish(id, .success(ServiceReply(value, attachments: paths)), stored)
             case .error(let error): await finish(id, .failure(error), stored)
+            case .attached: break
             }
         } catch let error as ServiceError {
             inbox.giveUp(stored.number)
@@ -240,7 +243,9 @@ extension ServiceEngine {
         }
     }
 
-    private func open(_ content: SealedContent, of call: StoredCall) async throws -> SealedPayload {
+    private func open(
+        _ content: SealedContent, of call: StoredCall, _ number: Int64
+    ) async throws -> SealedPayload {
         guard let own = ownPeer, let key = try await box.key(named: content.keyID), key.name == call.key else {
             throw ServiceError(.sealInvalid, "The reply is sealed to another key than the request named.")
         }
@@ -251,11 +256,7 @@ extension ServiceEngine {
             foreground: call.foreground, files: content.files, fileBytes: content.fileBytes, requestHash: Array(call.hash))
         let bytes = try ServiceSeal.open(
             .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key, context)
-        let payload = try SealedPayload(bytes)
-        guard payload.files.count == content.files, payload.fileBytes == content.fileBytes else {
-            throw ServiceError(.sealInvalid, "The files are not those that were announced.")
-        }
-        return payload
+        return try await payload(bytes, number, content)
     }
 
     /// Gives a request its one result: to who waits for it, or to the next who reads late replies.
@@ -272,6 +273,8 @@ extension ServiceEngine {
                 logger.error("A result could not be forgotten", metadata: ["reason": "\(error)"])
             }
         }
+        // What failed may have left its files with the server.
+        if case .failure = result { removeAttachments(call.files) }
         clientListeners.tell([.didReceive(from: application, result, id: id)])
         if let waiting = pending.removeValue(forKey: id) {
             await done()
@@ -285,7 +288,7 @@ extension ServiceEngine {
 
     /// Answers whether the request was gone before it was delivered.
     func cancel(_ id: String) async throws -> Bool {
-        guard try await box.call(id) != nil else {
+        guard let call = try await box.call(id) else {
             throw ServiceError(.requestUnknown, "This device did not ask that, or has the result.")
         }
         do {
@@ -296,15 +299,21 @@ extension ServiceEngine {
             // The server never had it.
         }
         _ = try await box.finish(id)
+        removeAttachments(call.files)
         pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
         return true
     }
 
-    /// Nobody waits for it any more.
-    func takeBack(_ id: String) async {
+    /// Nobody waits for it any more: the server is told, and the result that comes all the same is nobody's.
+    func takeBack(_ id: String) {
         pending[id] = nil
         // Ends with one request, which has a time limit, though the task is cancelled that asked.
-        Task { _ = try? await cancel(id) }
+        Task {
+            let call = try? await box.call(id)
+            let answer = await server.ask(.delete, "\(ServiceServer.path)/requests/\(id)")
+            _ = try? await box.finish(id)
+            if case .done = answer, let call { removeAttachments(call.files) }
+        }
     }
 
     func cancelAll(to application: ServiceApplication) async throws -> Int {
@@ -316,6 +325,7 @@ extension ServiceEngine {
             until: .now + 30, .delete, "\(ServiceServer.path)/requests?app=\(application.app)&device=\(device)")
         guard case .array(let ids)? = answer["cancelled"] else { return 0 }
         for case .string(let id) in ids {
+            if let call = try await box.call(id) { removeAttachments(call.files) }
             _ = try await box.finish(id)
             pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
         }

@@ -82,6 +82,7 @@ extension ServiceEngine {
             throw ServiceError(.sealInvalid, "The consumer's key is not signed.")
         }
         var payload: SealedPayload
+        var left = Left()
         var attachments: [String] = []
         do {
             let reply = try await handle(stored, header, from, expiresAt, content)
@@ -91,13 +92,12 @@ extension ServiceEngine {
                     .serviceParametersInvalid, "A result is simple, or an array or object of simple values.")
             }
             let application = ServiceApplication(from)
-            let (left, uploads) = try await leave(
+            left = try await leave(
                 names, for: from, lifetime: .seconds(ServiceBox.resultSeconds)
             ) { path in
                 providerListeners.tell([.didStartSending(to: application, filename: path, id: header.id.description)])
             }
-            for upload in uploads { upload.confirm() }
-            payload = SealedPayload(.value(reply.value), files: left)
+            payload = SealedPayload(.value(reply.value), files: left.files)
             attachments = reply.attachments
         } catch is CancellationError {
             guard !Task.isCancelled else { throw CancellationError() }
@@ -110,8 +110,25 @@ extension ServiceEngine {
             // What the app throws may say what is nobody's business.
             payload = SealedPayload(.error(ServiceError(.serviceFailed, "The provider failed.")))
         }
-        let reply = try await seal(payload, header, from, content)
-        try await box.decided(stored.number, reply: reply)
+        let reply: [UInt8]
+        do {
+            let id = header.id.description
+            let sealed: SealedPayload
+            do {
+                sealed = try await shortened(
+                    payload, id, for: from, lifetime: .seconds(ServiceBox.resultSeconds), left: &left)
+            } catch let error as ServiceError {
+                takeAway(left)
+                (left, payload) = (Left(), SealedPayload(.error(error)))
+                sealed = payload
+            }
+            reply = try await seal(sealed, payload, header, from, content)
+            try await box.decided(stored.number, reply: reply, claiming: left.ids)
+        } catch {
+            takeAway(left)
+            throw error
+        }
+        await confirm(left)
         return (reply, attachments)
     }
 
@@ -130,7 +147,7 @@ extension ServiceEngine {
         let id = header.id.description
         let method = ServiceMethod(header.service.text, header.version.text, header.method.text)
         try await believe(content.sender, of: from)
-        let payload = try await open(header, from, content)
+        let payload = try await open(header, from, content, stored.number)
         guard case .value(let parameters) = payload.content else {
             throw ServiceError(.serviceParametersInvalid, "A request has parameters, and no error.")
         }
@@ -159,27 +176,31 @@ extension ServiceEngine {
         providerListeners.tell([.didReceive(request)])
         let handler = Task { try await route.handler(request) }
         requests[id]?.handler = handler
-        let reply = try await withTaskCancellationHandler {
-            try await handler.value
-        } onCancel: {
-            handler.cancel()
+        let reply: ServiceReply
+        do {
+            reply = try await withTaskCancellationHandler {
+                try await handler.value
+            } onCancel: {
+                handler.cancel()
+            }
+        } catch is PushError {
+            // The app's own, of whatever it did.
+            throw ServiceError(.serviceFailed, "The provider failed.")
         }
         try definition?.check(reply: reply.value, attachments: reply.attachments.count, of: method.name)
         return reply
     }
 
-    private func open(_ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent) async throws -> SealedPayload {
+    private func open(
+        _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent, _ number: Int64
+    ) async throws -> SealedPayload {
         guard let own = ownPeer, let key = try await box.key(named: content.keyID) else {
             throw ServiceError(.providerKeyMissing, "The key that the request was sealed with is gone.")
         }
         let bytes = try ServiceSeal.open(
             .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key,
             Self.context(.request, header, consumer: from, provider: own, content, sender: content.sender.id))
-        let payload = try SealedPayload(bytes)
-        guard payload.files.count == content.files, payload.fileBytes == content.fileBytes else {
-            throw ServiceError(.sealInvalid, "The files are not those that were announced.")
-        }
-        return payload
+        return try await payload(bytes, number, content)
     }
 
     private static func context(
@@ -196,22 +217,17 @@ extension ServiceEngine {
 
     /// Seals a result to the key that the request came with.
     private func seal(
-        _ payload: SealedPayload, _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent
+        _ payload: SealedPayload, _ whole: SealedPayload, _ header: RequestHeader, _ from: ServicePeer,
+        _ content: SealedContent
     ) async throws -> [UInt8] {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered any more.") }
         let keys = try await box.keys(at: Self.now)
         var reply = SealedContent(
             keyID: content.sender.id, sender: try keys.bundle(of: own.device), encapsulated: [], body: [],
-            files: payload.files.count, fileBytes: payload.fileBytes)
+            files: whole.files.count, fileBytes: whole.fileBytes)
         var context = Self.context(.reply, header, consumer: from, provider: own, reply, sender: keys.key.name)
         context.requestHash = ServiceSeal.Sealed(encapsulated: content.encapsulated, body: content.body).hash
         let sealed = try ServiceSeal.seal(payload.bytes, to: content.sender.key, from: keys.key.key, context)
-        guard sealed.body.count <= SealedContent.bodyBytes else {
-            return try await seal(
-                SealedPayload(
-                    .error(ServiceError(.requestTooLarge, "The result has more than \(SealedContent.bodyBytes) bytes."))),
-                header, from, content)
-        }
         (reply.encapsulated, reply.body) = (sealed.encapsulated, sealed.body)
         return JSONValue.object(reply.members).bytes
     }

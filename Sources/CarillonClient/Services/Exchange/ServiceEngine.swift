@@ -41,7 +41,9 @@ actor ServiceEngine {
         var handler: Task<ServiceReply, any Error>?
     }
     private var isRunning = false
-    private var lastTime: Int64 = 0
+    var lastTime: Int64 = 0
+    /// Clears away what an earlier run left half done; once.
+    var clearing: Task<Void, Never>?
     private var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
 
     static let eventsAtOnce = 100
@@ -96,6 +98,7 @@ actor ServiceEngine {
         }
         isRunning = true
         defer { isRunning = false }
+        await clear()
         await withDiscardingTaskGroup { group in
             group.addTask { await self.runOffers() }
             group.addTask { await self.sendUnsent() }
@@ -110,7 +113,6 @@ actor ServiceEngine {
             while !Task.isCancelled {
                 do throws(PushError) {
                     let (events, last) = try await box.events(after: place, limit: Self.eventsAtOnce)
-                    if place == 0 { inbox.sweep(except: Set(events.map(\.number))) }
                     for event in events {
                         if running >= Self.mostTasks {
                             await group.next()
@@ -282,83 +284,5 @@ actor ServiceEngine {
         }
         throw ServiceError(
             .identityChanged, "The identity of \(peer.app) on \(peer.device) is not the one that was accepted.")
-    }
-
-    // MARK: Files
-
-    /// Fetches the files of a message into a directory of its own, and says before of each where it will be.
-    func receive(
-        _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer,
-        telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
-    ) async throws -> [String] {
-        guard !payload.files.isEmpty else { return [] }
-        var directory = stored.directory ?? ""
-        if stored.directory == nil {
-            lastTime = max(lastTime + 1, Self.now)
-            directory = inbox.newDirectory(of: peer.app, at: lastTime)
-            try await box.setDirectory(directory, of: stored.number)
-        }
-        let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
-        tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
-        if inbox.isFinished(directory) { return paths }
-        for file in payload.files {
-            let draft = try await inbox.draft(of: file.path, for: stored.number)
-            if FileManager.default.fileExists(atPath: draft) { continue }
-            try await fetch(file.manifest, to: draft)
-        }
-        try await inbox.finish(stored.number, as: directory)
-        return paths
-    }
-
-    func fetch(_ manifest: AttachmentManifest, to path: String) async throws {
-        do {
-            _ = try await withTaskCancellationHandler {
-                try await files.download(manifest, to: path).value
-            } onCancel: { [files] in
-                Task { try await files.downloads().first { $0.id == manifest.id }?.cancel() }
-            }
-        } catch let error as PushError {
-            switch error.code {
-            case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
-            case .attachmentDamaged: throw ServiceError(.attachmentDamaged, "A file is not what was sent.")
-            case .cancelled: throw CancellationError()
-            default: throw error
-            }
-        }
-    }
-
-    /// Leaves files with the server for another device. They are sealed and read when this returns.
-    func leave(
-        _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration, starting: (String) -> Void
-    ) async throws -> (files: [SealedPayload.File], uploads: [AttachmentUpload]) {
-        var left: [SealedPayload.File] = []
-        var uploads: [AttachmentUpload] = []
-        do {
-            for (path, name) in paths {
-                starting(path)
-                let upload = try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
-                uploads.append(upload)
-                left.append(SealedPayload.File(path: name, manifest: try await upload.value))
-            }
-            return (left, uploads)
-        } catch {
-            for upload in uploads { try? await upload.cancel() }
-            guard let fault = error as? PushError else { throw error }
-            throw ServiceError(fault)
-        }
-    }
-}
-
-extension ServiceError {
-    /// What a fault of a file, the storage or the server is to a service.
-    init(_ fault: PushError) {
-        switch (fault.code, fault.serverCode) {
-        case (.fileInvalid, _): self.init(.attachmentMissing, fault.message)
-        case (_, ErrorCode.attachmentTooLarge.rawValue?): self.init(.attachmentTooLarge, fault.message)
-        case (_, ErrorCode.quotaExceeded.rawValue?): self.init(.quotaExceeded, fault.message)
-        case (.attachmentGone, _): self.init(.attachmentGone, fault.message)
-        case (.attachmentDamaged, _): self.init(.attachmentDamaged, fault.message)
-        default: self.init(.serviceFailed, fault.message)
-        }
     }
 }

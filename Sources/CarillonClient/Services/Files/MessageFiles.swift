@@ -11,6 +11,9 @@ struct MessageFiles: Sendable {
 
     private func gathering(_ number: Int64) -> String { "\(root)/.gathering/\(number)" }
 
+    /// Where a long payload is on its way.
+    func draftOfPayload(_ name: String) -> String { "\(root)/.payloads/\(name)" }
+
     /// A directory that no message has.
     func newDirectory(of sender: String, at milliseconds: Int64) -> String {
         var time = milliseconds
@@ -42,6 +45,13 @@ struct MessageFiles: Sendable {
         }
     }
 
+    /// Whether a path is where one of some messages is gathered.
+    func isGathered(_ path: String, for numbers: Set<Int64>) -> Bool {
+        let base = "\(root)/.gathering/"
+        guard path.hasPrefix(base), let number = path.dropFirst(base.count).split(separator: "/").first else { return false }
+        return Int64(number).map(numbers.contains) ?? false
+    }
+
     func isFinished(_ directory: String) -> Bool { FileManager.default.fileExists(atPath: directory) }
 
     /// Nothing comes of it.
@@ -49,6 +59,7 @@ struct MessageFiles: Sendable {
 
     /// What no message gathers any more.
     func sweep(except numbers: Set<Int64>) {
+        try? FileManager.default.removeItem(atPath: "\(root)/.payloads")
         let gathered = (try? FileManager.default.contentsOfDirectory(atPath: "\(root)/.gathering")) ?? []
         for name in gathered where Int64(name).map({ !numbers.contains($0) }) ?? true {
             try? FileManager.default.removeItem(atPath: "\(root)/.gathering/\(name)")

@@ -11,7 +11,12 @@ struct SealedPayload: Equatable, Sendable {
     enum Content: Equatable, Sendable {
         case value(ServiceValue)
         case error(ServiceError)
+        /// It is too long for an envelope: a payload of its own, in an attachment.
+        case attached(AttachmentManifest)
     }
+
+    /// The longest there is.
+    static let mostBytes = 1 << 20
 
     struct File: Equatable, Sendable {
         var path: RelativePath
@@ -26,6 +31,7 @@ struct SealedPayload: Equatable, Sendable {
         switch content {
         case .value(let value): members.append(.init(name: "value", value: value.json))
         case .error(let error): members.append(.init(name: "error", value: error.json))
+        case .attached(let manifest): members.append(.init(name: "attached", value: manifest.json))
         }
         members.append(
             .init(
@@ -45,7 +51,12 @@ struct SealedPayload: Equatable, Sendable {
         guard let json = JSONValue(parsing: bytes), case .array(let list)? = json["files"] else {
             throw ServiceError(.serviceParametersInvalid, "What was sealed is no request and no reply.")
         }
-        if let value = json["value"] {
+        if let attached = json["attached"] {
+            guard let manifest = AttachmentManifest(json: attached), manifest.length <= Self.mostBytes else {
+                throw ServiceError(.serviceParametersInvalid, "What was sealed is in no attachment.")
+            }
+            content = .attached(manifest)
+        } else if let value = json["value"] {
             guard let value = ServiceValue(json: value) else {
                 throw ServiceError(.serviceParametersInvalid, "What was sent is no value of a service.")
             }

@@ -39,6 +39,8 @@ struct StoredCall: Codable, Equatable, Sendable {
     var hash: Data
     /// The paths of its files at the sender, and its parameters, for whoever hears that they were sent.
     var attachments: [String]
+    /// The server's names for them.
+    var files: [String]
 
     var peer: ServicePeer { ServicePeer(app: app, device: device) }
     var serviceMethod: ServiceMethod { ServiceMethod(service, version, method) }
@@ -138,8 +140,9 @@ struct ServiceBox: Sendable {
         }
     }
 
-    func decided(_ number: Int64, reply: [UInt8]) async throws(PushError) {
+    func decided(_ number: Int64, reply: [UInt8], claiming uploads: [String]) async throws(PushError) {
         try await write { db in
+            try Self.claim(uploads, db)
             try db.execute(
                 sql: "UPDATE service_event SET reply = ? WHERE number = ?", arguments: [Data(reply), number])
         }
@@ -239,8 +242,11 @@ struct ServiceBox: Sendable {
 
     // MARK: Calls
 
-    func save(_ call: StoredCall, body: [UInt8], keptUntil: Int64) async throws(PushError) {
+    func save(
+        _ call: StoredCall, body: [UInt8], claiming uploads: [String], keptUntil: Int64
+    ) async throws(PushError) {
         try await write { db in
+            try Self.claim(uploads, db)
             let text = String(decoding: try JSONEncoder().encode(call), as: UTF8.self)
             try db.execute(
                 sql: "INSERT OR REPLACE INTO service_call VALUES (?, ?, ?, ?)",
@@ -280,6 +286,32 @@ struct ServiceBox: Sendable {
             try db.execute(sql: "DELETE FROM service_call WHERE id = ?", arguments: [id])
             return db.changesCount == 1
         }
+    }
+
+    // MARK: Uploads
+
+    private static func claim(_ uploads: [String], _ db: Database) throws {
+        for upload in uploads {
+            try db.execute(sql: "INSERT OR IGNORE INTO service_upload VALUES (?)", arguments: [upload])
+        }
+    }
+
+    /// Those that something stored names, and that may not be confirmed.
+    func claims() async throws(PushError) -> Set<String> {
+        try await write(reachingDisk: false) { db in try String.fetchSet(db, sql: "SELECT id FROM service_upload") }
+    }
+
+    func unclaim(_ uploads: [String]) async throws(PushError) {
+        guard !uploads.isEmpty else { return }
+        try await write(reachingDisk: false) { db in
+            for upload in uploads {
+                try db.execute(sql: "DELETE FROM service_upload WHERE id = ?", arguments: [upload])
+            }
+        }
+    }
+
+    func eventNumbers() async throws(PushError) -> Set<Int64> {
+        try await write(reachingDisk: false) { db in try Int64.fetchSet(db, sql: "SELECT number FROM service_event") }
     }
 
     // MARK: The store's queue

@@ -35,6 +35,8 @@ enum ServiceBoxSchema {
             body BLOB,
             kept_until INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
+        -- Uploads that something of the above names, and that may not be confirmed.
+        CREATE TABLE service_upload (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
         -- Requests that came, until nobody can send them once more.
         CREATE TABLE service_seen (id TEXT PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -43,6 +45,6 @@ enum ServiceBoxSchema {
     /// Nothing of it is another user's.
     static let erase = """
         DELETE FROM service_event; DELETE FROM service_identity; DELETE FROM service_key; DELETE FROM service_peer;
-        DELETE FROM service_call; DELETE FROM service_seen;
+        DELETE FROM service_call; DELETE FROM service_seen; DELETE FROM service_upload;
         """
 }

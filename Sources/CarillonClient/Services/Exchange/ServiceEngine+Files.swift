@@ -1,0 +1,213 @@
+import CarillonWire
+import Logging
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The files of requests and replies.
+extension ServiceEngine {
+    // MARK: Receiving
+
+    /// Fetches the files of a message into a directory of its own, and says before of each where it will be.
+    func receive(
+        _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer,
+        telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
+    ) async throws -> [String] {
+        guard !payload.files.isEmpty else { return [] }
+        await clear()
+        var directory = stored.directory ?? ""
+        if stored.directory == nil {
+            lastTime = max(lastTime + 1, Self.now)
+            directory = inbox.newDirectory(of: peer.app, at: lastTime)
+            try await box.setDirectory(directory, of: stored.number)
+        }
+        let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
+        tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
+        if inbox.isFinished(directory) { return paths }
+        for file in payload.files {
+            let draft = try await inbox.draft(of: file.path, for: stored.number)
+            if FileManager.default.fileExists(atPath: draft) { continue }
+            try await fetch(file.manifest, to: draft)
+        }
+        try await inbox.finish(stored.number, as: directory)
+        return paths
+    }
+
+    private func fetch(_ manifest: AttachmentManifest, to path: String) async throws {
+        do {
+            let download = try await files.download(manifest, to: path)
+            _ = try await withTaskCancellationHandler {
+                try await download.value
+            } onCancel: {
+                // Its bytes stay for the next run.
+                Task { await download.pause() }
+            }
+        } catch let error as PushError {
+            switch error.code {
+            case .attachmentGone: throw ServiceError(.attachmentGone, "A file is not to be had any more.")
+            case .attachmentDamaged: throw ServiceError(.attachmentDamaged, "A file is not what was sent.")
+            case .cancelled: throw CancellationError()
+            default: throw error
+            }
+        }
+    }
+
+    // MARK: Sending
+
+    /// Files that were left with the server, until what names them is stored.
+    struct Left {
+        var files: [SealedPayload.File] = []
+        var uploads: [AttachmentUpload] = []
+
+        var ids: [String] { uploads.map(\.id) }
+    }
+
+    /// Leaves files with the server for another device. They are sealed and read when this returns.
+    func leave(
+        _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration, starting: (String) -> Void
+    ) async throws -> Left {
+        var left = Left()
+        guard !paths.isEmpty else { return left }
+        await clear()
+        do {
+            for (path, name) in paths {
+                starting(path)
+                let upload = try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+                left.uploads.append(upload)
+                left.files.append(SealedPayload.File(path: name, manifest: try await upload.value))
+            }
+            return left
+        } catch {
+            takeAway(left)
+            guard let fault = error as? PushError else { throw error }
+            throw fault.code == .cancelled ? CancellationError() : ServiceError(fault)
+        }
+    }
+
+    /// What names them is stored: the server keeps them until they are fetched.
+    func confirm(_ left: Left) async {
+        for upload in left.uploads { upload.confirm() }
+        do {
+            try await box.unclaim(left.ids)
+        } catch {
+            // The next run does it.
+            logger.info("Uploads are confirmed later", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Nobody will name them.
+    func takeAway(_ left: Left) {
+        guard !left.uploads.isEmpty else { return }
+        // Ends with one request for each, though the task is cancelled that left them.
+        Task { for upload in left.uploads { try? await upload.cancel() } }
+    }
+
+    /// Nobody will fetch them: the server need not keep them.
+    func removeAttachments(_ ids: [String]) {
+        guard !ids.isEmpty else { return }
+        Task { [server] in for id in ids { _ = await server.ask(.delete, "/v1/attachments/\(id)") } }
+    }
+
+    // MARK: Long payloads
+
+    /// Leaves a payload as a file of its own where it is too long for an envelope.
+    func shortened(
+        _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, left: inout Left
+    ) async throws -> SealedPayload {
+        let bytes = payload.bytes
+        guard bytes.count > Self.inlineBytes else { return payload }
+        guard bytes.count <= SealedPayload.mostBytes else {
+            throw ServiceError(.requestTooLarge, "A value has up to \(SealedPayload.mostBytes) bytes.")
+        }
+        let path = inbox.draftOfPayload(id)
+        try await DiskFile.work { () throws(PushError) in
+            try DiskFile.makeDirectory(DiskFile.directory(of: path))
+            try DiskFile.replace(path, with: Data(bytes))
+        }
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        do {
+            let upload = try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+            left.uploads.append(upload)
+            return SealedPayload(.attached(try await upload.value))
+        } catch {
+            guard let fault = error as? PushError else { throw error }
+            throw fault.code == .cancelled ? CancellationError() : ServiceError(fault)
+        }
+    }
+
+    /// What fits an envelope, sealed and padded.
+    private static let inlineBytes = SealedContent.bodyBytes - 512
+
+    /// Reads a sealed payload, wherever it is.
+    func payload(_ bytes: [UInt8], _ number: Int64, _ content: SealedContent) async throws -> SealedPayload {
+        var payload = try SealedPayload(bytes)
+        if case .attached(let manifest) = payload.content {
+            let path = inbox.draftOfPayload(String(number))
+            try await DiskFile.work { () throws(PushError) in
+                try DiskFile.makeDirectory(DiskFile.directory(of: path))
+                try? FileManager.default.removeItem(atPath: path)
+            }
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            try await fetch(manifest, to: path)
+            let bytes = try await DiskFile.work { () throws(PushError) in
+                try DiskFile(path, .reading).read(at: 0, count: SealedPayload.mostBytes)
+            }
+            payload = try SealedPayload(Array(bytes))
+        }
+        if case .attached = payload.content {
+            throw ServiceError(.serviceParametersInvalid, "A payload is in one attachment, and not in another there.")
+        }
+        guard payload.files.count == content.files, payload.fileBytes == content.fileBytes else {
+            throw ServiceError(.sealInvalid, "The files are not those that were announced.")
+        }
+        return payload
+    }
+
+    // MARK: What a kill leaves
+
+    /// Confirms uploads that something stored names, takes away the others, and ends downloads that nothing waits for.
+    func clear() async {
+        let task = clearing ?? Task { await clearAway() }
+        clearing = task
+        await task.value
+    }
+
+    private func clearAway() async {
+        do {
+            let claimed = try await box.claims()
+            for upload in try files.uploads() {
+                if claimed.contains(upload.id) {
+                    _ = try? await upload.value
+                    upload.confirm()
+                } else {
+                    Task { try? await upload.cancel() }
+                }
+            }
+            try await box.unclaim(Array(claimed))
+            let numbers = try await box.eventNumbers()
+            inbox.sweep(except: numbers)
+            for (download, path) in try files.downloadsWithPaths() where !inbox.isGathered(path, for: numbers) {
+                try? await download.cancel()
+            }
+        } catch {
+            logger.error("What was left of files of services could not be cleared", metadata: ["reason": "\(error)"])
+        }
+    }
+}
+
+extension ServiceError {
+    /// What a fault of a file, the storage or the server is to a service.
+    init(_ fault: PushError) {
+        switch (fault.code, fault.serverCode) {
+        case (.fileInvalid, _): self.init(.attachmentMissing, fault.message)
+        case (_, ErrorCode.attachmentTooLarge.rawValue?): self.init(.attachmentTooLarge, fault.message)
+        case (_, ErrorCode.quotaExceeded.rawValue?): self.init(.quotaExceeded, fault.message)
+        case (.attachmentGone, _): self.init(.attachmentGone, fault.message)
+        case (.attachmentDamaged, _): self.init(.attachmentDamaged, fault.message)
+        default: self.init(.serviceFailed, fault.message)
+        }
+    }
+}
