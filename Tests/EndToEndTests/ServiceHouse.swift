@@ -59,6 +59,11 @@ final class ServiceHouse {
         return client
     }
 
+    func signIn(_ user: String, on client: PushClient, of app: String) async throws {
+        try await client.device.setUser(token(user, app))
+        try await eventually { !client.device.isUserPending }
+    }
+
     /// A file with some content, under a name of its own.
     func file(_ name: String, _ content: Data) throws -> String {
         count += 1
@@ -74,5 +79,14 @@ final class ServiceHouse {
             try await Task.sleep(for: .milliseconds(20))
         }
         Issue.record("\(app) was not found")
+    }
+
+    /// Returns when the server has so many files, and not before.
+    func hasFiles(_ wanted: Int) async throws {
+        let directory = server.directory + "/attachments"
+        try await eventually {
+            let names = FileManager.default.enumerator(atPath: directory)?.allObjects as? [String]
+            return (names ?? []).count { $0.split(separator: "/").count == 3 } == wanted
+        }
     }
 }

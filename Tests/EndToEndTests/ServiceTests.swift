@@ -222,6 +222,15 @@ struct ServiceTests {
         let late = await fault { try await consumer.serviceClient.call(Self.echo, of: files, deadline: .seconds(1)) }
         #expect(late?.code == .deadlineExceeded)
         try await eventually { wasCancelled.withLock { $0 } }
+
+        // What nobody fetched goes with it.
+        await provider.stop()
+        let sent = try house.file("a.txt", Data([1]))
+        let unread = await fault {
+            try await consumer.serviceClient.call(Self.echo, of: files, attachments: [sent], deadline: .seconds(1))
+        }
+        #expect(unread?.code == .deadlineExceeded)
+        try await house.hasFiles(0)
     }
 
     @Test func `who does not want a request any more takes it back, or has its provider told`() async throws {
@@ -245,10 +254,13 @@ struct ServiceTests {
         await #expect(throws: CancellationError.self) { try await call.value }
         try await eventually { cancelled.withLock { $0 } == 1 }
 
-        // The provider is away: what it does not have is gone.
+        // The provider is away: what it does not have is gone, with its files.
         await provider.stop()
-        let id = try await consumer.serviceClient.send(Self.echo, to: files)
+        let sent = try house.file("a.txt", Data(repeating: 1, count: 1000))
+        let id = try await consumer.serviceClient.send(Self.echo, to: files, attachments: [sent])
+        try await house.hasFiles(1)
         #expect(try await consumer.serviceClient.cancel(id))
+        try await house.hasFiles(0)
         await #expect(throws: ServiceError.self) { try await consumer.serviceClient.cancel(id) }
         let ids = [
             try await consumer.serviceClient.send(Self.echo, to: files),
@@ -306,6 +318,77 @@ struct ServiceTests {
                 #expect(await task.value == nil)
             }
             await again.stop()
+        }
+    }
+
+    @Test func `with its user everything of a device goes`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        let wasCancelled = Mutex(false)
+        await provider.serviceProvider.handle(Self.echo) { _ in
+            do {
+                try await Task.sleep(for: .seconds(60))
+            } catch {
+                wasCancelled.withLock { $0 = true }
+                throw error
+            }
+            return ServiceReply()
+        }
+        await provider.serviceProvider.handle(ServiceHouse.transfer) { ServiceReply(attachments: $0.attachments) }
+        let sent = try house.file("a.txt", Data([1]))
+        let kept = try await consumer.serviceClient.call(ServiceHouse.transfer, of: files, attachments: [sent])
+        let before = try await provider.serviceProvider.fingerprint
+        let call = Task { try await consumer.serviceClient.call(Self.echo, of: files) }
+        let events = provider.serviceProvider.events
+        for await event in events {
+            if case .didReceive = event { break }
+        }
+        try await provider.device.setUser(nil)
+        let ended = await fault { try await call.value }
+        #expect(ended?.code == .userMismatch)
+        try await eventually { wasCancelled.withLock { $0 } }
+        #expect(try await provider.serviceProvider.fingerprint != before)
+        #expect(try await consumer.serviceClient.providers().isEmpty)
+
+        // And the consumer's: what it waits for, and what it received.
+        try await house.signIn("ada", on: provider, of: ServiceHouse.files)
+        try await house.found(ServiceHouse.files, by: consumer)
+        let device = try #require(try await consumer.serviceClient.providers().first)
+        #expect(await fault { try await consumer.serviceClient.call(Self.echo, of: files) }?.code == .identityChanged)
+        #expect(try await consumer.serviceClient.accept(device.application))
+        let second = Task { try await consumer.serviceClient.call(Self.echo, of: files) }
+        for await event in provider.serviceProvider.events {
+            if case .didReceive = event { break }
+        }
+        try await consumer.device.setUser(nil)
+        #expect(await fault { try await second.value }?.code == .userMismatch)
+        #expect(!FileManager.default.fileExists(atPath: kept.attachments[0]))
+    }
+
+    @Test func `a handler that a stop interrupted is called again, and one that may run once is not`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        for atMostOnce in [false, true] {
+            let count = Mutex(0)
+            await provider.serviceProvider.handle(Self.echo, atMostOnce: atMostOnce) { request in
+                let isFirst = count.withLock { count in
+                    count += 1
+                    return count == 1
+                }
+                if isFirst { try await Task.sleep(for: .seconds(60)) }
+                return ServiceReply(request.parameters)
+            }
+            let call = Task { try await consumer.serviceClient.call(Self.echo, of: files, "x") }
+            try await eventually { count.withLock { $0 } == 1 }
+            await provider.stop()
+            try provider.start()
+            if atMostOnce {
+                #expect(await fault { try await call.value }?.code == .serviceFailed)
+                #expect(count.withLock { $0 } == 1)
+            } else {
+                #expect(try await call.value.value == "x")
+                #expect(count.withLock { $0 } == 2)
+            }
         }
     }
 }

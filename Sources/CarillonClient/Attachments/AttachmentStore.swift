@@ -93,11 +93,18 @@ public final class AttachmentStore: Sendable {
 
     /// Opens the directory when it is first used.
     private func open() throws(PushError) {
-        try lock.withLock { lock throws(PushError) in
-            if lock != nil { return }
+        let isFirst = try lock.withLock { lock throws(PushError) in
+            if lock != nil { return false }
             try DiskFile.makeDirectory(folder.path)
             lock = try TransferLock(folder.path)
             folder.sweep()
+            return true
+        }
+        guard isFirst else { return }
+        // What the server was not told of before.
+        for id in folder.ids(.download) {
+            let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id)
+            if let state, folder.isNamed(state) { transfer(state).resume() }
         }
     }
 
@@ -224,9 +231,8 @@ public final class AttachmentStore: Sendable {
         try open()
         var found: [(download: AttachmentDownload, path: String)] = []
         for id in folder.ids(.download) {
-            if let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id) {
-                found.append((transfer(state), state.path))
-            }
+            let state = try folder.read(TransferFolder.DownloadState.self, .download, of: id)
+            if let state, !folder.isNamed(state) { found.append((transfer(state), state.path)) }
         }
         return found
     }

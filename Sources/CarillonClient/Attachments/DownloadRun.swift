@@ -90,10 +90,9 @@ struct DownloadRun: Sendable {
         let state = state
         try await DiskFile.work { () throws(PushError) in
             if access(state.part, F_OK) == 0 { try DiskFile.publish(state.part, as: state.path) }
-            folder.remove(.download, id)
         }
-        // The server need not keep it for this device; where it does not hear of it, it goes by its time.
-        _ = try? await server.ask("DELETE", location)
+        // The server need not keep it for this device. Where it does not hear of it, it is told by the next run.
+        if case .answered? = try? await server.ask("DELETE", location) { folder.remove(.download, id) }
     }
 
     /// Removes what is there of it.

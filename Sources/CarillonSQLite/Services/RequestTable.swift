@@ -27,7 +27,9 @@ struct RequestTable {
                 && unfinishedCount(of: request.consumer) < ServiceRequest.mostOfConsumer
         case .received(let serial): return try isThere(serial, "state = 0 AND fault IS NULL")
         case .unwanted(let serial): return try isThere(serial, "state < 2 AND fault IS NULL AND NOT is_unwanted")
-        case .finished(let serial, _, _): return try isThere(serial, "state < 2")
+        case .finished(let serial, nil, _): return try isThere(serial, "state < 2")
+        // What the server ends has no other result.
+        case .finished(let serial, .some, _): return try isThere(serial, "state < 2 AND fault IS NULL")
         }
     }
 

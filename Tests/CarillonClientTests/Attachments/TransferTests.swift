@@ -138,7 +138,7 @@ struct TransferTests {
     }
 
     /// The process ended at one of the steps by which a whole file gets its name.
-    @Test(arguments: ["before", "between", "behind"])
+    @Test(arguments: ["before", "between"])
     func `what was whole gets its name, and is not fetched again`(_ moment: String) async throws {
         let (path, part) = (directory.path + "/file", directory.path + "/.part")
         let store = store(ScriptedFiles([]))
@@ -146,13 +146,30 @@ struct TransferTests {
         let folder = TransferFolder(path: directory.path + "/state")
         let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
         try folder.write(state, .download, of: manifest.id)
-        try Data("whole".utf8).write(to: URL(fileURLWithPath: moment == "behind" ? path : part))
+        try Data("whole".utf8).write(to: URL(fileURLWithPath: part))
         if moment == "between" { try FileManager.default.linkItem(atPath: part, toPath: path) }
         let download = try #require(try store.downloads().first)
         #expect(try await download.value == path)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("whole".utf8))
         #expect(!FileManager.default.fileExists(atPath: part))
         #expect(try store.downloads().isEmpty)
+    }
+
+    @Test func `what has its name is done, and the server is told of it until it has heard`() async throws {
+        let (path, part) = (directory.path + "/file", directory.path + "/.part")
+        let folder = TransferFolder(path: directory.path + "/state")
+        let state = TransferFolder.DownloadState(manifest: manifest, path: path, part: part, isWhole: true)
+        try FileManager.default.createDirectory(atPath: directory.path + "/state", withIntermediateDirectories: true)
+        try folder.write(state, .download, of: manifest.id)
+        // The first server is away, and the second has it removed already.
+        for answers in [[], [FileAnswer(status: 404, headers: [:])]] {
+            let files = ScriptedFiles(answers)
+            let store = store(files)
+            #expect(try store.downloads().isEmpty)
+            try await eventually { files.asked.withLock { $0 } == ["DELETE "] }
+            try await eventually { folder.ids(.download).isEmpty == !answers.isEmpty }
+        }
+        #expect(left == ["lock"])
     }
 
     @Test func `what is paused stays, and goes on in another store; what is given up is gone`() async throws {

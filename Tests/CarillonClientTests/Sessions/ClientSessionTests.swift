@@ -124,7 +124,7 @@ struct ClientSessionTests {
         #expect(
             session.socketOpened(at: Self.start) == [
                 .tellAvailability(Self.reachable),
-                .send(.hello(.init(carillon: 3, device: "d", credential: "c"))),
+                .send(.hello(.init(carillon: 3, device: "d", credential: "c", also: ["services"]))),
             ])
         #expect(
             Self.receive(.hello(Self.hello), &session) == [

@@ -75,7 +75,7 @@ struct ClientStoreTests {
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersions5To7(database)
+            try Self.undoVersions5To8(database)
             try Self.undoVersion3(database)
             for column in ["private_key", "auth_secret", "token_due"] {
                 try database.execute(sql: "ALTER TABLE channel DROP COLUMN \(column)")
@@ -89,7 +89,26 @@ struct ClientStoreTests {
         #expect(state.channels["a"]?.keys == nil)
     }
 
-    private static func undoVersions5To7(_ database: Database) throws {
+    private static func undoVersion8(_ database: Database) throws {
+        for name in ["event", "identity", "key", "peer", "call", "upload", "seen"] {
+            try database.execute(sql: "DROP TABLE service_\(name)")
+        }
+        try database.execute(sql: "PRAGMA user_version = 7")
+    }
+
+    @Test func `a storage of version 7 is taken over, and keeps requests of services then`() async throws {
+        do { _ = try open() }
+        let queue = try connect()
+        try await queue.writeWithoutTransaction { try Self.undoVersion8($0) }
+        try queue.close()
+        let (store, _) = try open()
+        let body = Array(#"{"event":"received","id":"00000000000000000000000000000001"}"#.utf8)
+        try await commit([.saveServiceEvent(body)], to: store)
+        #expect(try await ServiceBox(store: store).events(after: 0, limit: 10).events.count == 1)
+    }
+
+    private static func undoVersions5To8(_ database: Database) throws {
+        try undoVersion8(database)
         for table in ["update_inbox", "update_done", "update_result", "update_place", "maintenance"] {
             try database.execute(sql: "DROP TABLE \(table)")
         }
@@ -133,7 +152,7 @@ struct ClientStoreTests {
     @Test func `a storage of version 4 is taken over, and what is to be said of the user is kept`() async throws {
         do { _ = try open() }
         let queue = try connect()
-        try await queue.writeWithoutTransaction { try Self.undoVersions5To7($0) }
+        try await queue.writeWithoutTransaction { try Self.undoVersions5To8($0) }
         try queue.close()
         let channel = ChannelMachine(
             state: .open, channelID: Self.id, endpoint: ChannelEndpoint("https://h/push/token"), lastErrorCode: nil,
@@ -168,6 +187,7 @@ struct ClientStoreTests {
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
+            try Self.undoVersion8(database)
             try database.execute(
                 sql: """
                     DROP INDEX update_inbox_absorbed; ALTER TABLE update_inbox DROP COLUMN absorbed_by; PRAGMA user_version = 6;
@@ -186,7 +206,7 @@ struct ClientStoreTests {
         do { _ = try open() }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersions5To7(database)
+            try Self.undoVersions5To8(database)
             try database.execute(sql: "DROP TABLE push_device; PRAGMA user_version = 3")
         }
         try queue.close()
@@ -219,7 +239,7 @@ struct ClientStoreTests {
         }
         let queue = try connect()
         try await queue.writeWithoutTransaction { database in
-            try Self.undoVersions5To7(database)
+            try Self.undoVersions5To8(database)
             try Self.undoVersion3(database)
         }
         try queue.close()

@@ -282,6 +282,7 @@ struct ServiceRouteTests {
         let deleted = try await world.routes.request(.delete, "/v1/device", key: provider.credential)
         #expect(deleted.status == 204)
         try await world.signIn("bob", on: second)
+        #expect(try await world.reply(2, by: second).code == "request_finished", "it is not his to answer any more")
         try await world.sweep()
         let ids = try [1, 2].map { try #require(ServiceRequestID(World.id($0))) }
         let ends = try await world.events(of: consumer)
@@ -317,6 +318,24 @@ struct ServiceRouteTests {
         #expect(try await world.ask(most + 1, from: second, to: provider).status == 201, "another has its own")
         #expect(try await world.reply(1, by: provider).status == 204)
         #expect(try await world.ask(most + 2, from: consumer, to: provider).status == 201)
+    }
+
+    @Test func `a full inbox refuses requests and replies, and what tells of their end has room`() async throws {
+        let world = try await ServiceWorld(inbox: InboxLimits(envelopes: 2))
+        let (consumer, provider) = try await pair(world)
+        for number in 1...2 { #expect(try await world.ask(number, from: consumer, to: provider).status == 201) }
+        let refused = try await world.ask(3, from: consumer, to: provider, ["deadline": .integer(60)])
+        #expect(refused.status == 429 && refused.code == "inbox_full")
+        #expect(try await world.events(of: provider).count == 2)
+        #expect(try await world.ask(3, from: consumer, to: provider, ["deadline": .integer(60)]).status == 201)
+        for number in 1...2 { #expect(try await world.reply(number, by: provider).status == 204) }
+        let late = try await world.reply(3, by: provider)
+        #expect(late.status == 429 && late.code == "inbox_full")
+        world.clock.pass(60)
+        try await world.sweep()
+        let events = try await world.events(of: consumer)
+        #expect(events.count == 3, "its end was told")
+        #expect(try await world.reply(3, by: provider).code == "request_finished")
     }
 
     @Test func `requests come at a rate`() async throws {

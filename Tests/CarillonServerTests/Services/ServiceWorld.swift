@@ -28,10 +28,11 @@ struct ServiceWorld {
         func pass(_ seconds: Int64) { moment.withLock { $0 = $0.adding(seconds: seconds) } }
     }
 
-    init(_ allowances: Allowances.Settings = .init()) async throws {
+    init(_ allowances: Allowances.Settings = .init(), inbox: InboxLimits = .init()) async throws {
         let clock = MovedClock()
         self.clock = clock
-        routes = try await RouteFixture(allowances, time: TimeSource { clock.now })
+        routes = try await RouteFixture(
+            allowances, store: SQLiteStore(inMemory: StoreSettings(inbox: inbox)), time: TimeSource { clock.now })
     }
 
     /// A device in an app, which is made where it is not there.

@@ -273,8 +273,8 @@ extension ServiceEngine {
                 logger.error("A result could not be forgotten", metadata: ["reason": "\(error)"])
             }
         }
-        // What failed may have left its files with the server.
-        if case .failure = result { removeAttachments(call.files) }
+        // What nobody fetched, or what was fetched by who could not say so, need not be kept.
+        removeAttachments(call.files)
         clientListeners.tell([.didReceive(from: application, result, id: id)])
         if let waiting = pending.removeValue(forKey: id) {
             await done()

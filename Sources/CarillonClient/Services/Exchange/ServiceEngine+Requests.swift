@@ -100,7 +100,7 @@ extension ServiceEngine {
             payload = SealedPayload(.value(reply.value), files: left.files)
             attachments = reply.attachments
         } catch is CancellationError {
-            guard !Task.isCancelled else { throw CancellationError() }
+            guard !Task.isCancelled, requests[header.id.description] != nil else { throw CancellationError() }
             payload = SealedPayload(.error(ServiceError(.cancelled, "The provider ended it, as it was cancelled.")))
         } catch let error as ServiceError {
             payload = SealedPayload(.error(Self.told(error, by: header.service.text)))
@@ -109,6 +109,11 @@ extension ServiceEngine {
         } catch {
             // What the app throws may say what is nobody's business.
             payload = SealedPayload(.error(ServiceError(.serviceFailed, "The provider failed.")))
+        }
+        // Whose request it was may not be here any more.
+        guard requests[header.id.description] != nil else {
+            takeAway(left)
+            throw CancellationError()
         }
         let reply: [UInt8]
         do {
@@ -147,6 +152,9 @@ extension ServiceEngine {
         let id = header.id.description
         let method = ServiceMethod(header.service.text, header.version.text, header.method.text)
         try await believe(content.sender, of: from)
+        guard requests[id]?.isOneTooMany == false else {
+            throw ServiceError(.providerBusy, "The provider has too much to do.")
+        }
         let payload = try await open(header, from, content, stored.number)
         guard case .value(let parameters) = payload.content else {
             throw ServiceError(.serviceParametersInvalid, "A request has parameters, and no error.")

@@ -38,16 +38,23 @@ actor ServiceEngine {
     struct RequestWork {
         var number: Int64
         var isUnwanted: Bool
+        var isOneTooMany: Bool
         var handler: Task<ServiceReply, any Error>?
     }
     private var isRunning = false
     var lastTime: Int64 = 0
+    private struct Owner: Equatable {
+        var device: String?
+        var user: String?
+    }
+    private var owner: Owner
     /// Clears away what an earlier run left half done; once.
     var clearing: Task<Void, Never>?
     private var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
 
     static let eventsAtOnce = 100
-    static let mostTasks = 256
+    /// Beyond them requests are answered that there are too many. The server lets one device have a tenth of them.
+    static let mostRequests = 10_000
 
     init(
         runner: SessionRunner, app: String, box: ServiceBox, server: ServiceServer, files: AttachmentStore,
@@ -60,6 +67,8 @@ actor ServiceEngine {
         self.files = files
         self.inbox = inbox
         self.logger = logger
+        let scope = runner.updateScope
+        owner = Owner(device: scope.identity?.device, user: scope.user)
     }
 
     nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
@@ -108,18 +117,12 @@ actor ServiceEngine {
 
     private func runEvents() async {
         var place: Int64 = 0
-        await withTaskGroup(of: Void.self) { group in
-            var running = 0
+        await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 do throws(PushError) {
                     let (events, last) = try await box.events(after: place, limit: Self.eventsAtOnce)
                     for event in events {
-                        if running >= Self.mostTasks {
-                            await group.next()
-                            running -= 1
-                        }
                         if await takeShort(event) { continue }
-                        running += 1
                         group.addTask { await self.take(event) }
                     }
                     if let last {
@@ -145,7 +148,8 @@ actor ServiceEngine {
                 await forget(stored)
                 return true
             }
-            requests[header.id.description] = RequestWork(number: stored.number, isUnwanted: stored.isUnwanted)
+            requests[header.id.description] = RequestWork(
+                number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= Self.mostRequests)
             return false
         case .cancelled(let id):
             await cancelled(id.description)
@@ -190,7 +194,26 @@ actor ServiceEngine {
         offerChanges.send()
     }
 
-    nonisolated func scopeChanged() { offerChanges.send() }
+    /// Who the device is, or whose, may be another. What the storage had of the one before is gone by now.
+    nonisolated func scopeChanged() {
+        offerChanges.send()
+        Task { await dropWhatWasAnothers() }
+    }
+
+    private func dropWhatWasAnothers() {
+        let scope = runner.updateScope
+        let present = Owner(device: scope.identity?.device, user: scope.user)
+        defer { owner = present }
+        guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
+        for waiting in pending.values {
+            waiting.resume(.failure(ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")))
+        }
+        pending = [:]
+        for work in requests.values { work.handler?.cancel() }
+        requests = [:]
+        inbox.removeAll()
+        clearing = nil
+    }
 
     /// Says what the app offers, after each change of it, of who the device is, and of its key.
     private func runOffers() async {

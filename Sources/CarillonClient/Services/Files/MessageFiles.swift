@@ -54,6 +54,9 @@ struct MessageFiles: Sendable {
 
     func isFinished(_ directory: String) -> Bool { FileManager.default.fileExists(atPath: directory) }
 
+    /// Whose messages they were is not here any more.
+    func removeAll() { try? FileManager.default.removeItem(atPath: root) }
+
     /// Nothing comes of it.
     func giveUp(_ number: Int64) { try? FileManager.default.removeItem(atPath: gathering(number)) }
 
