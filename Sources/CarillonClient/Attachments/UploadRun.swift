@@ -129,6 +129,12 @@ struct UploadRun: Sendable {
     func giveUp() async throws(PushError) {
         let state = try folder.read(TransferFolder.UploadState.self, .upload, of: id)
         folder.remove(.upload, id)
-        if let location = state?.location { _ = try? await server.ask("DELETE", location) }
+        guard let state else { return }
+        var location = state.location
+        // It may have been begun, and the answer lost: the same again says where it is.
+        if location == nil, case .answered(let answer)? = try? await begin(state, ChunkSeal.sealedLength(of: state.length)) {
+            location = answer.headers["location"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        }
+        if let location { _ = try? await server.ask("DELETE", location) }
     }
 }

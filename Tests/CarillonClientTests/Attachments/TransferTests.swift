@@ -189,4 +189,18 @@ struct TransferTests {
         #expect(try next.uploads().isEmpty)
         #expect(left == ["lock"])
     }
+
+    @Test func `an upload whose beginning was not answered is taken from the server, too`() async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        do {
+            let upload = try await store(ScriptedFiles([])).upload(directory.path + "/file", for: [.senders])
+            await upload.pause()
+        }
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let files = ScriptedFiles([begun, FileAnswer(status: 204, headers: [:])])
+        let upload = try #require(try store(files).uploads().first)
+        try await upload.cancel()
+        #expect(files.asked.withLock { $0 } == ["POST ", "DELETE "])
+        #expect(left == ["lock"])
+    }
 }
