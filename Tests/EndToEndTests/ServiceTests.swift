@@ -391,4 +391,46 @@ struct ServiceTests {
             }
         }
     }
+
+    @Test func `a result that its definition does not have is refused by whoever knows it`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        let document =
+            #"{"service-id":"com.example.echo","version":"1.0","title":"E","methods":{"echo":{"reply":{"type":"integer"}}}}"#
+        let definition = try ServiceDefinition(Data(document.utf8))
+        await provider.serviceProvider.handle(Self.echo) { _ in ServiceReply("no number") }
+        #expect(try await consumer.serviceClient.call(Self.echo, of: files).value == "no number")
+        await consumer.serviceClient.use(definition)
+        #expect(
+            await fault { try await consumer.serviceClient.call(Self.echo, of: files) }?.code == .serviceParametersInvalid)
+        let stranger = try await house.client()
+        try await provider.serviceProvider.offer(name: "Files", version: "1", [definition])
+        #expect(
+            await fault { try await stranger.serviceClient.call(Self.echo, of: files) }?.code == .serviceParametersInvalid)
+    }
+
+    @Test func `what was taken back before its handler was there is not handled`() async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        var events = consumer.serviceClient.events.makeAsyncIterator()
+        let cancelled = provider.serviceProvider.events
+        let id = try await consumer.serviceClient.send(Self.echo, to: files)
+        // It is with the provider once it cannot be taken back any more.
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(try await consumer.serviceClient.cancel(id) == false)
+        for await event in cancelled {
+            if case .cancelled = event { break }
+        }
+        let count = Mutex(0)
+        await provider.serviceProvider.handle(Self.echo) { _ in
+            count.withLock { $0 += 1 }
+            return ServiceReply()
+        }
+        while let event = await events.next() {
+            guard case .didReceive(_, let result, _) = event else { continue }
+            #expect(throws: ServiceError.self) { try result.get() }
+            break
+        }
+        #expect(count.withLock { $0 } == 0)
+    }
 }

@@ -202,6 +202,44 @@ def test_whatever_is_changed_of_a_request_it_does_not_open(house, person, comman
     assert opened["error"]["code"] == "seal_invalid", opened
 
 
+def sealed(consumer, provider, request, payload: dict, **content) -> dict:
+    """A request whose body is sealed as it should be, whatever it has inside."""
+    context = request_info(
+        "request", request, consumer.peer, (provider["app"], provider["device"]), consumer.key_id,
+        provider["keys"]["id"], content,
+    )  # fmt: skip
+    enc, body = consumer.seal(json.dumps(payload).encode(), decode64(provider["keys"]["key"]), context)
+    return request | {"enc": encode64(enc), "body": encode64(body)} | content
+
+
+def test_what_is_inside_is_what_was_announced(house, person, command):
+    command(FILES).start("provide", "--method", METHOD, "--echo")
+    consumer = peer(house, APP, person)
+    provider = found(consumer)
+    for payload, code in [
+        ({"value": 1, "files": []}, "seal_invalid"), ({"files": []}, "service_parameters_invalid"),
+        ({"error": {"domain": "", "code": "x", "text": ""}, "files": []}, "seal_invalid"), ([], "service_parameters_invalid"),
+    ]:  # fmt: skip
+        request = sealed(consumer, provider, consumer.request(provider, ECHO, 1), payload, files=1, fileBytes=0)
+        assert consumer.ask(request).status_code == 201
+        opened = consumer.open_reply(request, consumer.next("reply"))
+        assert opened["error"]["code"] == code, (payload, opened)
+
+
+def test_a_key_that_its_identity_did_not_sign_is_nobodys(house, person, command):
+    provide = command(FILES).start("provide", "--method", METHOD, "--echo")
+    consumer = peer(house, APP, person)
+    provider = found(consumer)
+    request = consumer.request(provider, ECHO, 1, deadline=2)
+    request["sender"] = request["sender"] | {"signature": flipped(request["sender"]["signature"])}
+    assert consumer.ask(request).status_code == 201
+    failed = await_value(lambda: consumer.events(wait=1), bool, "an end")
+    assert [(it["event"], it.get("code")) for it in failed] == [("failed", "deadline_exceeded")]
+    provide.terminate()
+    out, _ = provide.communicate(timeout=PATIENCE)
+    assert '"event":"request"' not in out
+
+
 def test_a_request_is_handled_once_whoever_sends_it_again(house, person, command):
     provide = command(FILES).start("provide", "--method", METHOD, "--echo")
     consumer = peer(house, APP, person)
@@ -273,14 +311,8 @@ def test_names_of_files_that_lead_elsewhere_are_refused(house, person, command, 
         "id": "0" * 36, "key": encode64(bytes(32)) + "=", "length": 0, "digest": encode64(bytes(32)) + "=",
         "expiresAt": 0,
     }  # fmt: skip
-    payload = json.dumps({"value": 1, "files": [{"path": path, "manifest": manifest}]}).encode()
-    content = {"files": 1, "fileBytes": 0}
-    context = request_info(
-        "request", request, consumer.peer, (provider["app"], provider["device"]), consumer.key_id,
-        provider["keys"]["id"], content,
-    )  # fmt: skip
-    enc, body = consumer.seal(payload, decode64(provider["keys"]["key"]), context)
-    request |= {"enc": encode64(enc), "body": encode64(body)} | content
+    payload = {"value": 1, "files": [{"path": path, "manifest": manifest}]}
+    request = sealed(consumer, provider, request, payload, files=1, fileBytes=0)
     assert consumer.ask(request).status_code == 201
     opened = consumer.open_reply(request, consumer.next("reply"))
     assert opened["error"]["code"] == "path_invalid", opened

@@ -1,0 +1,150 @@
+import CarillonBasics
+import CarillonWire
+import Crypto
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// What becomes of requests when the server says something else than it should.
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceEngineTests {
+    /// Answers what it is told to, by the beginning of the path.
+    private final class ScriptedServer: ClientTransport {
+        let answers = Mutex<[String: (status: Int, body: String)]>([:])
+        let asked = Mutex<[String]>([])
+
+        func withConnection(
+            to address: WebAddress, _ body: (WebSocketConnection) async -> Void
+        ) async throws(TransportFault) { throw TransportFault(.unreachable, nil) }
+
+        func ask(_ question: WebQuestion) async throws(TransportFault) -> WebAnswer {
+            let path = question.method.rawValue + " " + question.address.text.dropFirst("http://127.0.0.1:1".count)
+            asked.withLock { $0.append(String(path)) }
+            let answer = answers.withLock { answers in answers.first { path.hasPrefix($0.key) }?.value }
+            guard let answer else { throw TransportFault(.unreachable, nil) }
+            return WebAnswer(status: answer.status, body: Data(answer.body.utf8))
+        }
+    }
+
+    private struct NoFiles: FileTransport {
+        func exchange(
+            _ question: FileQuestion, sent: @escaping @Sendable (Int64) -> Void,
+            received: @escaping @Sendable (FileAnswer, Data) async throws(PushError) -> Void
+        ) async throws -> FileAnswer { throw TransportFault(.unreachable, nil) }
+    }
+
+    private let directory = TemporaryDirectory()
+    private let server = ScriptedServer()
+    private let own = String(repeating: "1", count: 32)
+    private let other = ServicePeer(app: "com.example.files", device: String(repeating: "2", count: 32))
+
+    private func engine() async throws -> ServiceEngine {
+        let store = try ClientStore(directory: directory.path)
+        _ = try store.load(server: "http://127.0.0.1:1", app: "com.example.app")
+        let identity = DeviceIdentity(device: own, credential: "c", socket: "ws://127.0.0.1:1")
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+            store.schedule { db in
+                continuation.resume(with: Result { try StoreChange.saveIdentity(identity).apply(to: db) })
+            }
+        }
+        let logger = Logger(label: "test")
+        let backOff = PushClient.BackOff(initial: .milliseconds(1), maximum: .milliseconds(5))
+        let runner = SessionRunner(
+            store: store,
+            session: ClientSession(.init(), restoring: try store.load(server: "http://127.0.0.1:1", app: "com.example.app")),
+            logger: logger)
+        return ServiceEngine(
+            runner: runner, app: "com.example.app", box: ServiceBox(store: store),
+            server: ServiceServer(base: "http://127.0.0.1:1", transport: server, backOff: backOff) { identity },
+            files: AttachmentStore(
+                directory: directory.path + "/services",
+                server: TransferServer(base: "http://127.0.0.1:1", transport: NoFiles(), backOff: backOff, logger: logger) {
+                    "c"
+                }),
+            inbox: MessageFiles(root: directory.path + "/Inbox"), logger: logger)
+    }
+
+    /// A provider as the server finds it, with a key that is signed or not.
+    private func found(_ peer: ServicePeer, signedFor device: String) throws -> String {
+        let bundle = try KeyBundle(
+            Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
+            device: device, by: Curve25519.Signing.PrivateKey())
+        let provider = JSONValue.object([
+            .init(name: "app", value: .string(peer.app)), .init(name: "device", value: .string(peer.device)),
+            .init(name: "name", value: .string("Files")), .init(name: "version", value: .string("1")),
+            .init(name: "live", value: .bool(true)),
+            .init(
+                name: "services",
+                value: .array([
+                    .object([
+                        .init(name: "id", value: .string("com.example.x")), .init(name: "version", value: .string("1")),
+                    ])
+                ])), .init(name: "keys", value: bundle.json),
+        ])
+        return String(
+            decoding: JSONValue.object([.init(name: "providers", value: .array([provider]))]).bytes, as: UTF8.self)
+    }
+
+    private func call(_ device: String? = nil) -> ServiceCall {
+        ServiceCall(
+            id: String(repeating: "a", count: 32), method: ServiceMethod("com.example.x", "1", "m"),
+            to: ServiceApplication(app: "com.example.files", device: device), parameters: nil, attachments: [],
+            deadlineSeconds: 60, foreground: .none)
+    }
+
+    private func code(_ call: ServiceCall, _ engine: ServiceEngine) async -> ServiceError.Code? {
+        do {
+            try await engine.send(call, result: nil)
+            return nil
+        } catch { return (error as? ServiceError)?.code }
+    }
+
+    @Test func `a server that finds somebody else than was asked for is not followed`() async throws {
+        let engine = try await engine()
+        server.answers.withLock { $0["POST"] = (201, "{}") }
+        let elsewhere = ServicePeer(app: "com.example.evil", device: other.device)
+        let body = try found(elsewhere, signedFor: other.device)
+        server.answers.withLock { $0["GET /v1/services"] = (200, body) }
+        #expect(await code(call(), engine) == .applicationNotFound)
+        let right = try found(other, signedFor: other.device)
+        server.answers.withLock { $0["GET /v1/services"] = (200, right) }
+        #expect(await code(call(String(repeating: "3", count: 32)), engine) == .applicationNotFound)
+        let unsigned = try found(other, signedFor: own)
+        server.answers.withLock { $0["GET /v1/services"] = (200, unsigned) }
+        #expect(await code(call(), engine) == .sealInvalid)
+        #expect(server.asked.withLock { $0 }.allSatisfy { $0.hasPrefix("GET") }, "nothing was sent")
+        server.answers.withLock { $0["GET /v1/services"] = (200, right) }
+        #expect(await code(call(), engine) == nil)
+    }
+
+    @Test func `an answer from a third device is nobody's`() async throws {
+        let engine = try await engine()
+        server.answers.withLock { $0["POST"] = (201, "{}") }
+        let right = try found(other, signedFor: other.device)
+        server.answers.withLock { $0["GET /v1/services"] = (200, right) }
+        try await engine.send(call(), result: nil)
+        let third = ServicePeer(app: other.app, device: String(repeating: "3", count: 32))
+        let key = try KeyBundle(
+            Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556678", until: ServiceEngine.now + 1_000_000,
+            device: third.device, by: Curve25519.Signing.PrivateKey())
+        let content = SealedContent(
+            keyID: "0011223344556677", sender: key, encapsulated: Array(repeating: 1, count: 32), body: [1], files: 0,
+            fileBytes: 0)
+        let id = try #require(ServiceRequestID(String(repeating: "a", count: 32)))
+        let body = ServiceEvent.reply(id, from: third, content).body
+        try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .tellServices] }
+        let run = Task { await engine.run() }
+        let box = await engine.box
+        for _ in 0..<500 where try await !box.events(after: 0, limit: 1).events.isEmpty {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        run.cancel()
+        await run.value
+        #expect(try await box.events(after: 0, limit: 1).events.isEmpty)
+        #expect(try await box.call(id.description) != nil, "its result is still to come")
+    }
+}
