@@ -30,7 +30,9 @@ public struct ServiceApplication: Hashable, Sendable {
     /// The install; nil, where a provider is looked for: the one that is connected, or was last seen.
     public var device: String?
 
-    /// - Parameter device: Nil for any install of the app; a request goes to one of them.
+    /// - Parameters:
+    ///   - app: The app.
+    ///   - device: Nil for any install of the app; a request goes to one of them.
     public init(app: String, device: String? = nil) {
         self.app = app
         self.device = device
@@ -88,8 +90,10 @@ public struct ServiceReply: Hashable, Sendable {
     /// The paths of its files.
     public var attachments: [String]
 
-    /// - Parameter attachments: The paths of files; they are read before the reply is sent, and may be removed after
-    ///   ``ServiceProviderEvent/didFinishSending(to:attachments:id:)``.
+    /// - Parameters:
+    ///   - value: What is answered; null where there is nothing to say.
+    ///   - attachments: The paths of files; they are read before the reply is sent, and may be removed after
+    ///     ``ServiceProviderEvent/didFinishSending(to:attachments:id:)``.
     public init(_ value: ServiceValue = .null, attachments: [String] = []) {
         self.value = value
         self.attachments = attachments

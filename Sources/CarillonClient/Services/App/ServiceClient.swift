@@ -18,7 +18,9 @@ public final class ServiceClient: Sendable {
 
     /// Who provides services that this device may call: those that are connected first, then those that were last seen.
     ///
-    /// - Parameter version: Of the service; without one, any.
+    /// - Parameters:
+    ///   - service: Its id; without one, all who offer any.
+    ///   - version: Of the service; without one, any.
     /// - Throws: ``ServiceError``, and `CancellationError`.
     public func providers(of service: String? = nil, version: String? = nil) async throws -> [FoundProvider] {
         try await engine.find([("service", service), ("version", version)]).map(\.provider)
@@ -29,7 +31,9 @@ public final class ServiceClient: Sendable {
     /// When the task is cancelled the request is taken back, or its provider told that it is not wanted. When the process ends, the result
     /// is in ``replies`` of the next run.
     /// - Parameters:
+    ///   - method: What is asked.
     ///   - address: An install of an app, or an app alone: the install that is connected, or was last seen.
+    ///   - parameters: What goes along: up to 1 MiB.
     ///   - attachments: Paths of up to 32 files. A relative path travels as it is; of another its last part does.
     ///   - deadline: How long the provider has: a second to seven days.
     ///   - foreground: Told to the provider, and never acted on.

@@ -26,7 +26,7 @@ public final class ServiceProvider: Sendable {
     ///   - name: Of the app, for people: up to 128 bytes.
     ///   - version: Of the app: up to 64 bytes.
     ///   - methods: Of up to 64 versions of services.
-    /// - Throws: ``ServiceError`` where a name is none. It returns at once: what the server refuses is logged.
+    /// - Throws: ``ServiceError`` where a name of a method is none. It returns at once: what the server refuses is logged.
     public func offer(name: String, version: String, _ methods: [ServiceMethod]) async throws {
         for method in methods {
             guard ServiceID(method.service) != nil else {
@@ -62,8 +62,11 @@ public final class ServiceProvider: Sendable {
     ///
     /// The handler's task is cancelled at the request's deadline, and when the consumer does not want it any more. What it throws is the
     /// consumer's result: a ``ServiceError`` as it is, another error as ``ServiceError/Code/serviceFailed``.
-    /// - Parameter atMostOnce: It is not called again for a request whose handler a stop of the process interrupted; the consumer is
-    ///   answered ``ServiceError/Code/serviceFailed`` then.
+    /// - Parameters:
+    ///   - method: What it answers.
+    ///   - atMostOnce: It is not called again for a request whose handler a stop of the process interrupted; the consumer is
+    ///     answered ``ServiceError/Code/serviceFailed`` then.
+    ///   - handler: Answers a request; nil: there is none any more.
     public func handle(
         _ method: ServiceMethod, atMostOnce: Bool = false,
         _ handler: (@Sendable (ServiceRequest) async throws -> ServiceReply)?
