@@ -32,7 +32,9 @@ struct ServiceWorld {
         let clock = MovedClock()
         self.clock = clock
         routes = try await RouteFixture(
-            allowances, store: SQLiteStore(inMemory: StoreSettings(inbox: inbox)), time: TimeSource { clock.now })
+            allowances, store: SQLiteStore(inMemory: StoreSettings(inbox: inbox)), time: TimeSource { clock.now },
+            // What is used up stays used up.
+            ticks: TickSource { 0 })
     }
 
     /// A device in an app, which is made where it is not there.

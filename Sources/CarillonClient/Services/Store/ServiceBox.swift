@@ -233,13 +233,6 @@ struct ServiceBox: Sendable {
         }
     }
 
-    func identity(of device: String) async throws(PushError) -> (accepted: [UInt8], offered: [UInt8]?)? {
-        try await write(reachingDisk: false) { db in
-            try Row.fetchOne(db, sql: "SELECT identity, offered FROM service_peer WHERE device = ?", arguments: [device])
-                .map { (Array($0["identity"] as Data), ($0["offered"] as Data?).map(Array.init)) }
-        }
-    }
-
     // MARK: Calls
 
     func save(
