@@ -17,9 +17,10 @@ let package = Package(
         .executable(name: "apns-load", targets: ["APNsLoad"]),
     ],
     dependencies: [
-        // Of all that it depends on, only what CarillonAPNs needs is compiled.
+        // Of all that it depends on, only what CarillonAPNs and CarillonClient need is compiled.
         .package(name: "carillon", path: ".."),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     ],
@@ -29,7 +30,9 @@ let package = Package(
             dependencies: [
                 "APNsFigures",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "CarillonClient", package: "carillon"),
                 .product(name: "CarillonExpression", package: "carillon"),
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ],

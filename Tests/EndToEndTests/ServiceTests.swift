@@ -91,7 +91,7 @@ struct ServiceTests {
             case .didStartSending(let to, let filename, _):
                 #expect(to.app == ServiceHouse.files && sent.contains(filename))
                 told.append("start")
-            case .didFinishSending(_, let attachments, _):
+            case .didFinishSending(_, let attachments, _, _):
                 #expect(attachments == sent)
                 told.append("finish")
             case .willStartReceiving(_, let number, _): told.append("count \(number)")
@@ -115,7 +115,7 @@ struct ServiceTests {
             case .didReceive: told.append("receive")
             case .didStartSending: told.append("start")
             case .didFinishSending: told.append("finish")
-            case .cancelled, .identityChanged: told.append("other")
+            case .cancelled, .frontRequested, .identityChanged: told.append("other")
             }
             if told.last == "finish" { break }
         }

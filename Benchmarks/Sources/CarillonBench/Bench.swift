@@ -24,6 +24,7 @@ struct Bench: Sendable {
         if wants(.items) { await items(&table) }
         if wants(.updates) { await updates(&table) }
         if wants(.attachments) { await attachments(&table) }
+        if wants(.services) { await services(&table) }
         if wants(.apns) {
             table.sending = await SendingBench(scale: scale.sending, runs: scale.runs, carillon: carillon).table()
         }

@@ -26,6 +26,12 @@ struct Scale: Sendable {
     var catchUpEach = 500
     var restartDevices = 2000
     var restartEnvelopes = 1_000_000
+    var serviceCalls = 5000
+    var serviceCallsAtOnce = 19_200
+    var serviceRequests = 100_000
+    var servicesUnfinished = 10_000
+    var serviceProviders = 1_000_000
+    var serviceSearches = 2000
     var sending = SendingScale()
 
     static let full = Scale()
@@ -38,5 +44,7 @@ struct Scale: Sendable {
         crowdDevices: 5000, liveDevices: 200,
         liveMessages: 10_000,
         catchUpDevices: 40, catchUpEach: 100,
-        restartDevices: 100, restartEnvelopes: 20_000, sending: .quick)
+        restartDevices: 100, restartEnvelopes: 20_000,
+        serviceCalls: 300, serviceCallsAtOnce: 1280, serviceRequests: 5000, servicesUnfinished: 2000,
+        serviceProviders: 20_000, serviceSearches: 300, sending: .quick)
 }

@@ -78,9 +78,9 @@ public final class PushClient: Sendable, Service {
         attachments = AttachmentStore(directory: configuration.storageDirectory + "/attachments", server: transfers)
         services = ServiceEngine(
             runner: runner, app: configuration.app, box: ServiceBox(store: store),
-            server: ServiceServer(base: transfers.base, transport: transport, backOff: configuration.backOff) {
-                [runner] in runner.identity
-            },
+            server: ServiceServer(
+                base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks
+            ) { [runner] in runner.identity },
             files: AttachmentStore(directory: configuration.storageDirectory + "/services", server: transfers),
             inbox: MessageFiles(root: configuration.storageDirectory + "/Inbox"), logger: configuration.logger)
         serviceClient = ServiceClient(engine: services)

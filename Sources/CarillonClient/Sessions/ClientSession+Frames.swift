@@ -31,7 +31,9 @@ extension ClientSession {
         // Updates come by their own poll.
         case (.live, .update): return []
         case (.live, .service(let frame)): return serviceReceived(frame, answered: answered)
-        case (.live, .answer(let answer)): return [.tellSubscriptions(.answered(answer))]
+        case (.live, .providersChanged): return [.tellProviders]
+        case (.live, .answer(let answer)):
+            return answer.id >= SocketAsks.firstID ? [.tellAsks(answer)] : [.tellSubscriptions(.answered(answer))]
         case (.live, .caughtUp):
             schedule.succeeded()
             hasCaughtUp = true

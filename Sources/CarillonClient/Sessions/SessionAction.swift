@@ -28,6 +28,9 @@ enum SessionAction: Equatable, Sendable {
     case tellSubscriptions(SubscriptionFact)
     /// Something about requests of services was stored.
     case tellServices
+    case tellProviders
+    /// Of something that ``SocketAsks`` asked.
+    case tellAsks(ServerFrame.Answer)
     /// This install is the device: what is restored from a backup will not say so.
     case markInstall(device: String)
     /// All that waited when the connection began has come.

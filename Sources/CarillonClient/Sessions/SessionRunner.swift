@@ -57,6 +57,9 @@ final class SessionRunner: Sendable {
     let updateChanges = Signal()
     /// Says that something about requests of services came. Awaited by the run of services alone.
     let serviceChanges = Signal()
+    /// Says that others may provide services by now. Awaited by the run of services alone.
+    let providerChanges = Signal()
+    let asks: SocketAsks
 
     /// What the app shares with its notification service extension.
     private let shared: SharedFolder?
@@ -79,6 +82,7 @@ final class SessionRunner: Sendable {
             // Nothing is written, so that nothing can fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
+        asks = SocketAsks { request in own.runner?.begin({ session, _ in session.asked(request) }) { _ in } }
         firings = FiringQueue { firing in
             own.runner?.begin({ session, _ in session.firingHandled(firing) }) { _ in }
         }
@@ -290,15 +294,23 @@ final class SessionRunner: Sendable {
 
     private func tell(_ fact: SubscriptionFact) {
         switch fact {
-        case .connected(let version): subscriptions.connected(version: version)
-        case .paused: subscriptions.disconnected()
+        case .connected(let version):
+            asks.connected(version: version)
+            subscriptions.connected(version: version)
+        case .paused:
+            asks.disconnected()
+            subscriptions.disconnected()
         case .disconnected:
+            asks.disconnected()
             firings.disconnected()
             subscriptions.disconnected()
         case .signedOut:
+            asks.disconnected()
             firings.disconnected()
             subscriptions.signedOut()
-        case .deviceLost: subscriptions.deviceLost()
+        case .deviceLost:
+            asks.disconnected()
+            subscriptions.deviceLost()
         case .answered(let answer): subscriptions.answered(answer)
         case .fired(let firing):
             guard firings.add(firing) else { return }
@@ -486,6 +498,8 @@ final class SessionRunner: Sendable {
         case .tellDevice(let events): deviceListeners.tell(events)
         case .tellSubscriptions(let fact): tell(fact)
         case .tellServices: serviceChanges.send()
+        case .tellProviders: providerChanges.send()
+        case .tellAsks(let answer): asks.answered(answer)
         case .markInstall(let device):
             do {
                 try store.marker.put(for: device)
@@ -493,7 +507,10 @@ final class SessionRunner: Sendable {
                 // The next run takes itself for one from a backup, and parts from nobody.
                 logger.warning("The install could not be marked", metadata: ["reason": "\(error)"])
             }
-        case .noteCaughtUp: catchUps.caughtUp()
+        case .noteCaughtUp:
+            catchUps.caughtUp()
+            // What was said while nobody listened.
+            providerChanges.send()
         case .wake: wakes.send()
         }
     }

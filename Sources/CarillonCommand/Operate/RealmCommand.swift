@@ -23,7 +23,7 @@ struct RealmCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.perform { domain in
-                try await domain.services.setRealm(realm, of: try await RealmCommand.serial(app, domain))
+                try await domain.services.setRealm(realm, of: try await domain.serial(ofApp: app))
                 RealmCommand.show(realm, of: app, options)
             } onServer: { client in
                 let body = try await client.call(
@@ -41,7 +41,7 @@ struct RealmCommand: AsyncParsableCommand {
         func run() async throws {
             try await options.perform { domain in
                 RealmCommand.show(
-                    try await domain.services.realm(of: try await RealmCommand.serial(app, domain)), of: app, options)
+                    try await domain.services.realm(of: try await domain.serial(ofApp: app)), of: app, options)
             } onServer: { client in
                 RealmCommand.show(
                     try await client.call(.GET, "/v1/apps/\(app)/realm", as: RealmBody.self).realm, of: app, options)
@@ -56,20 +56,12 @@ struct RealmCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await options.perform { domain in
-                try await domain.services.setRealm(nil, of: try await RealmCommand.serial(app, domain))
+                try await domain.services.setRealm(nil, of: try await domain.serial(ofApp: app))
             } onServer: { client in
                 _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(app)/realm"))
             }
             RealmCommand.show(nil, of: app, options)
         }
-    }
-
-    private static func serial(_ text: String, _ domain: Domain) async throws -> AppSerial {
-        let app = try AppID.checked(text)
-        guard let serial = try await domain.apps.serial(of: app) else {
-            throw Refusal(.appUnknown, "There is no app \(app).")
-        }
-        return serial
     }
 
     private static func show(_ realm: String?, of app: String, _ options: OperatorOptions) {

@@ -11,7 +11,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         commandName: "provide", abstract: "Provide services: answer requests of other apps until Ctrl-C.",
         discussion: """
             Each request is printed. Without --echo or --run it is answered with null. --run starts a program for each: it reads the \
-            request as one JSON object (id, app, device, service, version, method, parameters, attachments, foreground), and what it \
+            request as one JSON object (id, app, device, service, version, method, parameters, attachments, foreground, user), and what it \
             prints is the result, {"value": …, "attachments": ["path", …]}. When it ends with another status than 0, that is the \
             number of the service's error, and what it wrote to standard error its text.
             """)
@@ -20,6 +20,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
     @Option(help: "Instead of a definition a method: com.example.echo/1.0/echo; may be repeated.") var method: [String] = []
     @Option(help: "How the app names itself.") var name = "carillon"
     @Option(name: .customLong("app-version"), help: "The app's version.") var appVersion = "1.0"
+    @Option(help: "A picture of the app, a PNG file of up to 32 KiB.", completion: .file()) var icon: String?
     @Flag(help: "Answer each request with its own parameters and files.") var echo = false
     @Option(name: .customLong("run"), help: "A program that answers each request.", completion: .file()) var program: String?
     @OptionGroup var options: ServiceOptions
@@ -51,10 +52,13 @@ struct ServiceProvideCommand: AsyncParsableCommand {
             }
         }
         for definition in definitions { await client.serviceClient.use(definition) }
-        try await provider.offer(name: name, version: appVersion, methods)
+        let picture = try icon.map { Data(try InputFile.bytes($0)) }
+        try await provider.offer(name: name, version: appVersion, icon: picture, methods)
         let fingerprint = try await provider.fingerprint
         printer.print(
             ["event": "providing", "fingerprint": .text(fingerprint)], otherwise: "providing  fingerprint \(fingerprint)")
+        let telling = Task { await Self.tell(client, printer) }
+        defer { telling.cancel() }
         let interrupt = InterruptService()
         var group = ServiceGroupConfiguration(
             services: [
@@ -74,6 +78,20 @@ struct ServiceProvideCommand: AsyncParsableCommand {
         return { _ in ServiceReply() }
     }
 
+    /// Who this device is, once it is registered, and who asks it to come to the front.
+    private static func tell(_ client: PushClient, _ printer: Printer) async {
+        let events = client.serviceProvider.events
+        while client.serviceProvider.application == nil {
+            do { try await Task.sleep(for: .milliseconds(20)) } catch { return }
+        }
+        let device = client.serviceProvider.application?.device ?? ""
+        printer.print(["event": "device", "device": .text(device)], otherwise: "device  \(device)")
+        for await case .frontRequested(let application) in events {
+            let from = "\(application.app)/\(application.device ?? "")"
+            printer.print(["event": "front", "from": .text(from)], otherwise: "front  asked by \(from)")
+        }
+    }
+
     private static func show(_ request: ServiceRequest, _ printer: Printer) {
         let from = "\(request.consumer.app)/\(request.consumer.device ?? "")"
         let method = "\(request.method.service)/\(request.method.version)/\(request.method.name)"
@@ -82,7 +100,7 @@ struct ServiceProvideCommand: AsyncParsableCommand {
                 "event": "request", "id": .text(request.id), "from": .text(from), "method": .text(method),
                 "parameters": .text(request.parameters.plainText),
                 "attachments": .list(request.attachments.map { .text($0) }),
-                "foreground": .text(request.foreground.rawValue),
+                "foreground": .text(request.foreground.rawValue), "user": .text(request.user ?? ""),
             ],
             otherwise: (["request  \(request.id)  \(method)  from \(from)", "  " + request.parameters.plainText]
                 + request.attachments.map { "  " + $0 }).joined(separator: "\n"))
@@ -101,6 +119,7 @@ enum AnsweringProgram {
             .init(name: "parameters", value: request.parameters.plainJSON),
             .init(name: "attachments", value: .array(request.attachments.map { .string($0) })),
             .init(name: "foreground", value: .string(request.foreground.rawValue)),
+            .init(name: "user", value: .string(request.user ?? "")),
         ]).bytes
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)

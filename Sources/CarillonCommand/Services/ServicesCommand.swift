@@ -52,13 +52,27 @@ struct ServicesCommand: AsyncParsableCommand {
 
         @Option(help: "The id of a service; without it, all.") var service: String?
         @Option(help: "A version of it; without it, any.") var version: String?
+        @Option(help: "Devices of users (application), or servers (server); without it, both.") var type: ProviderType?
+        @Option(help: "Whose devices; only a server says so.") var user: String?
+        @Flag(help: "Go on, and list them again each time that somebody came or went, until Ctrl-C.") var watch = false
         @OptionGroup var options: ServiceOptions
 
         func run() async throws {
             try await reportingFaults(interrupted: "interrupted") {
                 try await options.withClient { client in
-                    for provider in try await client.serviceClient.providers(of: service, version: version) {
-                        show(provider, options.printer)
+                    let find = {
+                        for provider in try await client.serviceClient.providers(
+                            of: service, version: version, type: type?.kind, user: user)
+                        {
+                            show(provider, options.printer)
+                        }
+                    }
+                    guard watch else { return try await find() }
+                    for await providers in client.serviceClient.providerChanges {
+                        options.printer.print(
+                            ["event": "providers", "count": .number(Int64(providers.count))],
+                            otherwise: "providers  \(providers.count)")
+                        try await find()
                     }
                 }
             }
@@ -70,15 +84,35 @@ struct ServicesCommand: AsyncParsableCommand {
                 [
                     "app": .text(app), "device": .text(device), "name": .text(provider.name),
                     "version": .text(provider.version), "live": .flag(provider.isLive),
-                    "fingerprint": .text(provider.fingerprint),
+                    "type": .text(provider.type.rawValue), "fingerprint": .text(provider.fingerprint),
                     "services": .list(
                         provider.services.map { .object(["id": .text($0.id), "version": .text($0.version)]) }),
-                ],
+                ].merging(
+                    provider.server.map {
+                        [
+                            "host": .text($0.host ?? ""), "port": .number(Int64($0.port ?? 0)),
+                            "priority": .number(Int64($0.priority)),
+                        ]
+                    } ?? [:]
+                ) { $1 },
                 otherwise: """
-                    \(app)/\(device)  \(provider.name) \(provider.version)\(provider.isLive ? "  live" : "")
+                    \(app)/\(device)  \(provider.name) \(provider.version)\(provider.isLive ? "  live" : "")\(provider.server.map { "  server, priority \($0.priority)" } ?? "")
                       fingerprint  \(provider.fingerprint)
                     \(provider.services.map { "  \($0.id) \($0.version)" }.joined(separator: "\n"))
                     """)
+        }
+    }
+}
+
+/// What kind of provider is looked for.
+enum ProviderType: String, CaseIterable, ExpressibleByArgument {
+    case application
+    case server
+
+    var kind: FoundProvider.Kind {
+        switch self {
+        case .application: .application
+        case .server: .server
         }
     }
 }

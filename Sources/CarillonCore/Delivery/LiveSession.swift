@@ -13,7 +13,14 @@ package protocol LiveSession: AnyObject, Sendable {
     func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void)
     /// The device answered for envelopes by another way than this connection.
     func settled(_ ids: [MessageID])
+    /// Who provides services to the device's user is another by now.
+    func providersChanged()
     func end(because reason: SessionEnd)
+}
+
+extension LiveSession {
+    /// Feeds and polls have nothing to tell it with.
+    package func providersChanged() {}
 }
 
 package enum SessionEnd: Equatable, Sendable {

@@ -106,6 +106,18 @@ package final class Inbox: Sendable {
         }
     }
 
+    /// Gives an envelope to the device's connection, and keeps nothing of it. Answers false where none takes it.
+    package func giveOnce(
+        to device: DeviceSerial, _ make: @escaping @Sendable (MessageID) -> Envelope
+    ) async -> Bool {
+        await withCheckedContinuation { continuation in
+            sessions.appending(to: device) { session, _ in
+                guard let session else { return continuation.resume(returning: false) }
+                session.offerVolatile(make(nextID(for: device))) { continuation.resume(returning: $0) }
+            }
+        }
+    }
+
     private func keep(
         _ device: DeviceSerial, isOffered: Bool, _ make: (MessageID) -> (Envelope, AppendRules),
         _ then: @escaping @Sendable (MessageID, Delivered) -> Void

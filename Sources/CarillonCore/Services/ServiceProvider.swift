@@ -1,4 +1,6 @@
+import CarillonBasics
 package import CarillonWire
+import Crypto
 
 /// What a device offers to others.
 package struct ServiceOffer: Hashable, Sendable {
@@ -19,16 +21,18 @@ package struct ServiceProvider: Equatable, Sendable {
         package var version: String
         package var offers: [ServiceOffer]
         package var keys: KeyBundle
+        package var icon: ServiceIcon?
 
         package static let mostOffers = 64
         package static let nameBytes = 128
         package static let versionBytes = 64
 
-        package init(name: String, version: String, offers: [ServiceOffer], keys: KeyBundle) {
+        package init(name: String, version: String, offers: [ServiceOffer], keys: KeyBundle, icon: ServiceIcon? = nil) {
             self.name = name
             self.version = version
             self.offers = offers
             self.keys = keys
+            self.icon = icon
         }
     }
 
@@ -36,12 +40,16 @@ package struct ServiceProvider: Equatable, Sendable {
     package var id: DeviceID
     package var app: AppSerial
     package var appID: AppID
+    /// Of the icon only the name is read.
     package var profile: Profile
     /// When it was last there, to the day.
     package var seenAt: Timestamp
+    /// Its place in its app's cluster; nil of a user's device.
+    package var cluster: ClusterPlace?
 
     package init(
-        device: DeviceSerial, id: DeviceID, app: AppSerial, appID: AppID, profile: Profile, seenAt: Timestamp
+        device: DeviceSerial, id: DeviceID, app: AppSerial, appID: AppID, profile: Profile, seenAt: Timestamp,
+        cluster: ClusterPlace? = nil
     ) {
         self.device = device
         self.id = id
@@ -49,6 +57,12 @@ package struct ServiceProvider: Equatable, Sendable {
         self.appID = appID
         self.profile = profile
         self.seenAt = seenAt
+        self.cluster = cluster
+    }
+
+    package enum Kind: String, CaseIterable, Sendable {
+        case application
+        case server
     }
 
     package var peer: ServicePeer { ServicePeer(app: appID.text, device: id.description) }
@@ -60,14 +74,81 @@ package struct ServiceQuery: Equatable, Sendable {
     package var version: ServiceVersion?
     package var app: AppID?
     package var device: DeviceID?
+    package var kind: ServiceProvider.Kind?
+    /// Whose devices a server looks for. Others find those of their own user.
+    package var user: UserID?
 
     package init(
-        service: ServiceID? = nil, version: ServiceVersion? = nil, app: AppID? = nil, device: DeviceID? = nil
+        service: ServiceID? = nil, version: ServiceVersion? = nil, app: AppID? = nil, device: DeviceID? = nil,
+        kind: ServiceProvider.Kind? = nil, user: UserID? = nil
     ) {
         self.service = service
         self.version = version
         self.app = app
         self.device = device
+        self.kind = kind
+        self.user = user
+    }
+}
+
+/// Whom a device may call.
+package struct ServiceReach: Equatable, Sendable {
+    /// Who calls: a user's device, or a server.
+    package enum Caller: Equatable, Sendable {
+        case user(UserID)
+        case server
+
+        package var user: UserID? {
+            if case .user(let user) = self { user } else { nil }
+        }
+    }
+
+    package var caller: Caller
+    package var providers: [ServiceProvider]
+
+    package init(caller: Caller, providers: [ServiceProvider]) {
+        self.caller = caller
+        self.providers = providers
+    }
+}
+
+/// Where a server-type provider is in its app's cluster, as the operator says.
+package struct ClusterPlace: Equatable, Sendable {
+    /// Where else the server can be reached; told, and never called.
+    package var host: String?
+    package var port: Int?
+    /// 1 is asked first; among equals chance decides.
+    package var priority: Int
+
+    package static let priorities = 1...1000
+    package static let mostOfApp = 32
+
+    package init(host: String? = nil, port: Int? = nil, priority: Int = 1) {
+        self.host = host
+        self.port = port
+        self.priority = priority
+    }
+}
+
+/// A picture in PNG (RFC 2083) that stands for an app.
+package struct ServiceIcon: Equatable, Sendable {
+    /// Of its bytes.
+    package var name: String
+    /// Empty where only its name was read.
+    package var bytes: [UInt8]
+
+    package static let mostBytes = 32 << 10
+    private static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+
+    package init(name: String, bytes: [UInt8] = []) {
+        self.name = name
+        self.bytes = bytes
+    }
+
+    /// Nil for what is no PNG, or too large.
+    package init?(png bytes: [UInt8]) {
+        guard bytes.count <= Self.mostBytes, bytes.starts(with: Self.signature) else { return nil }
+        self.init(name: Hexadecimal.encode(Array(SHA256.hash(data: bytes)).prefix(8)), bytes: bytes)
     }
 }
 

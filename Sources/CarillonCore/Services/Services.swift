@@ -7,49 +7,23 @@ import Metrics
 /// What is said of a request travels in the inboxes of both; each step is written in one transaction with the envelope that tells of it, and
 /// counts only where the request's state allows it, so that the first result is the only one.
 package struct Services: Sendable {
-    private let store: any ServiceStore
-    private let homes: Homes
+    let store: any ServiceStore
+    let homes: Homes
     private let allowances: Allowances
-    private let time: TimeSource
+    let time: TimeSource
 
-    private let made = ServerMetric.serviceRequests.counter("made")
+    let made = ServerMetric.serviceRequests.counter("made")
     private let repeated = ServerMetric.serviceRequests.counter("repeated")
     private let replied = ServerMetric.serviceRequests.counter("replied")
     private let cancelled = ServerMetric.serviceRequests.counter("cancelled")
     private let failed = ServerMetric.serviceRequests.counter("failed")
-    private let refused = ServerMetric.serviceRequests.counter("refused")
+    let refused = ServerMetric.serviceRequests.counter("refused")
 
     package init(store: any ServiceStore, homes: Homes, allowances: Allowances, time: TimeSource) {
         self.store = store
         self.homes = homes
         self.allowances = allowances
         self.time = time
-    }
-
-    // MARK: Providers
-
-    package func offer(_ profile: ServiceProvider.Profile, by device: Device) async throws {
-        guard try await store.putServiceProfile(profile, of: device.serial) else { throw DeviceRegistrar.credentialInvalid }
-    }
-
-    package func withdraw(by device: Device) async throws { _ = try await store.removeServiceProfile(of: device.serial) }
-
-    /// Those that a device may call: who is connected first, then who was last seen.
-    package func providers(for caller: Device, _ query: ServiceQuery) async throws -> [(ServiceProvider, isLive: Bool)] {
-        guard let found = try await store.serviceProviders(for: caller.serial, query, limit: Self.mostProviders) else {
-            return []
-        }
-        return found.map { ($0, isLive: homes.home(of: $0.device).sessions.session(of: $0.device) != nil) }
-            .sorted { ($0.isLive ? 0 : 1, $1.0.seenAt) < ($1.isLive ? 0 : 1, $0.0.seenAt) }
-    }
-
-    /// Of one answer. A user has few.
-    package static let mostProviders = 200
-
-    package func realm(of app: AppSerial) async throws -> String? { try await store.realm(of: app) }
-
-    package func setRealm(_ realm: String?, of app: AppSerial) async throws {
-        guard try await store.setRealm(realm, of: app) else { throw Refusal(.appUnknown, "There is no such app.") }
     }
 
     // MARK: Asking
@@ -80,11 +54,14 @@ package struct Services: Sendable {
     package func ask(_ wish: Wish, by consumer: Device) async throws -> Timestamp {
         try allowances.takeServiceRequest(by: consumer.serial)
         if let earlier = try await store.serviceRequest(wish.header.id) { return try same(earlier, wish, consumer) }
-        let provider = try await provider(of: wish, for: consumer)
+        let (provider, caller) = try await provider(of: wish, for: consumer)
+        if wish.header.isOfFrontService { return try await askToFront(wish, provider, by: consumer) }
         let now = time.now()
         let expiresAt = now.adding(seconds: wish.header.deadlineSeconds)
-        let event = ServiceEvent.request(
-            wish.header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
+        var header = wish.header
+        // A server serves many users. A user's device knows whose it is.
+        if provider.cluster != nil { header.user = caller.user?.text }
+        let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
         let delivered = await deliver(
             event, .request, to: provider.device, of: provider.app, until: expiresAt
         ) { id in
@@ -123,24 +100,26 @@ package struct Services: Sendable {
     }
 
     /// What a device may not call looks like what is not there.
-    private func provider(of wish: Wish, for consumer: Device) async throws -> ServiceProvider {
+    private func provider(
+        of wish: Wish, for consumer: Device
+    ) async throws -> (ServiceProvider, ServiceReach.Caller) {
         let query = ServiceQuery(app: wish.app, device: wish.device)
-        guard let found = try await store.serviceProviders(for: consumer.serial, query, limit: 1) else {
+        guard let reach = try await store.serviceProviders(for: consumer.serial, query, limit: 1) else {
             throw Refusal(.callForbidden, "The device belongs to no user, and may call nobody.")
         }
-        guard let provider = found.first else { throw Self.applicationNotFound }
+        guard let provider = reach.providers.first else { throw Self.applicationNotFound }
         let (header, offers) = (wish.header, provider.profile.offers)
-        guard offers.contains(where: { $0.service == header.service }) else {
+        guard header.isOfFrontService || offers.contains(where: { $0.service == header.service }) else {
             throw Refusal(.serviceNotFound, "The provider does not offer \(header.service).")
         }
-        guard offers.contains(ServiceOffer(header.service, header.version)) else {
+        guard header.isOfFrontService || offers.contains(ServiceOffer(header.service, header.version)) else {
             throw Refusal(
                 .serviceVersionNotFound, "The provider does not offer version \(header.version) of \(header.service).")
         }
         guard provider.profile.keys.id == wish.content.keyID else {
             throw Refusal(.providerKeyChanged, "The provider has another key by now: look for it, and seal again.")
         }
-        return provider
+        return (provider, reach.caller)
     }
 
     private static let applicationNotFound = Refusal(
@@ -210,7 +189,7 @@ package struct Services: Sendable {
         by consumer: Device, to device: DeviceID, of app: AppID
     ) async throws -> [ServiceRequestID] {
         let query = ServiceQuery(app: app, device: device)
-        guard let provider = try await store.serviceProviders(for: consumer.serial, query, limit: 1)?.first else {
+        guard let provider = try await store.serviceProviders(for: consumer.serial, query, limit: 1)?.providers.first else {
             throw Self.applicationNotFound
         }
         let requests = try await store.unfinishedRequests(

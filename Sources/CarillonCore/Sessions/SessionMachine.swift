@@ -80,6 +80,7 @@ package struct SessionMachine: Sendable {
 
     private struct Identifying {
         var version: Int
+        var hearsServices: Bool
         /// Waits for its first load.
         var delivery: DeliveryMachine
         var kept: [ClientFrame] = []
@@ -93,10 +94,18 @@ package struct SessionMachine: Sendable {
         var requests: [ClientFrame] = []
         /// What those that wait take.
         var requestBytes = 0
-        var isPerforming = false
+        var performing = 0
+        /// What is performed changes what comes behind it.
+        var isPerformingAlone = false
         var isOutputPaused = false
+        var hearsServices = false
+        var owesProviders = false
 
         var isCarillon: Bool { version > 0 }
+
+        func mayPerform(_ request: ClientFrame) -> Bool {
+            performing == 0 || !isPerformingAlone && request.isIndependent && performing < SessionMachine.performedAtOnce
+        }
 
         var device: DeviceSerial? {
             if case .device(let device) = owner { device } else { nil }
@@ -106,8 +115,10 @@ package struct SessionMachine: Sendable {
     private static let keptFrames = 64
     private static let queuedRequests = 2 * Limits.channelsPerDevice
     private static let queuedRequestBytes = 512 << 10
+    private static let performedAtOnce = 16
     /// The version since which clients may ask by the socket what they could ask by HTTP.
     private static let asksSince = 3
+    private static let hearsServicesSince = EnvelopeKind.serviceNotice.behaviour.knownSince
 
     private let settings: Settings
     private var state = State.awaitingHello
@@ -136,10 +147,14 @@ package struct SessionMachine: Sendable {
                 return close(.protocolError, "hello_expected: the first frame must be a hello")
             }
             let version = min(max(0, hello.carillon ?? 0), CarillonVersion.ofExtension)
-            let also = hello.also.contains("services") ? EnvelopeKind.services : []
-            var delivery = DeliveryMachine(limits: settings.window, version: version, also: also)
+            let asksForServices = hello.also.contains("services")
+            var delivery = DeliveryMachine(
+                limits: settings.window, version: version, also: asksForServices ? EnvelopeKind.services : [])
             let load = delivery.began()
-            state = .identifying(Identifying(version: version, delivery: delivery))
+            state = .identifying(
+                Identifying(
+                    version: version, hearsServices: asksForServices || version >= Self.hearsServicesSince,
+                    delivery: delivery))
             return [.identify(hello, load)]
         case .identifying(var identifying):
             guard identifying.kept.count < Self.keptFrames else {
@@ -202,26 +217,24 @@ package struct SessionMachine: Sendable {
     }
 
     private static func performNext(in open: inout Open) -> [Action] {
-        while !open.isPerforming, !open.isOutputPaused, !open.requests.isEmpty {
-            let request = open.requests.removeFirst()
+        var actions: [Action] = []
+        while !open.isOutputPaused, let request = open.requests.first, open.mayPerform(request) {
+            open.requests.removeFirst()
             open.requestBytes -= request.waitingBytes
             switch request {
             case .register(let register):
-                guard let id = ChannelID(register.channelID) else { return [badChannelID] }
-                open.isPerforming = true
-                return [.perform(.register(open.owner, id, register))]
+                guard let id = ChannelID(register.channelID) else { return actions + [badChannelID] }
+                actions.append(.perform(.register(open.owner, id, register)))
             case .unregister(let channelID, _):
-                guard let id = ChannelID(channelID) else { return [badChannelID] }
-                open.isPerforming = true
-                return [.perform(.unregister(open.owner, id, asWritten: channelID))]
-            case .request(let request):
-                open.isPerforming = true
-                return [.perform(.ask(open.owner, request))]
-            default:
-                continue
+                guard let id = ChannelID(channelID) else { return actions + [badChannelID] }
+                actions.append(.perform(.unregister(open.owner, id, asWritten: channelID)))
+            case .request(let request): actions.append(.perform(.ask(open.owner, request)))
+            default: continue
             }
+            open.isPerformingAlone = !request.isIndependent
+            open.performing += 1
         }
-        return []
+        return actions
     }
 
     private static let badChannelID = Action.close(
@@ -236,7 +249,7 @@ package struct SessionMachine: Sendable {
         guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
             owner: identity.owner, version: identifying.version, delivery: identifying.delivery,
-            isOutputPaused: isOutputPaused)
+            isOutputPaused: isOutputPaused, hearsServices: identifying.hearsServices)
         let extensions =
             open.isCarillon
             ? ServerFrame.Hello.Carillon(
@@ -260,7 +273,7 @@ package struct SessionMachine: Sendable {
 
     package mutating func answered(_ answer: Answer) -> [Action] {
         withOpen { open in
-            open.isPerforming = false
+            open.performing -= 1
             var actions: [Action] = []
             switch answer {
             case .registered(let asWritten, let endpoint, let device):
@@ -311,6 +324,21 @@ package struct SessionMachine: Sendable {
         withDelivery { delivery in ids.flatMap { delivery.settled($0) } }
     }
 
+    /// Who provides services is another. One word is enough for all changes until it is on its way.
+    package mutating func providersChanged() -> [Action] {
+        withOpen { open in
+            guard open.hearsServices else { return [] }
+            open.owesProviders = true
+            return Self.tellProviders(in: &open)
+        }
+    }
+
+    private static func tellProviders(in open: inout Open) -> [Action] {
+        guard open.owesProviders, !open.isOutputPaused else { return [] }
+        open.owesProviders = false
+        return [.send(.providersChanged)]
+    }
+
     // MARK: Whether the peer reads
 
     /// What was sent does not go out: nothing is given, and no request performed, until it does.
@@ -332,7 +360,7 @@ package struct SessionMachine: Sendable {
             if let device = open.device {
                 actions = Self.deliver(open.delivery.outputResumed(at: now), to: device, isCarillon: open.isCarillon)
             }
-            return actions + Self.performNext(in: &open)
+            return actions + Self.tellProviders(in: &open) + Self.performNext(in: &open)
         }
     }
 
@@ -439,6 +467,11 @@ package struct SessionMachine: Sendable {
 }
 
 extension ClientFrame {
+    /// Whether it can be performed beside others of its kind: what is said of one request of a service has nothing to do with another.
+    fileprivate var isIndependent: Bool {
+        if case .request(let request) = self { request.path.hasPrefix("/v1/services/") } else { false }
+    }
+
     /// About what a request takes while it waits.
     fileprivate var waitingBytes: Int {
         switch self {

@@ -10,7 +10,9 @@ enum ServiceSchema {
             device INTEGER PRIMARY KEY REFERENCES device ON DELETE CASCADE,
             name TEXT NOT NULL,
             version TEXT NOT NULL,
-            keys TEXT NOT NULL
+            keys TEXT NOT NULL,
+            icon_name TEXT,
+            icon BLOB
         ) STRICT;
         CREATE TABLE service_offer (
             device INTEGER NOT NULL REFERENCES service_provider ON DELETE CASCADE,
@@ -18,6 +20,16 @@ enum ServiceSchema {
             version TEXT NOT NULL,
             PRIMARY KEY (device, service, version)
         ) STRICT, WITHOUT ROWID;
+
+        -- The devices that operators made servers: providers that all users of the app and its realm may call, and that may call them.
+        CREATE TABLE service_cluster (
+            device INTEGER PRIMARY KEY REFERENCES device ON DELETE CASCADE,
+            app INTEGER NOT NULL,
+            host TEXT,
+            port INTEGER,
+            priority INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX service_cluster_of_app ON service_cluster (app);
 
         -- serial and secret are of the request's envelope. due_at is when time changes it next: its deadline, or, of one that is finished
         -- (state 2), when it is forgotten. fault is what the server ends it with.
@@ -44,6 +56,10 @@ enum ServiceSchema {
         CREATE TRIGGER service_device_gone AFTER DELETE ON device BEGIN
             DELETE FROM service_request WHERE state < 2 AND consumer = OLD.serial;
             UPDATE service_request SET due_at = 0, fault = 'application_not_found' WHERE state < 2 AND provider = OLD.serial;
+        END;
+        CREATE TRIGGER service_server_gone AFTER DELETE ON service_cluster BEGIN
+            DELETE FROM service_request WHERE state < 2 AND consumer = OLD.device;
+            UPDATE service_request SET due_at = 0, fault = 'application_not_found' WHERE state < 2 AND provider = OLD.device;
         END;
         CREATE TRIGGER service_user_changed AFTER UPDATE OF user ON device_profile WHEN OLD.user IS NOT NEW.user BEGIN
             DELETE FROM service_provider WHERE device = OLD.device;

@@ -60,9 +60,11 @@ struct DeviceRoutes: Sendable {
         let body = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let profile = try DeviceProfile(body)
         let address = clientAddress.of(context.connection, request.headers)
-        let registration = try await domain.devices.update(
-            device, from: address, confirms: true, of: { try await domain.users.word(in: body, of: device.app) }
-        ) { _ in profile }
+        let registration = try await domain.services.changing(device) {
+            try await domain.devices.update(
+                device, from: address, confirms: true, of: { try await domain.users.word(in: body, of: device.app) }
+            ) { _ in profile }
+        }
         return Response(status: .ok, json: try await domain.describe(device, registration))
     }
 
@@ -71,19 +73,26 @@ struct DeviceRoutes: Sendable {
         let patch = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let address = clientAddress.of(context.connection, request.headers)
         let confirms = patch["pushToken"] != nil
-        let registration = try await domain.devices.update(
-            device, from: address, confirms: confirms,
-            of: { try await domain.users.word(in: patch, of: device.app) }
-        ) { current throws(Refusal) in
-            var profile = current
-            try profile.merge(patch)
-            return profile
+        let update = {
+            try await domain.devices.update(
+                device, from: address, confirms: confirms,
+                of: { try await domain.users.word(in: patch, of: device.app) }
+            ) { current throws(Refusal) in
+                var profile = current
+                try profile.merge(patch)
+                return profile
+            }
         }
+        // Where a device is, is said often; whose it is, seldom.
+        let tellsUser = patch[UserRules.tokenMember] != nil
+        let registration =
+            tellsUser ? try await domain.services.changing(device, update) : try await update()
         return Response(status: .ok, json: try await domain.describe(device, registration))
     }
 
     @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await domain.devices.delete(try await device(request))
+        let device = try await device(request)
+        try await domain.services.changing(device) { try await domain.devices.delete(device) }
         return Response(status: .noContent)
     }
 

@@ -1,4 +1,4 @@
-import CarillonCore
+package import CarillonCore
 import CarillonWire
 import Hummingbird
 
@@ -25,6 +25,9 @@ extension Domain {
         if let app = key.app, let named, app != named { throw Refusal(.roleForbidden, "The key is of app \(app).") }
         return (try await serial(of: id), id, key.id)
     }
+
+    /// The same of a name that may be none.
+    package func serial(ofApp name: String) async throws -> AppSerial { try await serial(of: try AppID.checked(name)) }
 
     private func serial(of app: AppID) async throws -> AppSerial {
         guard let serial = try await apps.serial(of: app) else {

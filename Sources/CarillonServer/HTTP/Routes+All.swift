@@ -25,6 +25,7 @@ extension Routes {
         ItemRoutes(domain: domain, logger: domain.logger).add(to: routes)
         SubscriptionRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         AttachmentRoutes(domain: domain, tellsResumption: settings.tellsUploadResumption).add(to: routes)
+        RealmRoutes(domain: domain).add(to: routes)
         ServiceRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways).add(to: routes)
         routes.on(.get, "/") { _, _ in

@@ -359,6 +359,8 @@ extension SocketHandler: LiveSession {
         eventLoop.execute { self.perform(self.machine.settledElsewhere(ids)) }
     }
 
+    func providersChanged() { eventLoop.execute { self.perform(self.machine.providersChanged()) } }
+
     func end(because reason: SessionEnd) {
         // When the server stops, closings are spread over time, so that not all clients come back at once.
         let delay: TimeAmount =

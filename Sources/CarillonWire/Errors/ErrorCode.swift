@@ -119,6 +119,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case applicationNotFound = "application_not_found"
     case serviceNotFound = "service_not_found"
     case serviceVersionNotFound = "service_version_not_found"
+    case serviceMethodNotFound = "service_method_not_found"
+    case providerSuspended = "provider_suspended"
     case callForbidden = "call_forbidden"
     case providerKeyMissing = "provider_key_missing"
     case providerKeyChanged = "provider_key_changed"
@@ -156,7 +158,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .tokenUnknown, .messageUnknown, .notFound, .appUnknown, .keyUnknown, .deviceUnknown, .channelUnknown,
             .watchUnknown, .credentialsUnknown, .userRulesUnknown, .vetoUnknown, .itemUnknown, .subscriptionUnknown,
             .updateUnknown, .attachmentUnknown, .applicationNotFound, .serviceNotFound, .serviceVersionNotFound,
-            .requestUnknown:
+            .serviceMethodNotFound, .requestUnknown:
             404
         case .methodNotAllowed: 405
         case .requestTimeout: 408
@@ -164,7 +166,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
             .keyFileMissing, .usersNotConfigured, .itemsTooMany, .deviceSuspended, .subscriptionFrozen,
             .subscriptionsTooMany, .updateFinal, .updatesTooMany, .profilesTooMany,
             .quotaExceeded, .uploadOffsetMismatch, .uploadCompleted, .uploadTakenOver, .providerKeyMissing,
-            .providerKeyChanged, .requestFinished, .alreadyDelivered:
+            .providerKeyChanged, .requestFinished, .alreadyDelivered, .providerSuspended:
             409
         case .tokenGone: 410
         case .uploadLengthMissing: 411
@@ -288,6 +290,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .applicationNotFound: "No such provider"
         case .serviceNotFound: "The provider does not have the service"
         case .serviceVersionNotFound: "The provider does not have the version of the service"
+        case .serviceMethodNotFound: "The service has no such method"
+        case .providerSuspended: "The provider is not connected"
         case .callForbidden: "The device may call nobody"
         case .providerKeyMissing: "The provider has no key"
         case .providerKeyChanged: "The provider has another key"

@@ -26,6 +26,8 @@ package enum ServerFrame: Equatable, Sendable {
     case update(UpdateFrame)
     /// To clients that said `"carillon": 6`: something about a request of a service.
     case service(ServiceFrame)
+    /// To the same: who provides services to the device's user is another by now.
+    case providersChanged
     /// Everything that waited at the time of connecting has been sent.
     case caughtUp
     /// The server is about to close; come back after the delay.
@@ -115,6 +117,7 @@ extension ServerFrame {
         case .fired: "fired"
         case .update: "update"
         case .service: "service"
+        case .providersChanged: "providers"
         case .caughtUp: "caughtUp"
         case .goodbye: "goodbye"
         }
@@ -182,6 +185,8 @@ extension ServerFrame {
                 json.member("messageType", "service")
                 json.member("version", service.version)
                 json.member("service", text: service.body)
+            case .providersChanged:
+                json.member("messageType", "providers")
             case .caughtUp:
                 json.member("messageType", "caughtUp")
             case .goodbye(let delaySeconds):
@@ -310,6 +315,8 @@ extension ServerFrame {
                 return .service(
                     ServiceFrame(
                         version: try required(version, "version"), body: try required(service, "service").bytes))
+            case "providers":
+                return .providersChanged
             case "caughtUp":
                 return .caughtUp
             case "goodbye":

@@ -3,3 +3,35 @@ package struct RealmBody: Codable, Equatable, Sendable {
     package var realm: String?
     package init(realm: String?) { self.realm = realm }
 }
+
+/// A device that is a server of an app: a provider for all its users.
+package struct ClusterServerBody: Codable, Equatable, Sendable {
+    package var device: String
+    package var host: String?
+    package var port: Int?
+    package var priority: Int
+
+    package init(device: String, host: String?, port: Int?, priority: Int) {
+        self.device = device
+        self.host = host
+        self.port = port
+        self.priority = priority
+    }
+}
+
+package struct ClusterPlaceBody: Codable, Equatable, Sendable {
+    package var host: String?
+    package var port: Int?
+    package var priority: Int?
+
+    package init(host: String?, port: Int?, priority: Int?) {
+        self.host = host
+        self.port = port
+        self.priority = priority
+    }
+}
+
+package struct ClusterBody: Codable, Equatable, Sendable {
+    package var servers: [ClusterServerBody]
+    package init(servers: [ClusterServerBody]) { self.servers = servers }
+}

@@ -16,6 +16,13 @@ package struct RequestHeader: Equatable, Sendable {
     /// How long its provider has, by the server's clock.
     package var deadlineSeconds: Int64
     package var foreground: Foreground
+    /// Whose device asks, where the provider is a server; said by the server.
+    package var user: String?
+
+    /// AppKinetics' service that asks an app to come to the front of the screen.
+    package static let frontService = "com.good.gd.icc"
+    package static let frontVersion = "1.0.0.0"
+    package static let frontMethod = "FRONT_REQ"
 
     package static let defaultDeadlineSeconds: Int64 = 3600
     package static let longestDeadlineSeconds: Int64 = 7 * 86_400
@@ -32,6 +39,9 @@ package struct RequestHeader: Equatable, Sendable {
         self.foreground = foreground
     }
 
+    package var isOfFrontService: Bool { service.text == Self.frontService }
+
+    /// Of what is posted.
     package static let memberNames: Set = ["id", "service", "version", "method", "deadline", "foreground"]
 
     package init(_ json: JSONValue) throws(Refusal) {
@@ -60,6 +70,7 @@ package struct RequestHeader: Equatable, Sendable {
             id: id, service: try ServiceID.checked(try text("service")),
             version: try ServiceVersion.checked(try text("version")), method: method, deadlineSeconds: Int64(deadline),
             foreground: foreground)
+        user = try json.textMember("user")
     }
 
     package var members: [JSONValue.Member] {
@@ -68,7 +79,7 @@ package struct RequestHeader: Equatable, Sendable {
             .init(name: "version", value: .string(version.text)), .init(name: "method", value: .string(method.text)),
             .init(name: "deadline", value: .integer(Int(deadlineSeconds))),
             .init(name: "foreground", value: .string(foreground.rawValue)),
-        ]
+        ] + (user.map { [.init(name: "user", value: .string($0))] } ?? [])
     }
 }
 

@@ -92,7 +92,8 @@ struct ServiceBoxTests {
         let box = try box()
         let call = StoredCall(
             id: try id(1).description, app: "com.example.b", device: "d", service: "s", version: "1", method: "m",
-            deadlineSeconds: 60, foreground: "none", key: "k", hash: Data([1]), attachments: ["a"], files: [])
+            deadlineSeconds: 60, foreground: "none", key: "k", hash: Data([1]), attachments: ["a"], parameters: "null",
+            files: [])
         try await box.save(call, body: [1, 2], claiming: ["u"], keptUntil: 1000)
         #expect(try await box.unsent(at: 1000).map(\.body) == [[1, 2]])
         #expect(try await box.claims() == ["u"])

@@ -59,7 +59,9 @@ struct ServiceEngineTests {
             logger: logger)
         return ServiceEngine(
             runner: runner, app: "com.example.app", box: ServiceBox(store: store),
-            server: ServiceServer(base: "http://127.0.0.1:1", transport: server, backOff: backOff) { identity },
+            server: ServiceServer(base: "http://127.0.0.1:1", transport: server, backOff: backOff, asks: runner.asks) {
+                identity
+            },
             files: AttachmentStore(
                 directory: directory.path + "/services",
                 server: TransferServer(base: "http://127.0.0.1:1", transport: NoFiles(), backOff: backOff, logger: logger) {

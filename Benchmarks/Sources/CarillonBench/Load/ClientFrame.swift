@@ -27,6 +27,15 @@ enum ClientFrame {
         }
     }
 
+    /// The acknowledgement of something that belongs to no channel, added to a buffer.
+    static func acknowledge(version: ByteBuffer, to buffer: inout ByteBuffer) {
+        write(0x1, to: &buffer) { buffer in
+            buffer.writeStaticString(#"{"messageType":"ack","updates":[{"version":""#)
+            buffer.writeImmutableBuffer(version)
+            buffer.writeStaticString(#"","code":100}]}"#)
+        }
+    }
+
     /// The length takes two bytes always, so that it can be filled in afterwards.
     private static func write(_ opcode: UInt8, to buffer: inout ByteBuffer, _ payload: (inout ByteBuffer) -> Void) {
         let start = buffer.writerIndex

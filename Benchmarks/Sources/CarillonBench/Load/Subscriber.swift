@@ -132,6 +132,10 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
             // Before the acknowledgement, whose making is no part of the way to here.
             take(text)
             ClientFrame.acknowledge(channel: channel, version: version, to: &acknowledgements)
+        case UInt8(ascii: "s"):
+            guard let version = text.text(after: "\"version\":\"") else { return }
+            take(text)
+            ClientFrame.acknowledge(version: version, to: &acknowledgements)
         case UInt8(ascii: "h") where phase == .awaitingHello:
             if case .helloUntilCaughtUp = subscription.beginning {
                 phase = .awaitingCaughtUp

@@ -8,6 +8,7 @@ enum RowGroup: String, CaseIterable, Sendable {
     case items
     case updates
     case attachments
+    case services
     case apns
 }
 

@@ -7,15 +7,18 @@ struct DeviceRegistrar: Sendable {
     let app: String
     var withPushTokens = false
     var withChannels = true
+    /// That say whose they are, in their order; empty: they are nobody's.
+    var userTokens: [String] = []
 
     /// - Parameter first: The number of the first, from which its push token is made.
     func register(_ count: Int, from first: Int = 0) async throws -> [Device] {
         let (address, channels) = (address, withChannels ? count : 0)
         @Sendable func registration(_ index: Int) -> ByteBuffer {
             let push = withPushTokens ? #","platform":"apple","pushToken":"\#(token(first + index))""# : ""
+            let user = userTokens.isEmpty ? "" : #","userToken":"\#(userTokens[index])""#
             return HTTPRequest.bytes(
                 "POST", "/v1/devices", headers: ["Authorization: Bearer \(key)"],
-                body: ByteBuffer(string: #"{"app":"\#(app)"\#(push)}"#))
+                body: ByteBuffer(string: #"{"app":"\#(app)"\#(push)\#(user)}"#))
         }
         let registered = Registered(count)
         try await LoadLoop.run {

@@ -15,6 +15,10 @@ public struct ServiceMethod: Hashable, Sendable {
     /// A letter, and up to 63 letters, digits and underscores.
     public var name: String
 
+    /// AppKinetics' request to come to the front of the screen, which every provider has: ``ServiceClient/bringToFront(_:)``.
+    public static let frontRequest = ServiceMethod(
+        RequestHeader.frontService, RequestHeader.frontVersion, RequestHeader.frontMethod)
+
     /// Makes a name; whether it can be one is looked at where it is used.
     public init(_ service: String, _ version: String, _ name: String) {
         self.service = service
@@ -60,6 +64,12 @@ public struct FoundProvider: Hashable, Sendable {
     public var isLive: Bool
     /// Its services, with their versions.
     public var services: [Service]
+    /// A user's device, or a server.
+    public var type: Kind
+    /// Where a server is in its cluster.
+    public var server: Server?
+    /// Of its picture: another one has another name. ``ServiceClient/icon(of:)`` has the picture.
+    public var icon: String?
     /// Of the identity that the server says it has: compare it with ``ServiceProvider/fingerprint`` of the other.
     public var fingerprint: String
 
@@ -67,6 +77,23 @@ public struct FoundProvider: Hashable, Sendable {
     public struct Service: Hashable, Sendable {
         public var id: String
         public var version: String
+    }
+
+    /// What provides.
+    public enum Kind: String, Sendable {
+        /// An app on a device of a user.
+        case application
+        /// A device that the operator made a server, for all users.
+        case server
+    }
+
+    /// One of a cluster, as the operator says.
+    public struct Server: Hashable, Sendable {
+        /// Where else it can be reached; requests of services need not know it.
+        public var host: String?
+        public var port: Int?
+        /// 1 is asked first; among equals chance decides.
+        public var priority: Int
     }
 }
 
@@ -80,6 +107,8 @@ public struct ServiceRequest: Sendable {
     /// The paths of its files, which are the app's own.
     public let attachments: [String]
     public let foreground: ForegroundPreference
+    /// Whose device asks, where this provider is a server: the word of the Carillon server, of which the consumer's seal says nothing.
+    public let user: String?
     /// Until when it can be answered, by the server's clock.
     public let deadline: Date
 }

@@ -1,6 +1,12 @@
 import CarillonBasics
 import CarillonWire
 
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 /// Asks services of other apps: ``PushClient/serviceClient``.
 ///
 /// ```swift
@@ -21,9 +27,31 @@ public final class ServiceClient: Sendable {
     /// - Parameters:
     ///   - service: Its id; without one, all who offer any.
     ///   - version: Of the service; without one, any.
+    ///   - type: Devices of users, or servers; without one, both.
+    ///   - user: Whose devices; only a server says so, and others find those of their own user.
     /// - Throws: ``ServiceError``, and `CancellationError`.
-    public func providers(of service: String? = nil, version: String? = nil) async throws -> [FoundProvider] {
-        try await engine.find([("service", service), ("version", version)]).map(\.provider)
+    public func providers(
+        of service: String? = nil, version: String? = nil, type: FoundProvider.Kind? = nil, user: String? = nil
+    ) async throws -> [FoundProvider] {
+        try await engine.find([
+            ("service", service), ("version", version), ("type", type?.rawValue), ("user", user),
+        ]).map(\.provider)
+    }
+
+    /// Who provides services: the present list at once, and another each time that it is one. Somebody who comes or goes is heard of while the
+    /// device is connected, and at each connection; of servers it is heard at connections alone. Of lists that nobody took the last is kept.
+    public var providerChanges: AsyncStream<[FoundProvider]> { engine.watchProviders() }
+
+    /// The picture of a provider, in PNG; nil where it has none.
+    public func icon(of provider: FoundProvider) async throws -> Data? {
+        provider.icon == nil ? nil : try await engine.icon(of: provider.application)
+    }
+
+    /// Asks an app to come to the front of the screen; whether it does is its own affair. Only one that is connected is asked.
+    ///
+    /// - Throws: ``ServiceError``, with ``ServiceError/Code/providerSuspended`` where it is not connected; and `CancellationError`.
+    public func bringToFront(_ address: ServiceApplication) async throws {
+        _ = try await call(.frontRequest, of: address, deadline: .seconds(10), foreground: .preferPeer)
     }
 
     /// Asks, and waits for the one result.

@@ -1,6 +1,12 @@
 import CarillonBasics
 import CarillonWire
 
+#if canImport(FoundationEssentials)
+    public import FoundationEssentials
+#else
+    public import Foundation
+#endif
+
 /// Offers services to other apps: ``PushClient/serviceProvider``.
 ///
 /// ```swift
@@ -25,9 +31,10 @@ public final class ServiceProvider: Sendable {
     /// - Parameters:
     ///   - name: Of the app, for people: up to 128 bytes.
     ///   - version: Of the app: up to 64 bytes.
+    ///   - icon: A picture of the app, in PNG: up to 32 KiB.
     ///   - methods: Of up to 64 versions of services.
     /// - Throws: ``ServiceError`` where a name of a method is none. It returns at once: what the server refuses is logged.
-    public func offer(name: String, version: String, _ methods: [ServiceMethod]) async throws {
+    public func offer(name: String, version: String, icon: Data? = nil, _ methods: [ServiceMethod]) async throws {
         for method in methods {
             guard ServiceID(method.service) != nil else {
                 throw ServiceError(.serviceNotFound, "\(method.service) is not the name of a service.")
@@ -42,14 +49,20 @@ public final class ServiceProvider: Sendable {
         await engine.router.offer(Set(methods))
         let services = Set(methods.map { ServiceOffering.Service(id: $0.service, version: $0.version) })
             .sorted { ($0.id, $0.version) < ($1.id, $1.version) }
-        await engine.set(ServiceOffering(name: name, version: version, services: services))
+        await engine.set(ServiceOffering(name: name, version: version, icon: icon, services: services))
     }
 
     /// The same by definitions: what comes is held against them, and what is answered; what does not fit is
     /// ``ServiceError/Code/serviceParametersInvalid``.
-    public func offer(name: String, version: String, _ definitions: [ServiceDefinition]) async throws {
+    ///
+    /// - Parameters:
+    ///   - name: Of the app, for people: up to 128 bytes.
+    ///   - version: Of the app: up to 64 bytes.
+    ///   - icon: A picture of the app, in PNG: up to 32 KiB.
+    ///   - definitions: Of up to 64 versions of services.
+    public func offer(name: String, version: String, icon: Data? = nil, _ definitions: [ServiceDefinition]) async throws {
         for definition in definitions { await engine.router.define(definition) }
-        try await offer(name: name, version: version, definitions.flatMap(\.allMethods))
+        try await offer(name: name, version: version, icon: icon, definitions.flatMap(\.allMethods))
     }
 
     /// Offers nothing any more.
@@ -91,6 +104,17 @@ public final class ServiceProvider: Sendable {
 
     /// What happens to the requests that come, from the beginning of each iteration on.
     public var events: AsyncStream<ServiceProviderEvent> { engine.providerListeners.subscribe() }
+
+    /// Adds one that is told the same; it is held weakly.
+    public func addDelegate(_ delegate: any ServiceProviderDelegate) { engine.providerListeners.add(delegate, to: self) }
+
+    /// Removes one.
+    public func removeDelegate(_ delegate: any ServiceProviderDelegate) {
+        engine.providerListeners.remove(delegate, from: self)
+    }
+
+    /// Who this device is to others; nil until it is registered.
+    public var application: ServiceApplication? { engine.ownPeer.map(ServiceApplication.init) }
 
     /// Of this device's identity, for people to compare.
     public var fingerprint: String {

@@ -20,52 +20,6 @@ struct ServiceCall: Sendable {
 }
 
 extension ServiceEngine {
-    // MARK: Providers
-
-    func find(_ query: [(String, String?)]) async throws -> [(provider: FoundProvider, keys: KeyBundle)] {
-        let parts = query.compactMap { name, value in value.map { "\(name)=\($0)" } }
-        guard parts.allSatisfy({ $0.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x26 && $0 != 0x23 && $0 != 0x25 } })
-        else {
-            throw ServiceError(.applicationNotFound, "What is looked for is no name.")
-        }
-        try await ready()
-        let path = ServiceServer.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
-        let answer = try await server.persist(until: .now + 30, .get, path)
-        guard case .array(let providers)? = answer["providers"] else { return [] }
-        return providers.compactMap { json in
-            guard let peer = ServicePeer(json), case .string(let name)? = json["name"],
-                case .string(let version)? = json["version"], case .bool(let isLive)? = json["live"],
-                case .array(let services)? = json["services"], let keys = json["keys"].flatMap(KeyBundle.init)
-            else { return nil }
-            let offers = services.compactMap { service -> FoundProvider.Service? in
-                guard case .string(let id)? = service["id"], case .string(let version)? = service["version"] else {
-                    return nil
-                }
-                return .init(id: id, version: version)
-            }
-            return (
-                FoundProvider(
-                    application: ServiceApplication(peer), name: name, version: version, isLive: isLive, services: offers,
-                    fingerprint: Fingerprint.text(of: keys.identity)), keys
-            )
-        }
-    }
-
-    /// The install of an app that a request goes to, and its key.
-    private func provider(of call: ServiceCall) async throws -> (peer: ServicePeer, keys: KeyBundle) {
-        let found = try await find([("app", call.to.app), ("device", call.to.device)])
-        let offering = found.first { $0.provider.services.contains { $0.id == call.method.service } } ?? found.first
-        guard let offering, let device = offering.provider.application.device else {
-            throw ServiceError(.applicationNotFound, "There is no such provider that this device may call.")
-        }
-        let peer = ServicePeer(app: offering.provider.application.app, device: device)
-        guard call.to.device == nil || call.to.device == device, peer.app == call.to.app else {
-            throw ServiceError(.applicationNotFound, "The server found another provider than was asked for.")
-        }
-        try await believe(offering.keys, of: peer)
-        return (peer, offering.keys)
-    }
-
     // MARK: Sending
 
     /// Sends a request. Its one result is in `result` from then on, and in ``late`` for a later run.
@@ -74,6 +28,30 @@ extension ServiceEngine {
         try await router.definition(of: call.method)?.check(
             call.parameters, attachments: names.count, of: call.method.name)
         let (peer, keys) = try await provider(of: call)
+        do {
+            try await send(call, names, to: peer, keys, result)
+        } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
+            // It may be another install by now than it was a moment ago.
+            known.remove(peer)
+            let (newPeer, newKeys) = try await provider(of: call)
+            guard newPeer != peer else { throw error }
+            try await send(call, names, to: newPeer, newKeys, result)
+        }
+    }
+
+    private static let mayBeGone: Set<ServiceError.Code> = [
+        .applicationNotFound, .serviceNotFound, .serviceVersionNotFound,
+    ]
+
+    private func send(
+        _ call: ServiceCall, _ names: [(path: String, name: RelativePath)], to peer: ServicePeer, _ keys: KeyBundle,
+        _ result: PendingResult<ServiceReply>?
+    ) async throws {
+        if call.method == .frontRequest {
+            try await askToFront(call, peer, keys)
+            result?.resume(.success(ServiceReply()))
+            return
+        }
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
         var left = try await leave(names, for: peer, lifetime: lifetime) { path in
             clientListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
@@ -82,15 +60,13 @@ extension ServiceEngine {
             let whole = SealedPayload(.value(call.parameters), files: left.files)
             let payload = try await shortened(whole, call.id, for: peer, lifetime: lifetime, left: &left)
             if let result { pending[call.id] = result }
-            do {
-                try await post(try await seal(call, payload, whole, left, to: peer, keys), call)
-            } catch let error as ServiceError where error.code == .providerKeyChanged {
-                // It is sealed once again, for the same install.
-                var again = call
-                again.to.device = peer.device
-                let (_, newKeys) = try await provider(of: again)
-                guard newKeys.id != keys.id else { throw error }
-                try await post(try await seal(call, payload, whole, left, to: peer, newKeys), call)
+            let uploads = left.ids
+            try await withKeys(of: call, peer, keys) { keys in
+                let (body, stored) = try await seal(call, payload, whole, to: peer, keys)
+                try await box.save(
+                    stored, body: body, claiming: uploads,
+                    keptUntil: Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000)
+                try await post(body, call.id, until: .now + TimeInterval(call.deadlineSeconds))
             }
             await confirm(left)
         } catch {
@@ -100,6 +76,32 @@ extension ServiceEngine {
             _ = try? await box.finish(call.id)
             takeAway(left)
             throw error
+        }
+    }
+
+    /// Has a request sealed and posted, and once again, for the same install, where that has another key by now.
+    private func withKeys(
+        of call: ServiceCall, _ peer: ServicePeer, _ keys: KeyBundle, _ post: (KeyBundle) async throws -> Void
+    ) async throws {
+        do {
+            try await post(keys)
+        } catch let error as ServiceError where error.code == .providerKeyChanged {
+            var again = call
+            again.to.device = peer.device
+            known.remove(peer)
+            let (_, newKeys) = try await provider(of: again, anew: true)
+            guard newKeys.id != keys.id else { throw error }
+            try await post(newKeys)
+        }
+    }
+
+    /// Nothing of it is kept: it is asked now, or not at all.
+    private func askToFront(_ call: ServiceCall, _ peer: ServicePeer, _ keys: KeyBundle) async throws {
+        let payload = SealedPayload(.value(call.parameters), files: [])
+        try await withKeys(of: call, peer, keys) { keys in
+            let (body, _) = try await seal(call, payload, payload, to: peer, keys)
+            let moment = Date.now + TimeInterval(call.deadlineSeconds)
+            _ = try await server.persist(until: moment, .post, ServiceServer.path + "/requests", body)
         }
     }
 
@@ -145,11 +147,10 @@ extension ServiceEngine {
         return names
     }
 
-    /// Seals a request, and stores what is posted of it.
+    /// Answers what is posted of a request, and what is to be known of it later.
     private func seal(
-        _ call: ServiceCall, _ payload: SealedPayload, _ whole: SealedPayload, _ left: Left, to peer: ServicePeer,
-        _ keys: KeyBundle
-    ) async throws -> [UInt8] {
+        _ call: ServiceCall, _ payload: SealedPayload, _ whole: SealedPayload, to peer: ServicePeer, _ keys: KeyBundle
+    ) async throws -> (body: [UInt8], stored: StoredCall) {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered yet.") }
         let ownKeys = try await box.keys(at: Self.now)
         let context = SealContext(
@@ -173,17 +174,14 @@ extension ServiceEngine {
             id: call.id, app: peer.app, device: peer.device, service: call.method.service, version: call.method.version,
             method: call.method.name, deadlineSeconds: call.deadlineSeconds, foreground: call.foreground.rawValue,
             key: ownKeys.key.name, hash: Data(sealed.hash), attachments: call.attachments,
+            parameters: String(decoding: call.parameters.json.bytes, as: UTF8.self),
             files: whole.files.map(\.manifest.id))
-        try await box.save(
-            stored, body: body, claiming: left.ids,
-            keptUntil: Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000)
-        return body
+        return (body, stored)
     }
 
-    private func post(_ body: [UInt8], _ call: ServiceCall) async throws {
-        let moment = Date.now + TimeInterval(call.deadlineSeconds)
+    private func post(_ body: [UInt8], _ id: String, until moment: Date) async throws {
         _ = try await server.persist(until: moment, .post, ServiceServer.path + "/requests", body)
-        try await box.sent(call.id)
+        try await box.sent(id)
     }
 
     /// What an earlier run stored, and the server may not have.
@@ -199,9 +197,7 @@ extension ServiceEngine {
     private func sendAgain(_ id: String, _ body: [UInt8]) async {
         guard let call = try? await box.call(id) else { return }
         do {
-            let moment = Date.now + TimeInterval(call.deadlineSeconds)
-            _ = try await server.persist(until: moment, .post, ServiceServer.path + "/requests", body)
-            try await box.sent(id)
+            try await post(body, id, until: .now + TimeInterval(call.deadlineSeconds))
         } catch let error as ServiceError {
             await finish(id, .failure(error), nil)
         } catch {}
@@ -216,6 +212,8 @@ extension ServiceEngine {
             logger.warning("A reply came that nobody waits for")
             return await forget(stored)
         }
+        // The provider need not have said it before.
+        await tellReceived(id, nil)
         do {
             let payload = try await open(content, of: call, stored.number)
             let application = ServiceApplication(call.peer)
@@ -241,6 +239,16 @@ extension ServiceEngine {
             // The run ended, or the storage is away: the next one looks at it again.
             logger.info("A reply waits", metadata: ["reason": "\(type(of: error))"])
         }
+    }
+
+    /// The provider has all of a request.
+    func tellReceived(_ id: String, _ event: Int64?) async {
+        guard let call = try? await box.received(id, event: event) else { return }
+        let parameters = JSONValue(parsing: Array(call.parameters.utf8)).flatMap { ServiceValue(json: $0) } ?? .null
+        clientListeners.tell([
+            .didFinishSending(
+                to: ServiceApplication(call.peer), attachments: call.attachments, parameters: parameters, id: id)
+        ])
     }
 
     private func open(

@@ -25,6 +25,7 @@ extension ServiceEngine {
                 logger.warning("A request came once more, and was not handled again")
                 return
             }
+            if header.isOfFrontService { return try await takeFrontRequest(stored, header, from, content) }
             if let reply = stored.reply { return try await post(reply, to: id, stored, from, [], until: deadline) }
             let (reply, attachments) = try await withDeadline(deadline) { () async throws -> ([UInt8], [String]) in
                 try await self.answer(stored, header, from, expiresAt, content)
@@ -168,8 +169,8 @@ extension ServiceEngine {
                 [.willStartReceiving(from: application, count: count, id: id)]
                     + files.map { .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id) })
         }
-        // Whoever calls this ends it at its deadline.
-        _ = try await server.persist(until: .distantFuture, .post, "\(ServiceServer.path)/requests/\(id)/received")
+        let telling = Task { try await self.tellReceived(id) }
+        defer { telling.cancel() }
         if route.atMostOnce {
             guard !stored.isBegun else {
                 throw ServiceError(.serviceFailed, "The provider was stopped while it handled the request.")
@@ -178,7 +179,7 @@ extension ServiceEngine {
         }
         let request = ServiceRequest(
             id: id, consumer: application, method: method, parameters: parameters, attachments: paths,
-            foreground: .init(rawValue: header.foreground.rawValue) ?? .none,
+            foreground: .init(rawValue: header.foreground.rawValue) ?? .none, user: header.user,
             deadline: Date(timeIntervalSince1970: Double(expiresAt) / 1000))
         guard requests[id]?.isUnwanted == false else { throw CancellationError() }
         providerListeners.tell([.didReceive(request)])
@@ -197,6 +198,24 @@ extension ServiceEngine {
         }
         try definition?.check(reply: reply.value, attachments: reply.attachments.count, of: method.name)
         return reply
+    }
+
+    /// Tells the consumer that all of a request is here. A result that comes soon says so by itself.
+    private func tellReceived(_ id: String) async throws {
+        try await Task.sleep(for: Self.soon)
+        // Whoever began this ends it with the request.
+        _ = try await server.persist(until: .distantFuture, .post, "\(ServiceServer.path)/requests/\(id)/received")
+    }
+
+    private static let soon = Duration.milliseconds(20)
+
+    private func takeFrontRequest(
+        _ stored: StoredServiceEvent, _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent
+    ) async throws {
+        try await believe(content.sender, of: from)
+        _ = try await open(header, from, content, stored.number)
+        providerListeners.tell([.frontRequested(by: ServiceApplication(from))])
+        await forget(stored)
     }
 
     private func open(

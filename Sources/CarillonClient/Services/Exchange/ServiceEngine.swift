@@ -50,6 +50,9 @@ actor ServiceEngine {
     private var owner: Owner
     /// Clears away what an earlier run left half done; once.
     var clearing: Task<Void, Never>?
+    /// Those that this device asked a moment ago.
+    var known = KnownProviders()
+    nonisolated let providerWatchers = ProviderWatchers()
     private var verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?
 
     static let eventsAtOnce = 100
@@ -96,7 +99,7 @@ actor ServiceEngine {
     }
 
     /// Who this device is to others; nil: it is not registered.
-    var ownPeer: ServicePeer? { runner.identity.map { ServicePeer(app: app, device: $0.device) } }
+    nonisolated var ownPeer: ServicePeer? { runner.identity.map { ServicePeer(app: app, device: $0.device) } }
 
     // MARK: Running
 
@@ -111,6 +114,7 @@ actor ServiceEngine {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.runOffers() }
             group.addTask { await self.sendUnsent() }
+            group.addTask { await self.runProviders() }
             group.addTask { await self.runEvents() }
         }
     }
@@ -155,13 +159,7 @@ actor ServiceEngine {
             await cancelled(id.description)
             await forget(stored)
         case .received(let id):
-            if let call = try? await box.call(id.description) {
-                clientListeners.tell([
-                    .didFinishSending(
-                        to: ServiceApplication(call.peer), attachments: call.attachments, id: id.description)
-                ])
-            }
-            await forget(stored)
+            await tellReceived(id.description, stored.number)
         case .failed(let id, let code):
             await finish(id.description, .failure(ServiceError(.init(code), "The server ended the request.")), stored)
         }
@@ -197,6 +195,7 @@ actor ServiceEngine {
     /// Who the device is, or whose, may be another. What the storage had of the one before is gone by now.
     nonisolated func scopeChanged() {
         offerChanges.send()
+        runner.providerChanges.send()
         Task { await dropWhatWasAnothers() }
     }
 
@@ -205,14 +204,16 @@ actor ServiceEngine {
         let present = Owner(device: scope.identity?.device, user: scope.user)
         defer { owner = present }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
-        for waiting in pending.values {
-            waiting.resume(.failure(ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")))
-        }
-        pending = [:]
         for work in requests.values { work.handler?.cancel() }
         requests = [:]
         inbox.removeAll()
         clearing = nil
+        known.removeAll()
+        // Whoever hears it finds nothing any more.
+        for waiting in pending.values {
+            waiting.resume(.failure(ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")))
+        }
+        pending = [:]
     }
 
     /// Says what the app offers, after each change of it, of who the device is, and of its key.

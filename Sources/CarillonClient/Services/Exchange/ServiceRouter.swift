@@ -1,6 +1,12 @@
 import CarillonBasics
 import CarillonWire
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// What the app offers to others.
 struct ServiceOffering: Hashable, Sendable {
     struct Service: Hashable, Sendable {
@@ -10,10 +16,11 @@ struct ServiceOffering: Hashable, Sendable {
 
     var name: String
     var version: String
+    var icon: Data?
     var services: [Service]
 
     func json(keys: KeyBundle) -> JSONValue {
-        .object([
+        var members: [JSONValue.Member] = [
             .init(name: "name", value: .string(name)), .init(name: "version", value: .string(version)),
             .init(
                 name: "services",
@@ -23,7 +30,9 @@ struct ServiceOffering: Hashable, Sendable {
                             .init(name: "id", value: .string($0.id)), .init(name: "version", value: .string($0.version)),
                         ])
                     })), .init(name: "keys", value: keys.json),
-        ])
+        ]
+        if let icon { members.append(.init(name: "icon", value: .string(Base64URL.encode(Array(icon))))) }
+        return .object(members)
     }
 }
 

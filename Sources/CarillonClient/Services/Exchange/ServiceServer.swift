@@ -13,6 +13,7 @@ struct ServiceServer: Sendable {
     let base: String
     let transport: any ClientTransport
     let backOff: PushClient.BackOff
+    let asks: SocketAsks
     let identity: @Sendable () -> DeviceIdentity?
 
     enum Answer: Sendable {
@@ -25,8 +26,21 @@ struct ServiceServer: Sendable {
     static let path = "/v1/services"
     private static let answerLimit = 1 << 20
 
+    /// - Returns: Nil where there is nothing of the kind, or no answer now.
+    func bytes(_ path: String) async -> Data? {
+        guard let identity = identity(), let address = WebAddress(http: base + path) else { return nil }
+        let question = WebQuestion(
+            method: .get, address: address, bearer: identity.credential, answerLimit: Self.answerLimit)
+        guard let answer = try? await transport.ask(question), answer.status == 200 else { return nil }
+        return answer.body
+    }
+
     func ask(_ method: WebQuestion.Method, _ path: String, _ body: [UInt8]? = nil) async -> Answer {
         guard let identity = identity() else { return .later(hint: nil) }
+        // An answer that may be long would hold up what comes on the connection.
+        if method != .get, path.hasPrefix(Self.path), let answer = await asks.ask(method.rawValue, path, body ?? []) {
+            return Self.answer(answer.status, answer.body, retryAfter: nil)
+        }
         guard let address = WebAddress(http: base + path) else {
             return .refused(ServiceError(.serverUnavailable, "The server's address is none."))
         }
@@ -35,19 +49,23 @@ struct ServiceServer: Sendable {
                 WebQuestion(
                     method: method, address: address, bearer: identity.credential, json: body.map { Data($0) },
                     answerLimit: Self.answerLimit))
-            if (200..<300).contains(answer.status) { return .done(JSONValue(parsing: Array(answer.body)) ?? .null) }
-            if [408, 425, 429].contains(answer.status) || answer.status >= 500 {
-                let seconds = answer.retryAfter.flatMap { Int64($0) }
-                return .later(hint: seconds.map { .seconds(max(0, min($0, 3600))) })
-            }
-            let problem = try? JSONDecoder().decode(ProblemDocument.self, from: answer.body)
-            return .refused(
-                ServiceError(
-                    problem.map { .init($0.code) } ?? .serverUnavailable,
-                    problem?.detail ?? "The server answered with status \(answer.status)."))
+            return Self.answer(answer.status, Array(answer.body), retryAfter: answer.retryAfter)
         } catch {
             return .later(hint: nil)
         }
+    }
+
+    private static func answer(_ status: Int, _ body: [UInt8], retryAfter: String?) -> Answer {
+        if (200..<300).contains(status) { return .done(JSONValue(parsing: body) ?? .null) }
+        if [408, 425, 429].contains(status) || status >= 500 {
+            let seconds = retryAfter.flatMap { Int64($0) }
+            return .later(hint: seconds.map { .seconds(max(0, min($0, 3600))) })
+        }
+        let problem = try? JSONDecoder().decode(ProblemDocument.self, from: Data(body))
+        return .refused(
+            ServiceError(
+                problem.map { .init($0.code) } ?? .serverUnavailable,
+                problem?.detail ?? "The server answered with status \(status)."))
     }
 
     /// Asks until it is answered, with longer and longer waits.

@@ -39,8 +39,12 @@ struct StoredCall: Codable, Equatable, Sendable {
     var hash: Data
     /// The paths of its files at the sender, and its parameters, for whoever hears that they were sent.
     var attachments: [String]
-    /// The server's names for them.
+    /// JSON.
+    var parameters: String
+    /// The server's names for its files.
     var files: [String]
+    /// The app heard that its provider has all of it.
+    var isReceived = false
 
     var peer: ServicePeer { ServicePeer(app: app, device: device) }
     var serviceMethod: ServiceMethod { ServiceMethod(service, version, method) }
@@ -107,7 +111,8 @@ struct ServiceBox: Sendable {
 
     /// Whether a request came for the first time. One that was sent again by somebody is forgotten.
     func isFirst(_ event: StoredServiceEvent, id: String, until: Int64, now: Int64) async throws(PushError) -> Bool {
-        try await write { db in
+        // After a loss of power it is handled once more.
+        try await write(reachingDisk: false) { db in
             try db.execute(sql: "DELETE FROM service_seen WHERE until < ?", arguments: [now])
             let isKnown = try Bool.fetchOne(
                 db, sql: "SELECT is_known FROM service_event WHERE number = ?", arguments: [event.number])
@@ -141,7 +146,8 @@ struct ServiceBox: Sendable {
     }
 
     func decided(_ number: Int64, reply: [UInt8], claiming uploads: [String]) async throws(PushError) {
-        try await write { db in
+        // After a loss of power it is decided once more, and the server has the first. What names files must not forget them.
+        try await write(reachingDisk: !uploads.isEmpty) { db in
             try Self.claim(uploads, db)
             try db.execute(
                 sql: "UPDATE service_event SET reply = ? WHERE number = ?", arguments: [Data(reply), number])
@@ -240,26 +246,45 @@ struct ServiceBox: Sendable {
     ) async throws(PushError) {
         try await write { db in
             try Self.claim(uploads, db)
-            let text = String(decoding: try JSONEncoder().encode(call), as: UTF8.self)
             try db.execute(
                 sql: "INSERT OR REPLACE INTO service_call VALUES (?, ?, ?, ?)",
-                arguments: [call.id, text, Data(body), keptUntil])
+                arguments: [call.id, try Self.text(of: call), Data(body), keptUntil])
         }
     }
 
-    /// The server has it.
+    /// The server has it. If that is forgotten, it is sent once more, and is the same.
     func sent(_ id: String) async throws(PushError) {
-        try await write { db in
+        try await write(reachingDisk: false) { db in
             try db.execute(sql: "UPDATE service_call SET body = NULL WHERE id = ?", arguments: [id])
         }
     }
 
-    func call(_ id: String) async throws(PushError) -> StoredCall? {
+    /// Notes that the app hears that its provider has all of it, and forgets the event that said so.
+    ///
+    /// - Returns: Nil where it heard it before, or nothing is known of the call.
+    func received(_ id: String, event number: Int64? = nil) async throws(PushError) -> StoredCall? {
         try await write(reachingDisk: false) { db in
-            try String.fetchOne(db, sql: "SELECT call FROM service_call WHERE id = ?", arguments: [id]).flatMap {
-                try? JSONDecoder().decode(StoredCall.self, from: Data($0.utf8))
-            }
+            if let number { try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [number]) }
+            guard var call = try Self.call(id, db), !call.isReceived else { return StoredCall?.none }
+            call.isReceived = true
+            try db.execute(
+                sql: "UPDATE service_call SET call = ? WHERE id = ?", arguments: [try Self.text(of: call), id])
+            return call
         }
+    }
+
+    private static func text(of call: StoredCall) throws -> String {
+        String(decoding: try JSONEncoder().encode(call), as: UTF8.self)
+    }
+
+    private static func call(_ id: String, _ db: Database) throws -> StoredCall? {
+        try String.fetchOne(db, sql: "SELECT call FROM service_call WHERE id = ?", arguments: [id]).flatMap {
+            try? JSONDecoder().decode(StoredCall.self, from: Data($0.utf8))
+        }
+    }
+
+    func call(_ id: String) async throws(PushError) -> StoredCall? {
+        try await write(reachingDisk: false) { db in try Self.call(id, db) }
     }
 
     /// Those that the server may not have.
@@ -274,7 +299,7 @@ struct ServiceBox: Sendable {
 
     /// It has its result, which is given once; the event that brought it goes with it. Answers false when it had one before.
     func finish(_ id: String, event number: Int64? = nil) async throws(PushError) -> Bool {
-        try await write { db in
+        try await write(reachingDisk: false) { db in
             if let number { try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [number]) }
             try db.execute(sql: "DELETE FROM service_call WHERE id = ?", arguments: [id])
             return db.changesCount == 1

@@ -1,0 +1,149 @@
+/// AppKinetics' consumer, as a delegate: called one after the other, on no particular thread. The last is required.
+public protocol ServiceClientDelegate: AnyObject, Sendable {
+    /// A file of a request begins to be sent.
+    func serviceClient(
+        _ client: ServiceClient, didStartSendingTo application: ServiceApplication, filename: String, id: String)
+    /// The provider has all of a request.
+    func serviceClient(
+        _ client: ServiceClient, didFinishSendingTo application: ServiceApplication, attachments: [String],
+        parameters: ServiceValue, id: String)
+    /// A reply with files begins to come.
+    func serviceClient(
+        _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, attachments count: Int, id: String)
+    /// A file of it begins to come.
+    func serviceClient(
+        _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
+        id: String)
+    /// The one result of a request.
+    func serviceClient(
+        _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
+        _ result: Result<ServiceReply, ServiceError>, id: String)
+}
+
+/// Those that are optional do nothing.
+extension ServiceClientDelegate {
+    public func serviceClient(
+        _ client: ServiceClient, didStartSendingTo application: ServiceApplication, filename: String, id: String
+    ) {}
+    public func serviceClient(
+        _ client: ServiceClient, didFinishSendingTo application: ServiceApplication, attachments: [String],
+        parameters: ServiceValue, id: String
+    ) {}
+    public func serviceClient(
+        _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, attachments count: Int, id: String
+    ) {}
+    public func serviceClient(
+        _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
+        id: String
+    ) {}
+}
+
+/// The provider's side of it; called in the same way. All are optional: a request is answered by its handler.
+public protocol ServiceProviderDelegate: AnyObject, Sendable {
+    /// A request with files begins to come.
+    func serviceProvider(
+        _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, attachments count: Int,
+        id: String)
+    /// A file of it begins to come.
+    func serviceProvider(
+        _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
+        id: String)
+    /// A request is here with all its files; its handler is called.
+    func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest)
+    /// A file of a reply begins to be sent.
+    func serviceProvider(
+        _ provider: ServiceProvider, didStartSendingTo application: ServiceApplication, filename: String, id: String)
+    /// The server has a reply.
+    func serviceProvider(
+        _ provider: ServiceProvider, didFinishSendingTo application: ServiceApplication, attachments: [String], id: String)
+    /// The consumer does not want a request any more.
+    func serviceProvider(_ provider: ServiceProvider, didCancel id: String)
+    /// Another app asks this one to come to the front of the screen.
+    func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication)
+}
+
+/// Each does nothing.
+extension ServiceProviderDelegate {
+    public func serviceProvider(
+        _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, attachments count: Int,
+        id: String
+    ) {}
+    public func serviceProvider(
+        _ provider: ServiceProvider, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
+        id: String
+    ) {}
+    public func serviceProvider(_ provider: ServiceProvider, didReceive request: ServiceRequest) {}
+    public func serviceProvider(
+        _ provider: ServiceProvider, didStartSendingTo application: ServiceApplication, filename: String, id: String
+    ) {}
+    public func serviceProvider(
+        _ provider: ServiceProvider, didFinishSendingTo application: ServiceApplication, attachments: [String], id: String
+    ) {}
+    public func serviceProvider(_ provider: ServiceProvider, didCancel id: String) {}
+    public func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication) {}
+}
+
+typealias ServiceClientListeners = EventListeners<ServiceClient, ServiceClientEvent>
+typealias ServiceProviderListeners = EventListeners<ServiceProvider, ServiceProviderEvent>
+
+extension ServiceClientListeners {
+    convenience init() {
+        self.init(
+            calling: Calls(
+                added: { _, _ in }, removed: { _, _ in },
+                happened: { delegate, event, client in
+                    (delegate as? any ServiceClientDelegate)?.hear(event, of: client)
+                }))
+    }
+}
+
+extension ServiceProviderListeners {
+    convenience init() {
+        self.init(
+            calling: Calls(
+                added: { _, _ in }, removed: { _, _ in },
+                happened: { delegate, event, provider in
+                    (delegate as? any ServiceProviderDelegate)?.hear(event, of: provider)
+                }))
+    }
+}
+
+extension ServiceClientDelegate {
+    fileprivate func hear(_ event: ServiceClientEvent, of client: ServiceClient) {
+        switch event {
+        case .didStartSending(let application, let filename, let id):
+            serviceClient(client, didStartSendingTo: application, filename: filename, id: id)
+        case .didFinishSending(let application, let attachments, let parameters, let id):
+            serviceClient(
+                client, didFinishSendingTo: application, attachments: attachments, parameters: parameters, id: id)
+        case .willStartReceiving(let application, let count, let id):
+            serviceClient(client, willStartReceivingFrom: application, attachments: count, id: id)
+        case .willStartReceivingFile(let application, let path, let size, let id):
+            serviceClient(client, willStartReceivingFrom: application, path: path, fileSize: size, id: id)
+        case .didReceive(let application, let result, let id):
+            serviceClient(client, didReceiveFrom: application, result, id: id)
+        // Told to listeners of events alone.
+        case .identityChanged: break
+        }
+    }
+}
+
+extension ServiceProviderDelegate {
+    fileprivate func hear(_ event: ServiceProviderEvent, of provider: ServiceProvider) {
+        switch event {
+        case .willStartReceiving(let application, let count, let id):
+            serviceProvider(provider, willStartReceivingFrom: application, attachments: count, id: id)
+        case .willStartReceivingFile(let application, let path, let size, let id):
+            serviceProvider(provider, willStartReceivingFrom: application, path: path, fileSize: size, id: id)
+        case .didReceive(let request): serviceProvider(provider, didReceive: request)
+        case .didStartSending(let application, let filename, let id):
+            serviceProvider(provider, didStartSendingTo: application, filename: filename, id: id)
+        case .didFinishSending(let application, let attachments, let id):
+            serviceProvider(provider, didFinishSendingTo: application, attachments: attachments, id: id)
+        case .cancelled(let id): serviceProvider(provider, didCancel: id)
+        case .frontRequested(let application): serviceProvider(provider, isAskedToFrontBy: application)
+        // Told to listeners of events alone.
+        case .identityChanged: break
+        }
+    }
+}

@@ -1,0 +1,179 @@
+import CarillonBasics
+import CarillonWire
+import Logging
+import Synchronization
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Who else provides services.
+extension ServiceEngine {
+    func find(_ query: [(String, String?)]) async throws -> [(provider: FoundProvider, keys: KeyBundle)] {
+        let parts = query.compactMap { name, value in value.map { "\(name)=\(Self.percentEncoded($0))" } }
+        try await ready()
+        let path = ServiceServer.path + (parts.isEmpty ? "" : "?" + parts.joined(separator: "&"))
+        let answer = try await server.persist(until: .now + 30, .get, path)
+        guard case .array(let providers)? = answer["providers"] else { return [] }
+        return providers.compactMap { json in
+            guard let keys = json["keys"].flatMap(KeyBundle.init), let provider = FoundProvider(json, keys) else {
+                return nil
+            }
+            return (provider, keys)
+        }
+    }
+
+    /// All but what RFC 3986 section 2.3 leaves as it is.
+    private static func percentEncoded(_ text: String) -> String {
+        text.utf8.reduce(into: "") { encoded, byte in
+            let character = Character(Unicode.Scalar(byte))
+            if byte < 0x80, character.isLetter || character.isNumber || "-._~".contains(character) {
+                encoded.append(character)
+            } else {
+                encoded += "%" + Hexadecimal.encode([byte]).uppercased()
+            }
+        }
+    }
+
+    /// The install of an app that a request goes to, and its key.
+    ///
+    /// - Parameter anew: Whether the server is asked, though it was a moment ago.
+    func provider(of call: ServiceCall, anew: Bool = false) async throws -> (peer: ServicePeer, keys: KeyBundle) {
+        let wanted = KnownProviders.Wanted(application: call.to, service: call.method.service)
+        if !anew, let known = known[wanted] { return known }
+        let found = try await find([("app", call.to.app), ("device", call.to.device)])
+        let offering = found.first { $0.provider.services.contains { $0.id == call.method.service } } ?? found.first
+        guard let offering, let device = offering.provider.application.device else {
+            throw ServiceError(.applicationNotFound, "There is no such provider that this device may call.")
+        }
+        let peer = ServicePeer(app: offering.provider.application.app, device: device)
+        guard call.to.device == nil || call.to.device == device, peer.app == call.to.app else {
+            throw ServiceError(.applicationNotFound, "The server found another provider than was asked for.")
+        }
+        try await believe(offering.keys, of: peer)
+        known[wanted] = (peer, offering.keys)
+        return (peer, offering.keys)
+    }
+
+    func icon(of application: ServiceApplication) async throws -> Data? {
+        guard let device = application.device, AppID(application.app) != nil, DeviceID(device) != nil else { return nil }
+        try await ready()
+        return await server.bytes("\(ServiceServer.path)/icon?app=\(application.app)&device=\(device)")
+    }
+
+    // MARK: Changes
+
+    nonisolated func watchProviders() -> AsyncStream<[FoundProvider]> {
+        defer { runner.providerChanges.send() }
+        return providerWatchers.add()
+    }
+
+    /// Looks again after each word of the server that somebody came or went, while somebody wants to know.
+    func runProviders() async {
+        var schedule = ClientReconnectSchedule(server.backOff)
+        while !Task.isCancelled {
+            await runner.providerChanges.wait()
+            known.removeAll()
+            while providerWatchers.areThere, !Task.isCancelled {
+                do {
+                    providerWatchers.tell(try await find([]).map(\.provider))
+                    schedule.succeeded()
+                    break
+                } catch {
+                    logger.info("Providers of services cannot be looked for", metadata: ["reason": "\(error)"])
+                    try? await Task.sleep(for: schedule.failed(random: .random(in: 0..<1)))
+                }
+            }
+        }
+    }
+}
+
+/// Those that requests went to a moment ago, so that not each of many is looked for.
+struct KnownProviders {
+    struct Wanted: Hashable {
+        var application: ServiceApplication
+        var service: String
+    }
+
+    private var entries: [Wanted: (peer: ServicePeer, keys: KeyBundle, until: ContinuousClock.Instant)] = [:]
+    private static let lifetime = Duration.seconds(5)
+    private static let most = 256
+
+    subscript(_ wanted: Wanted) -> (peer: ServicePeer, keys: KeyBundle)? {
+        get { entries[wanted].flatMap { $0.until > .now ? ($0.peer, $0.keys) : nil } }
+        set {
+            if entries.count >= Self.most { removeAll() }
+            entries[wanted] = newValue.map { ($0.peer, $0.keys, .now + Self.lifetime) }
+        }
+    }
+
+    mutating func remove(_ peer: ServicePeer) { entries = entries.filter { $0.value.peer != peer } }
+
+    mutating func removeAll() { entries = [:] }
+}
+
+/// Who hears of providers: the newest list, where it is another than the one before.
+final class ProviderWatchers: Sendable {
+    private struct Watcher {
+        var stream: AsyncStream<[FoundProvider]>.Continuation
+        var last: [FoundProvider]?
+    }
+
+    private struct State {
+        var watchers: [UInt64: Watcher] = [:]
+        var next: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+
+    var areThere: Bool { state.withLock { !$0.watchers.isEmpty } }
+
+    func add() -> AsyncStream<[FoundProvider]> {
+        let (stream, continuation) = AsyncStream.makeStream(of: [FoundProvider].self, bufferingPolicy: .bufferingNewest(1))
+        let number = state.withLock { state in
+            state.next += 1
+            state.watchers[state.next] = Watcher(stream: continuation)
+            return state.next
+        }
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.state.withLock { $0.watchers.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    func tell(_ providers: [FoundProvider]) {
+        state.withLock { state in
+            for (number, watcher) in state.watchers where watcher.last != providers {
+                state.watchers[number]?.last = providers
+                watcher.stream.yield(providers)
+            }
+        }
+    }
+}
+
+extension FoundProvider {
+    fileprivate init?(_ json: JSONValue, _ keys: KeyBundle) {
+        guard let peer = ServicePeer(json), case .string(let name)? = json["name"],
+            case .string(let version)? = json["version"], case .bool(let isLive)? = json["live"],
+            case .array(let services)? = json["services"]
+        else { return nil }
+        self.init(
+            application: ServiceApplication(peer), name: name, version: version, isLive: isLive,
+            services: services.compactMap { service in
+                guard case .string(let id)? = service["id"], case .string(let version)? = service["version"] else {
+                    return nil
+                }
+                return .init(id: id, version: version)
+            }, type: .application, fingerprint: Fingerprint.text(of: keys.identity))
+        if json["type"] == .string(Kind.server.rawValue) { type = .server }
+        if case .string(let icon)? = json["icon"] { self.icon = icon }
+        if let place = json["server"], case .integer(let priority)? = place["priority"] {
+            var server = Server(priority: priority)
+            if case .string(let host)? = place["host"] { server.host = host }
+            if case .integer(let port)? = place["port"] { server.port = port }
+            self.server = server
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import ArgumentParser
+import CarillonCore
+import CarillonServer
+import CarillonWire
+import NIOHTTP1
+
+/// `carillon apps servers`: which devices of an app are servers.
+struct ServersCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "servers",
+        abstract: "Say which devices of an app are servers, which call and are called by all of its users.",
+        discussion: """
+            A server is a device that runs the client library, or `carillon services provide`, and belongs to no user. All users of its app, \
+            and of those in the app's realm, may call its services, and it may call theirs.
+            """,
+        subcommands: [Add.self, List.self, Remove.self])
+
+    struct Add: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a device a server, or say anew where it is.",
+            discussion: "Whoever asks an app without saying which install gets the connected one of lowest priority number.")
+        @Argument(help: "The app.") var app: String
+        @Argument(help: "The device, 32 hexadecimal digits; `carillon services provide` prints its own.") var device: String
+        @Option(help: "Where else the server can be reached; told to apps.") var host: String?
+        @Option(help: "The port there.") var port: Int?
+        @Option(help: "1 is asked first, 1000 last; among equals chance decides.") var priority = 1
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                let place = try ClusterPlace.checked(host: host, port: port, priority: priority)
+                let id = try DeviceID.checked(device)
+                try await domain.services.setPlace(place, of: id, app: try await domain.serial(ofApp: app))
+                ServersCommand.show(place.body(of: id), options)
+            } onServer: { client in
+                let body = try await client.call(
+                    .PUT, "/v1/apps/\(app)/servers/\(device)",
+                    ClusterPlaceBody(host: host, port: port, priority: priority), as: ClusterServerBody.self)
+                ServersCommand.show(body, options)
+            }
+        }
+    }
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List the servers of an app.")
+        @Argument(help: "The app.") var app: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                for (device, place) in try await domain.services.cluster(of: try await domain.serial(ofApp: app)) {
+                    ServersCommand.show(place.body(of: device), options)
+                }
+            } onServer: { client in
+                for server in try await client.call(.GET, "/v1/apps/\(app)/servers", as: ClusterBody.self).servers {
+                    ServersCommand.show(server, options)
+                }
+            }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a device no server any more: what was asked of it ends, and it may call nobody.")
+        @Argument(help: "The app.") var app: String
+        @Argument(help: "The device, 32 hexadecimal digits.") var device: String
+        @OptionGroup var options: OperatorOptions
+
+        func run() async throws {
+            try await options.perform { domain in
+                try await domain.services.removePlace(
+                    of: try DeviceID.checked(device), app: try await domain.serial(ofApp: app))
+            } onServer: { client in
+                _ = try client.accepted(try await client.send(.DELETE, "/v1/apps/\(app)/servers/\(device)"))
+            }
+            options.printer.print(["removed": .text(device)], otherwise: "\(device) is no server of \(app) any more")
+        }
+    }
+
+    private static func show(_ server: ClusterServerBody, _ options: OperatorOptions) {
+        let address = server.host.map { host in host + (server.port.map { ":\($0)" } ?? "") }
+        options.printer.print(
+            [
+                "device": .text(server.device), "host": .text(server.host ?? ""), "port": .number(Int64(server.port ?? 0)),
+                "priority": .number(Int64(server.priority)),
+            ], otherwise: "\(server.device)  priority \(server.priority)" + (address.map { "  \($0)" } ?? ""))
+    }
+}

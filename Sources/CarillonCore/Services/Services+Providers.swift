@@ -1,0 +1,99 @@
+import CarillonBasics
+package import CarillonWire
+
+/// Who offers what, and who finds whom.
+extension Services {
+    package func offer(_ profile: ServiceProvider.Profile, by device: Device) async throws {
+        guard let isChange = try await store.putServiceProfile(profile, of: device.serial) else {
+            throw DeviceRegistrar.credentialInvalid
+        }
+        if isChange { tell(try await peers(of: device)) }
+    }
+
+    package func withdraw(by device: Device) async throws {
+        let peers = try await peers(of: device)
+        if try await store.removeServiceProfile(of: device.serial) { tell(peers) }
+    }
+
+    /// Those that a device may call: who is connected first; of servers who has the lower priority then, and of devices who was last seen.
+    package func providers(for caller: Device, _ query: ServiceQuery) async throws -> [(ServiceProvider, isLive: Bool)] {
+        guard let reach = try await store.serviceProviders(for: caller.serial, query, limit: Self.mostProviders) else {
+            return []
+        }
+        if query.user != nil, reach.caller != .server {
+            throw Refusal(.callForbidden, "Only a server looks for the devices of a user; others find those of their own.")
+        }
+        return reach.providers.map { provider in
+            let isLive = homes.home(of: provider.device).sessions.session(of: provider.device) != nil
+            return (provider, isLive: isLive, chance: provider.cluster == nil ? 0 : Int.random(in: 0..<Int.max))
+        }.sorted { Self.rank($0.0, $0.isLive, $0.chance) < Self.rank($1.0, $1.isLive, $1.chance) }
+            .map { ($0.0, isLive: $0.isLive) }
+    }
+
+    private static func rank(_ provider: ServiceProvider, _ isLive: Bool, _ chance: Int) -> (Int, Int, Int64, Int) {
+        let away = isLive ? 0 : 1
+        guard let cluster = provider.cluster else { return (away, 0, -provider.seenAt.milliseconds, 0) }
+        return (away, cluster.priority, 0, chance)
+    }
+
+    /// Of one answer.
+    package static let mostProviders = 200
+
+    /// - Returns: Nil where there is no icon, or no such provider that the device may call.
+    package func icon(of app: AppID, on device: DeviceID, for caller: Device) async throws -> ServiceIcon? {
+        let query = ServiceQuery(app: app, device: device)
+        guard let found = try await store.serviceProviders(for: caller.serial, query, limit: 1)?.providers.first else {
+            return nil
+        }
+        return try await store.serviceIcon(of: found.device)
+    }
+
+    // MARK: Changes
+
+    /// Does what may change who finds a device, and tells those who did, or do now.
+    package func changing<Value>(_ device: Device, _ work: () async throws -> Value) async throws -> Value {
+        let before = try await peers(of: device)
+        let value = try await work()
+        tell(before)
+        return value
+    }
+
+    private func peers(of device: Device) async throws -> [DeviceSerial] {
+        try await store.servicePeers(of: device.serial, limit: Self.mostProviders)
+    }
+
+    /// Whoever is away looks when he comes.
+    private func tell(_ devices: [DeviceSerial]) {
+        for device in devices { homes.home(of: device).sessions.session(of: device)?.providersChanged() }
+    }
+
+    // MARK: What operators say
+
+    package func realm(of app: AppSerial) async throws -> String? { try await store.realm(of: app) }
+
+    package func setRealm(_ realm: String?, of app: AppSerial) async throws {
+        guard try await store.setRealm(realm, of: app) else { throw Refusal(.appUnknown, "There is no such app.") }
+    }
+
+    package func cluster(of app: AppSerial) async throws -> [(device: DeviceID, place: ClusterPlace)] {
+        try await store.cluster(of: app)
+    }
+
+    /// Makes a device of an app a server: all users of the app and its realm may call it, and it may call their devices.
+    package func setPlace(_ place: ClusterPlace, of device: DeviceID, app: AppSerial) async throws {
+        switch try await store.setClusterPlace(place, of: device, app: app) {
+        case true?: return
+        case false?: throw Self.deviceUnknown
+        case nil: throw Refusal(.quotaExceeded, "An app has up to \(ClusterPlace.mostOfApp) servers.")
+        }
+    }
+
+    /// What was asked of it ends, and it may call nobody any more.
+    package func removePlace(of device: DeviceID, app: AppSerial) async throws {
+        guard try await store.setClusterPlace(nil, of: device, app: app) == true else {
+            throw Refusal(.deviceUnknown, "The app has no such server.")
+        }
+    }
+
+    private static let deviceUnknown = Refusal(.deviceUnknown, "The app has no such device.")
+}

@@ -1,0 +1,228 @@
+import CarillonBasics
+import CarillonCore
+import CarillonWire
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Who provides services, and who may find whom, inside a transaction.
+struct ProviderTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    // MARK: Profiles
+
+    func profile(of device: DeviceSerial) throws -> ServiceProvider.Profile? {
+        let select = try db.cachedStatement(
+            sql: "SELECT name, version, keys, icon_name FROM service_provider WHERE device = ?")
+        let offers = try offers(of: device)
+        return try Row.first(select, [device.rawValue]) { row in
+            try ServiceProvider.Profile(row, from: 0, offers: offers)
+        }
+    }
+
+    /// Answers nil when there is no such device.
+    func put(_ profile: ServiceProvider.Profile, of device: DeviceSerial) throws -> Bool? {
+        guard try Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [device.rawValue]) != nil else { return nil }
+        let earlier = try self.profile(of: device)
+        try db.run(
+            """
+            INSERT INTO service_provider (device, name, version, keys, icon_name, icon) VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (device) DO UPDATE SET name = excluded.name, version = excluded.version, keys = excluded.keys,
+                icon_name = excluded.icon_name, icon = excluded.icon
+            """,
+            [
+                device.rawValue, profile.name, profile.version, String(decoding: profile.keys.json.bytes, as: UTF8.self),
+                profile.icon?.name, profile.icon.map { Data($0.bytes) },
+            ])
+        try db.run("DELETE FROM service_offer WHERE device = ?", [device.rawValue])
+        for offer in profile.offers {
+            try db.run(
+                "INSERT OR IGNORE INTO service_offer VALUES (?, ?, ?)",
+                [device.rawValue, offer.service.text, offer.version.text])
+        }
+        return try self.profile(of: device) != earlier
+    }
+
+    func remove(_ device: DeviceSerial) throws -> Bool {
+        try db.run("DELETE FROM service_provider WHERE device = ?", [device.rawValue])
+        return db.changesCount == 1
+    }
+
+    private func offers(of device: DeviceSerial) throws -> [ServiceOffer] {
+        let select = try db.cachedStatement(
+            sql: "SELECT service, version FROM service_offer WHERE device = ? ORDER BY service, version")
+        return try Row.fetchAll(select, arguments: [device.rawValue]).compactMap { row in
+            guard let service = ServiceID(row[0] as String), let version = ServiceVersion(row[1] as String) else {
+                return nil
+            }
+            return ServiceOffer(service, version)
+        }
+    }
+
+    func icon(of device: DeviceSerial) throws -> ServiceIcon? {
+        let select = try db.cachedStatement(
+            sql: "SELECT icon_name, icon FROM service_provider WHERE device = ? AND icon IS NOT NULL")
+        return try Row.first(select, [device.rawValue]) { row in
+            ServiceIcon(name: row[0], bytes: row.bytes(at: 1) ?? [])
+        }
+    }
+
+    // MARK: Finding
+
+    func reach(of caller: DeviceSerial, _ query: ServiceQuery, limit: Int) throws -> ServiceReach? {
+        guard let from = try origin(of: caller) else { return nil }
+        let search = Search(from: from, caller: caller, query: query)
+        if query.device != nil {
+            return ServiceReach(caller: from.caller, providers: try providers(Self.ofDevice, search, limit: 1))
+        }
+        var found: [ServiceProvider] = []
+        if query.kind != .application { found = try providers(Self.ofClusters, search, limit: limit) }
+        if query.kind != .server, search.user != nil {
+            found += try providers(Self.ofUser, search, limit: limit - found.count)
+        }
+        return ServiceReach(caller: from.caller, providers: found)
+    }
+
+    private struct Place {
+        var caller: ServiceReach.Caller
+        var app: Int64
+        var realm: String?
+    }
+
+    private func origin(of caller: DeviceSerial) throws -> Place? {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT d.app, a.realm, p.user, EXISTS (SELECT 1 FROM service_cluster c WHERE c.device = d.serial)
+                FROM device d JOIN app a ON a.serial = d.app LEFT JOIN device_profile p ON p.device = d.serial
+                WHERE d.serial = ?
+                """)
+        let place = try Row.first(select, [caller.rawValue]) { row -> Place? in
+            if row[3] { return Place(caller: .server, app: row[0], realm: row[1]) }
+            guard let user = (row[2] as String?).flatMap(UserID.init) else { return nil }
+            return Place(caller: .user(user), app: row[0], realm: row[1])
+        }
+        return place ?? nil
+    }
+
+    private struct Search {
+        var from: Place
+        var caller: DeviceSerial
+        var query: ServiceQuery
+
+        /// Whose devices are found; nil: those of all, of which one is named.
+        var user: String? {
+            switch from.caller {
+            case .user(let user): user.text
+            case .server: query.user?.text
+            }
+        }
+    }
+
+    private static let ofDevice = select("device d JOIN app a ON a.serial = d.app", "d.id = :device")
+    private static let ofClusters = select(
+        "app a JOIN service_cluster x ON x.app = a.serial JOIN device d ON d.serial = x.device", "true")
+    private static let ofUser = select(
+        "app a JOIN device_profile x ON x.app = a.serial AND x.user = :user JOIN device d ON d.serial = x.device",
+        "c.device IS NULL")
+
+    private static func select(_ source: String, _ condition: String) -> String {
+        """
+        SELECT d.serial, d.id, d.app, a.id, d.seen_at, s.name, s.version, s.keys, s.icon_name,
+            c.device IS NOT NULL, c.host, c.port, c.priority
+        FROM \(source) JOIN service_provider s ON s.device = d.serial LEFT JOIN service_cluster c ON c.device = d.serial
+            LEFT JOIN device_profile p ON p.device = d.serial
+        WHERE \(condition) AND (a.serial = :app OR a.realm = :realm) AND a.ended_at IS NULL AND d.serial <> :self
+            AND (c.device IS NOT NULL OR p.user = :user OR (:isServer AND :user IS NULL AND p.user IS NOT NULL))
+            AND (:appName IS NULL OR a.id = :appName)
+            AND (:service IS NULL OR EXISTS (SELECT 1 FROM service_offer o WHERE o.device = d.serial AND o.service = :service
+                AND (:version IS NULL OR o.version = :version)))
+        ORDER BY d.serial LIMIT :limit
+        """
+    }
+
+    private func providers(_ sql: String, _ search: Search, limit: Int) throws -> [ServiceProvider] {
+        let (query, from) = (search.query, search.from)
+        let rows = try Row.fetchAll(
+            db.cachedStatement(sql: sql),
+            arguments: [
+                "app": from.app, "realm": from.realm, "self": search.caller.rawValue, "user": search.user,
+                "isServer": from.caller == .server, "device": query.device?.value.data, "appName": query.app?.text,
+                "service": query.service?.text, "version": query.version?.text, "limit": limit,
+            ])
+        return try rows.map { try ServiceProvider($0, offers: try offers(of: DeviceSerial($0[0]))) }
+    }
+
+    /// - Parameter provider: One that provides something.
+    func peers(of provider: DeviceSerial, limit: Int) throws -> [DeviceSerial] {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT x.device FROM service_provider s JOIN device_profile p ON p.device = s.device
+                    JOIN app own ON own.serial = p.app JOIN app a ON a.serial = own.serial OR a.realm = own.realm
+                    JOIN device_profile x ON x.app = a.serial AND x.user = p.user
+                WHERE s.device = ? AND x.device <> s.device AND a.ended_at IS NULL LIMIT ?
+                """)
+        return try Int64.fetchAll(select, arguments: [provider.rawValue, limit]).map(DeviceSerial.init)
+    }
+
+    // MARK: Clusters
+
+    func setPlace(_ place: ClusterPlace?, of id: DeviceID, app: AppSerial) throws -> Bool? {
+        guard let place else {
+            try db.run(
+                "DELETE FROM service_cluster WHERE app = ? AND device = (SELECT serial FROM device WHERE id = ?)",
+                [app.rawValue, id.value.data])
+            return db.changesCount == 1
+        }
+        let device = try Int64.first(
+            db, "SELECT serial FROM device WHERE id = ? AND app = ?", [id.value.data, app.rawValue])
+        guard let device else { return false }
+        let others = try Int64.first(
+            db, "SELECT count(*) FROM service_cluster WHERE app = ? AND device <> ?", [app.rawValue, device])
+        guard (others ?? 0) < ClusterPlace.mostOfApp else { return nil }
+        try db.run(
+            """
+            INSERT INTO service_cluster VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (device) DO UPDATE SET host = excluded.host, port = excluded.port, priority = excluded.priority
+            """, [device, app.rawValue, place.host, place.port, place.priority])
+        return true
+    }
+
+    func cluster(of app: AppSerial) throws -> [(device: DeviceID, place: ClusterPlace)] {
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT d.id, c.host, c.port, c.priority FROM service_cluster c JOIN device d ON d.serial = c.device
+                WHERE c.app = ? ORDER BY c.priority, d.id
+                """)
+        return try Row.fetchAll(select, arguments: [app.rawValue]).map { row in
+            (DeviceID(try row.bytes16(at: 0)), ClusterPlace(host: row[1], port: row[2], priority: row[3]))
+        }
+    }
+}
+
+extension ServiceProvider {
+    fileprivate init(_ row: Row, offers: [ServiceOffer]) throws {
+        guard let app = AppID(row[3] as String) else { throw StoreFault(.unavailable, "the app of a provider has no name") }
+        self.init(
+            device: DeviceSerial(row[0]), id: DeviceID(try row.bytes16(at: 1)), app: AppSerial(row[2]), appID: app,
+            profile: try Profile(row, from: 5, offers: offers), seenAt: row.timestamp(at: 4),
+            cluster: row[9] ? ClusterPlace(host: row[10], port: row[11], priority: row[12]) : nil)
+    }
+}
+
+extension ServiceProvider.Profile {
+    /// - Parameter place: Of the first of name, version, keys and the icon's name.
+    fileprivate init(_ row: Row, from place: Int, offers: [ServiceOffer]) throws {
+        guard let keys = JSONValue(parsing: Array((row[place + 2] as String).utf8)).flatMap(KeyBundle.init) else {
+            throw StoreFault(.unavailable, "the row of a provider cannot be read")
+        }
+        self.init(
+            name: row[place], version: row[place + 1], offers: offers, keys: keys,
+            icon: (row[place + 3] as String?).map { ServiceIcon(name: $0) })
+    }
+}
