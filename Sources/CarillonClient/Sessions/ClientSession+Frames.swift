@@ -58,6 +58,7 @@ extension ClientSession {
             interval: settings.keepAlive ?? proposed ?? Self.defaultKeepAlive, answerTime: settings.answerTime, at: now)
         availability.service = true
         liveVersion = carillon.version
+        takesServices = carillon.also.contains("services") || carillon.version >= Self.servicesSince
         mustLocate = false
         var actions = reports.map { SessionAction.send($0.frame) }
         if !reports.isEmpty { actions.append(.write(.removeReports)) }

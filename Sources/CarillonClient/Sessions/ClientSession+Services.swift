@@ -1,6 +1,9 @@
 import CarillonWire
 
 extension ClientSession {
+    /// The version of Carillon's extension that brings them by itself.
+    static let servicesSince = 6
+
     /// Something about a request of a service came. It is looked at beside the session, once it is stored.
     ///
     /// - Parameter answered: What the server was told of it before, when it came before.

@@ -6,7 +6,8 @@ extension ClientSession {
 
     /// Subscriptions are made for whom the device belongs to, once that is known.
     func resumeSubscriptions() -> [SessionAction] {
-        phase == .live && user == nil ? [.tellSubscriptions(.connected(version: liveVersion))] : []
+        guard phase == .live, user == nil else { return [] }
+        return [.tellSubscriptions(.connected(version: liveVersion))] + (takesServices ? [.openAsks] : [])
     }
 
     /// There is to be a device: the app has subscriptions for it.

@@ -112,6 +112,8 @@ struct ClientSession: Sendable {
     var userReporting: DeviceReporting
     /// Of the extension, that the live connection speaks.
     var liveVersion = 0
+    /// Whether the server can be asked about services over it.
+    var takesServices = false
     var availability = Availability(network: false, service: false)
     var schedule: ClientReconnectSchedule
     var keepAlive: KeepAlive?

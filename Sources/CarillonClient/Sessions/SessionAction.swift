@@ -29,6 +29,8 @@ enum SessionAction: Equatable, Sendable {
     /// Something about requests of services was stored.
     case tellServices
     case tellProviders
+    /// The live connection can be asked.
+    case openAsks
     /// Of something that ``SocketAsks`` asked.
     case tellAsks(ServerFrame.Answer)
     /// This install is the device: what is restored from a backup will not say so.

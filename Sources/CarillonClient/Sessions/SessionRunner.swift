@@ -82,7 +82,7 @@ final class SessionRunner: Sendable {
             // Nothing is written, so that nothing can fail.
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
-        asks = SocketAsks { request in own.runner?.begin({ session, _ in session.asked(request) }) { _ in } }
+        asks = SocketAsks { request in own.runner?.send(.request(request)) }
         firings = FiringQueue { firing in
             own.runner?.begin({ session, _ in session.firingHandled(firing) }) { _ in }
         }
@@ -292,10 +292,17 @@ final class SessionRunner: Sendable {
 
     func setDeviceReporter(_ registrar: ClientRegistrar) { deviceReporter.withLock { $0 = registrar } }
 
+    /// Sends on the live connection, beside what waits for the disk.
+    private func send(_ frame: ClientFrame) {
+        session.withLock { session in
+            guard session.phase == .live else { return }
+            connection.withLock { $0 }?.send(frame.text)
+        }
+    }
+
     private func tell(_ fact: SubscriptionFact) {
         switch fact {
         case .connected(let version):
-            asks.connected(version: version)
             subscriptions.connected(version: version)
         case .paused:
             asks.disconnected()
@@ -499,6 +506,7 @@ final class SessionRunner: Sendable {
         case .tellSubscriptions(let fact): tell(fact)
         case .tellServices: serviceChanges.send()
         case .tellProviders: providerChanges.send()
+        case .openAsks: asks.connected()
         case .tellAsks(let answer): asks.answered(answer)
         case .markInstall(let device):
             do {

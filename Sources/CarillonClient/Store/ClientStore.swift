@@ -67,7 +67,7 @@ final class ClientStore: Sendable {
     /// not be.
     func transaction(reachingDisk: Bool, in database: Database, _ body: () throws -> Void) throws(PushError) {
         do {
-            try database.execute(sql: "PRAGMA synchronous = \(reachingDisk ? "FULL" : "NORMAL")")
+            try database.run("PRAGMA synchronous = \(reachingDisk ? "FULL" : "NORMAL")")
             try database.inTransaction(.deferred) {
                 try body()
                 return .commit

@@ -12,21 +12,21 @@ extension StoreChange {
     func apply(to database: Database) throws {
         switch self {
         case .saveRegistration(let secret):
-            try database.execute(sql: "UPDATE owner SET registration = ?", arguments: [secret])
+            try database.run("UPDATE owner SET registration = ?", [secret])
         case .saveIdentity(let identity):
-            try database.execute(
-                sql:
-                    "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0, registration = NULL",
-                arguments: [identity.device, identity.credential, identity.socket])
+            try database.run(
+
+                "UPDATE owner SET device = ?, credential = ?, socket = ?, was_lost = 0, registration = NULL",
+                [identity.device, identity.credential, identity.socket])
         case .saveServer(let address, let id):
-            try database.execute(sql: "UPDATE owner SET server = ?, server_id = ?", arguments: [address, id])
+            try database.run("UPDATE owner SET server = ?, server_id = ?", [address, id])
         case .saveRenewal(let secret):
-            try database.execute(sql: "UPDATE owner SET renewal = ?", arguments: [secret])
+            try database.run("UPDATE owner SET renewal = ?", [secret])
         case .saveTakenUser(let user):
-            if try String.fetchOne(database, sql: "SELECT user FROM owner") != user {
+            if try String.first(database, "SELECT user FROM owner") != user {
                 try database.execute(sql: ServiceBoxSchema.erase)
             }
-            try database.execute(sql: "UPDATE owner SET user = ?", arguments: [user])
+            try database.run("UPDATE owner SET user = ?", [user])
         case .eraseIdentity:
             try database.execute(
                 sql: """
@@ -38,32 +38,32 @@ extension StoreChange {
                     \(ServiceBoxSchema.erase)
                     """)
         case .saveChannel(let identifier, let channel):
-            try database.execute(
-                sql: """
-                    INSERT OR REPLACE INTO channel (
-                        identifier, state, channel_id, endpoint, error_code, private_key, auth_secret, token_due, wake)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
+            try database.run(
+                """
+                INSERT OR REPLACE INTO channel (
+                    identifier, state, channel_id, endpoint, error_code, private_key, auth_secret, token_due, wake)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+                [
                     identifier, channel.state.rawValue, channel.channelID?.description, channel.endpoint?.text,
                     channel.lastErrorCode, channel.keys.map { Data($0.privateKey) },
                     channel.keys.map { Data($0.authSecret) }, channel.isTokenDue,
                     channel.wake?.rawValue,
                 ])
         case .removeChannel(let identifier):
-            try database.execute(sql: "DELETE FROM channel WHERE identifier = ?", arguments: [identifier])
+            try database.run("DELETE FROM channel WHERE identifier = ?", [identifier])
             try StoreChange.removeMessages(of: identifier).apply(to: database)
         case .saveWithdrawal(let id):
-            try database.execute(
-                sql: "INSERT OR IGNORE INTO withdrawal (channel_id) VALUES (?)", arguments: [id.description])
+            try database.run(
+                "INSERT OR IGNORE INTO withdrawal (channel_id) VALUES (?)", [id.description])
         case .removeWithdrawal(let id):
-            try database.execute(sql: "DELETE FROM withdrawal WHERE channel_id = ?", arguments: [id.description])
+            try database.run("DELETE FROM withdrawal WHERE channel_id = ?", [id.description])
         case .saveFarewell(let farewell):
-            try database.execute(
-                sql: "INSERT OR REPLACE INTO farewell (device, credential, server, next_credential) VALUES (?, ?, ?, ?)",
-                arguments: [farewell.device, farewell.credential, farewell.server, farewell.nextCredential])
+            try database.run(
+                "INSERT OR REPLACE INTO farewell (device, credential, server, next_credential) VALUES (?, ?, ?, ?)",
+                [farewell.device, farewell.credential, farewell.server, farewell.nextCredential])
         case .removeFarewell(let device):
-            try database.execute(sql: "DELETE FROM farewell WHERE device = ?", arguments: [device])
+            try database.run("DELETE FROM farewell WHERE device = ?", [device])
         case .saveDevice(let device):
             try device.save(to: database)
         case .saveMessage(let message, let identifier):
@@ -79,19 +79,19 @@ extension StoreChange {
         case .saveUser(let word):
             try database.execute(sql: "DELETE FROM push_user")
             if let word {
-                try database.execute(sql: "INSERT INTO push_user (id, token) VALUES (1, ?)", arguments: [word.token])
+                try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [word.token])
             }
         case .removeMessages(let identifier):
-            try database.execute(sql: "DELETE FROM message WHERE channel = ?", arguments: [identifier])
+            try database.run("DELETE FROM message WHERE channel = ?", [identifier])
         case .removeMessage(let position):
             try database.cachedStatement(sql: "DELETE FROM message WHERE position = ?").execute(arguments: [position])
         case .saveServiceEvent(let body):
-            try database.execute(sql: "INSERT INTO service_event (body) VALUES (?)", arguments: [Data(body)])
+            try database.run("INSERT INTO service_event (body) VALUES (?)", [Data(body)])
         case .saveReport(let answer):
-            try database.execute(sql: "INSERT INTO report (id, code) VALUES (?, ?)", arguments: [answer.id, answer.code])
-            try database.execute(
-                sql: "DELETE FROM report WHERE position <= (SELECT max(position) FROM report) - ?",
-                arguments: [ClientSession.reportsLimit])
+            try database.run("INSERT INTO report (id, code) VALUES (?, ?)", [answer.id, answer.code])
+            try database.run(
+                "DELETE FROM report WHERE position <= (SELECT max(position) FROM report) - ?",
+                [ClientSession.reportsLimit])
         case .removeReports:
             try database.execute(sql: "DELETE FROM report")
         case .saveAnswer(let message):
@@ -108,7 +108,7 @@ extension StoreChange {
 extension StoredState {
     static func load(from database: Database, server: String, app: String) throws -> StoredState {
         var state = StoredState()
-        if let owner = try Row.fetchOne(database, sql: "SELECT * FROM owner") {
+        if let owner = try Row.first(database, "SELECT * FROM owner") {
             let former: (server: String, app: String) = (owner["server"], owner["app"])
             state.serverID = owner["server_id"]
             state.registration = owner["registration"]
@@ -128,15 +128,15 @@ extension StoredState {
             {
                 state.identity = DeviceIdentity(device: device, credential: credential, socket: socket)
             } else if state.formerServer != nil {
-                try database.execute(
-                    sql: "UPDATE owner SET server = ?, server_id = NULL, registration = NULL", arguments: [server])
+                try database.run(
+                    "UPDATE owner SET server = ?, server_id = NULL, registration = NULL", [server])
                 (state.formerServer, state.serverID, state.registration) = (nil, nil, nil)
             }
             state.identityWasLost = owner["was_lost"]
         } else {
-            try database.execute(sql: "INSERT INTO owner (id, server, app) VALUES (1, ?, ?)", arguments: [server, app])
+            try database.run("INSERT INTO owner (id, server, app) VALUES (1, ?, ?)", [server, app])
         }
-        for row in try Row.fetchAll(database, sql: "SELECT * FROM channel") {
+        for row in try Row.all(database, "SELECT * FROM channel") {
             guard let channelState = ChannelState(rawValue: row["state"]) else {
                 throw PushError(
                     .storageDamaged, "The storage holds a channel in the unknown state \"\(row["state"] as String)\".")
@@ -155,10 +155,10 @@ extension StoredState {
         }
         try state.loadMessages(from: database)
         state.device = try PushDeviceMachine.load(from: database)
-        state.user = try Row.fetchOne(database, sql: "SELECT token FROM push_user").map { row in
+        state.user = try Row.first(database, "SELECT token FROM push_user").map { row in
             (row["token"] as String?).map(UserWord.signedIn) ?? .signedOut
         }
-        state.farewells = try Row.fetchAll(database, sql: "SELECT * FROM farewell ORDER BY device").map {
+        state.farewells = try Row.all(database, "SELECT * FROM farewell ORDER BY device").map {
             Farewell(
                 device: $0["device"], credential: $0["credential"], nextCredential: $0["next_credential"],
                 server: $0["server"])
@@ -167,17 +167,17 @@ extension StoredState {
     }
 
     private mutating func loadMessages(from database: Database) throws {
-        let uses = try Row.fetchAll(
+        let uses = try Row.all(
             database,
-            sql: """
-                SELECT channel, count(*) AS messages, sum(length(body)) AS bytes, max(position) AS position
-                FROM message GROUP BY channel
-                """)
+            """
+            SELECT channel, count(*) AS messages, sum(length(body)) AS bytes, max(position) AS position
+            FROM message GROUP BY channel
+            """)
         for row in uses {
             buffers[row["channel"]] = BufferUse(
                 messages: row["messages"], bytes: row["bytes"], lastPosition: row["position"])
         }
-        reports = try Row.fetchAll(database, sql: "SELECT id, code FROM report ORDER BY position").map {
+        reports = try Row.all(database, "SELECT id, code FROM report ORDER BY position").map {
             MessageAnswer(id: $0["id"], code: $0["code"])
         }
     }

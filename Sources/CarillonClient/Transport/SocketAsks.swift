@@ -24,13 +24,11 @@ final class SocketAsks: Sendable {
     static let mostAtOnce = 64
     static let mostBytes = 256 << 10
     private static let frameOverhead = 128
-    /// Since which version of Carillon's extension the server is asked about services.
-    private static let sinceVersion = 6
 
     /// - Parameter send: Called once for each question; nothing need come of it.
     init(send: @escaping @Sendable (ClientFrame.Request) -> Void) { self.send = send }
 
-    func connected(version: Int) { state.withLock { $0.isLive = version >= Self.sinceVersion } }
+    func connected() { state.withLock { $0.isLive = true } }
 
     /// Nothing that was asked has an answer any more.
     func disconnected() {

@@ -60,6 +60,13 @@ package struct ServiceRequest: Equatable, Sendable {
     package static let mostOfConsumer = 1000
 }
 
+/// What is known when a request is asked for.
+package enum RequestBeginning: Equatable, Sendable {
+    case made(ServiceRequest)
+    /// Nil: the device may call nobody.
+    case new(ServiceReach?)
+}
+
 /// The store's number for a request: the place of its envelope.
 package struct RequestSerial: Hashable, Sendable {
     package var rawValue: Int64

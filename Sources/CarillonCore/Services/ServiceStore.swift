@@ -25,6 +25,8 @@ package protocol ServiceStore: Sendable {
     func realm(of app: AppSerial) async throws -> String?
 
     func serviceRequest(_ id: ServiceRequestID) async throws -> ServiceRequest?
+    /// The request of an id, where it was made before; otherwise whom a device may call.
+    func asking(_ id: ServiceRequestID, by caller: DeviceSerial, _ query: ServiceQuery) async throws -> RequestBeginning
     /// How many of a device are unfinished.
     func unfinishedRequestCount(of consumer: DeviceSerial) async throws -> Int
     /// Some that are unfinished of a device to another.

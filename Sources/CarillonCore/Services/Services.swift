@@ -53,14 +53,22 @@ package struct Services: Sendable {
     /// - Returns: Until when its provider may answer.
     package func ask(_ wish: Wish, by consumer: Device) async throws -> Timestamp {
         try allowances.takeServiceRequest(by: consumer.serial)
-        if let earlier = try await store.serviceRequest(wish.header.id) { return try same(earlier, wish, consumer) }
-        let (provider, caller) = try await provider(of: wish, for: consumer)
+        let query = ServiceQuery(app: wish.app, device: wish.device)
+        let reach: ServiceReach?
+        switch try await store.asking(wish.header.id, by: consumer.serial, query) {
+        case .made(let earlier): return try same(earlier, wish, consumer)
+        case .new(let found): reach = found
+        }
+        guard let reach else {
+            throw Refusal(.callForbidden, "The device belongs to no user, and may call nobody.")
+        }
+        let provider = try provider(of: wish, in: reach)
         if wish.header.isOfFrontService { return try await askToFront(wish, provider, by: consumer) }
         let now = time.now()
         let expiresAt = now.adding(seconds: wish.header.deadlineSeconds)
         var header = wish.header
         // A server serves many users. A user's device knows whose it is.
-        if provider.cluster != nil { header.user = caller.user?.text }
+        if provider.cluster != nil { header.user = reach.caller.user?.text }
         let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
         let delivered = await deliver(
             event, .request, to: provider.device, of: provider.app, until: expiresAt
@@ -100,13 +108,7 @@ package struct Services: Sendable {
     }
 
     /// What a device may not call looks like what is not there.
-    private func provider(
-        of wish: Wish, for consumer: Device
-    ) async throws -> (ServiceProvider, ServiceReach.Caller) {
-        let query = ServiceQuery(app: wish.app, device: wish.device)
-        guard let reach = try await store.serviceProviders(for: consumer.serial, query, limit: 1) else {
-            throw Refusal(.callForbidden, "The device belongs to no user, and may call nobody.")
-        }
+    private func provider(of wish: Wish, in reach: ServiceReach) throws -> ServiceProvider {
         guard let provider = reach.providers.first else { throw Self.applicationNotFound }
         let (header, offers) = (wish.header, provider.profile.offers)
         guard header.isOfFrontService || offers.contains(where: { $0.service == header.service }) else {
@@ -119,7 +121,7 @@ package struct Services: Sendable {
         guard provider.profile.keys.id == wish.content.keyID else {
             throw Refusal(.providerKeyChanged, "The provider has another key by now: look for it, and seal again.")
         }
-        return (provider, reach.caller)
+        return provider
     }
 
     private static let applicationNotFound = Refusal(

@@ -187,7 +187,7 @@ package struct SessionMachine: Sendable {
             return [.close(.protocolError, "frame_unknown: no messageType \"\(type)\" exists")]
         case .broadcastSubscribe(let ids):
             return [.send(.unknownBroadcasts(ids))]
-        case .request where open.version < Self.asksSince:
+        case .request where open.version < Self.asksSince && !open.hearsServices:
             return open.isCarillon
                 ? [.close(.protocolError, "frame_unknown: say \"carillon\": \(Self.asksSince) first")] : []
         case .register, .unregister, .request:
@@ -253,7 +253,8 @@ package struct SessionMachine: Sendable {
         let extensions =
             open.isCarillon
             ? ServerFrame.Hello.Carillon(
-                version: open.version, keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description)
+                version: open.version, keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description,
+                also: open.hearsServices && open.version < Self.hearsServicesSince ? ["services"] : [])
             : nil
         var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]
         if let device = open.device {

@@ -56,6 +56,15 @@ extension SQLiteStore: ServiceStore {
         try await read { db in try RequestTable(db).request(id) }
     }
 
+    package func asking(
+        _ id: ServiceRequestID, by caller: DeviceSerial, _ query: ServiceQuery
+    ) async throws -> RequestBeginning {
+        try await read { db in
+            if let request = try RequestTable(db).request(id) { return .made(request) }
+            return .new(try ProviderTable(db).reach(of: caller, query, limit: 1))
+        }
+    }
+
     package func unfinishedRequestCount(of consumer: DeviceSerial) async throws -> Int {
         try await read { db in try RequestTable(db).unfinishedCount(of: consumer) }
     }

@@ -44,6 +44,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var context: ChannelHandlerContext?
     /// The device whose envelopes come here.
     private var joined: DeviceSerial?
+    /// Once something was asked.
+    private var asker: AskingDevice?
     private var offerAnswers: [@Sendable (Bool) -> Void] = []
     private var lastHeard = 0
     /// Bytes of frames that were written.
@@ -297,8 +299,10 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         guard let channel = context?.channel else { return }
         let requests = shared.requests
         let address = forwardedFor ?? NetworkAddress(channel.remoteAddress)
+        let asker = asker ?? AskingDevice()
+        self.asker = asker
         start {
-            await requests.perform(request, from: address, on: channel)
+            await requests.perform(request, by: asker, from: address, on: channel)
         } then: { handler, answer in
             handler.perform(handler.machine.answered(answer))
         }

@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
+import Synchronization
 
 /// Does what clients ask for over the socket.
 struct SocketRequests: Sendable {
@@ -16,12 +17,12 @@ struct SocketRequests: Sendable {
     let logger: Logger
 
     func perform(
-        _ request: SessionMachine.Request, from address: NetworkAddress?, on channel: any NIOCore.Channel
+        _ request: SessionMachine.Request, by asker: AskingDevice, from address: NetworkAddress?, on channel: any NIOCore.Channel
     ) async -> SessionMachine.Answer {
         switch request {
         case .register(let owner, let id, let register): await self.register(id, register, owner, address)
         case .unregister(let owner, let id, let asWritten): await unregister(id, asWritten, owner)
-        case .ask(let owner, let request): .asked(await ask(request, owner, address, channel))
+        case .ask(let owner, let request): .asked(await ask(request, owner, asker, address, channel))
         }
     }
 
@@ -84,7 +85,7 @@ struct SocketRequests: Sendable {
     }
 
     private func ask(
-        _ request: ClientFrame.Request, _ owner: SessionMachine.Owner, _ address: NetworkAddress?,
+        _ request: ClientFrame.Request, _ owner: SessionMachine.Owner, _ asker: AskingDevice, _ address: NetworkAddress?,
         _ channel: any NIOCore.Channel
     ) async -> ServerFrame.Answer {
         var response: Response
@@ -97,7 +98,7 @@ struct SocketRequests: Sendable {
             }
             guard let method = HTTPRequest.Method(rawValue: request.method), request.path.utf8.allSatisfy(Self.isOfURL)
             else { throw Refusal(.requestInvalid, "The request could not be understood.") }
-            guard case .device(let serial) = owner, let device = try await devices.find(serial) else {
+            guard case .device(let serial) = owner, let device = try await asker.device(serial, in: devices) else {
                 throw DeviceRegistrar.credentialInvalid
             }
             var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
@@ -122,5 +123,17 @@ struct SocketRequests: Sendable {
         var bytes = ByteBuffer()
         func write(_ buffer: ByteBuffer) { bytes.writeImmutableBuffer(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) {}
+    }
+}
+
+/// The device of a session that asks: found once, as the session ends with it.
+final class AskingDevice: Sendable {
+    private let found = Mutex<Device?>(nil)
+
+    func device(_ serial: DeviceSerial, in devices: DeviceRegistrar) async throws -> Device? {
+        if let device = found.withLock({ $0 }), device.serial == serial { return device }
+        let device = try await devices.find(serial)
+        found.withLock { $0 = device }
+        return device
     }
 }

@@ -1,11 +1,5 @@
 import CarillonBasics
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 /// What the server may send over the socket. The cases after `pong` are for clients that said `"carillon": 1`.
 package enum ServerFrame: Equatable, Sendable {
     case hello(Hello)
@@ -50,11 +44,14 @@ package enum ServerFrame: Equatable, Sendable {
             package var server: String?
             /// The version of the extension that both speak.
             package var version: Int
+            /// What the client asked for beside that version, and has.
+            package var also: [String]
 
-            package init(version: Int = 1, keepAliveSeconds: Int, server: String? = nil) {
+            package init(version: Int = 1, keepAliveSeconds: Int, server: String? = nil, also: [String] = []) {
                 self.version = version
                 self.keepAliveSeconds = keepAliveSeconds
                 self.server = server
+                self.also = also
             }
         }
     }
@@ -137,6 +134,7 @@ extension ServerFrame {
                     json.member("carillon", carillon.version)
                     json.member("keepAlive", carillon.keepAliveSeconds)
                     json.member("server", carillon.server)
+                    if !carillon.also.isEmpty { json.member("also", carillon.also) }
                 }
             case .register(let registered):
                 json.member("messageType", "register")
@@ -204,139 +202,5 @@ extension ServerFrame {
         guard case .notification(let notification) = self else { return 160 }
         return 192 + Base64URL.encodedLength(of: notification.body.count)
             + (notification.coding?.encryption?.utf8.count ?? 0) + (notification.coding?.cryptoKey?.utf8.count ?? 0)
-    }
-}
-
-extension ServerFrame {
-    /// Why a text from a server is no frame.
-    package struct Fault: Error, Equatable {
-        package var reason: String
-    }
-
-    /// Reads a frame as a client receives it. Answers nil for a type that this version does not know.
-    package static func parse(_ text: some Sequence<UInt8>) throws(Fault) -> ServerFrame? {
-        do {
-            return try JSONDecoder().decode(Members.self, from: Data(text)).frame()
-        } catch {
-            throw Fault(reason: "a frame of the server cannot be read: \(error)")
-        }
-    }
-
-    private struct Members: Decodable {
-        var messageType: String?
-        var uaid: String?
-        var carillon: Int?
-        var keepAlive: Int?
-        var server: String?
-        var channelID: String?
-        var status: Int?
-        var reason: String?
-        var at: Int64?
-        var pushEndpoint: String?
-        var version: String?
-        var data: String?
-        var headers: Headers?
-        var event: String?
-        var code: Int?
-        var delay: Int?
-        var fired: JSONValue?
-        var update: JSONValue?
-        var service: JSONValue?
-        var attempt: Int?
-        var entry: Int?
-        var id: Int?
-        var body: JSONValue?
-
-        struct Headers: Decodable {
-            var encoding: String
-            var encryption: String?
-            var crypto_key: String?
-        }
-
-        func frame() throws -> ServerFrame? {
-            switch messageType {
-            case nil:
-                return .pong
-            case "hello":
-                let extensions = carillon.map {
-                    Hello.Carillon(version: $0, keepAliveSeconds: keepAlive ?? 0, server: server)
-                }
-                return .hello(Hello(uaid: try required(uaid, "uaid"), carillon: extensions))
-            case "register":
-                return .register(
-                    Registered(
-                        channelID: try required(channelID, "channelID"),
-                        status: try required(status, "status"),
-                        pushEndpoint: pushEndpoint))
-            case "unregister":
-                return .unregister(
-                    channelID: try required(channelID, "channelID"), status: try required(status, "status"))
-            case "notification":
-                guard let body = Base64URL.decode(data ?? "") else { throw Fault(reason: "data is not base64url") }
-                return .notification(
-                    NotificationFrame(
-                        channelID: try required(channelID, "channelID"),
-                        version: try required(version, "version"),
-                        body: body,
-                        coding: try coding()))
-            case "channel":
-                let event: ChannelEventFrame.Event =
-                    switch self.event {
-                    case "closed": .closed
-                    case "error": .error(code: try required(code, "code"))
-                    case "pingFailed": .pingFailed(code: try required(code, "code"))
-                    case "recovered": .recovered
-                    case .some(let name): .other(name)
-                    case nil: throw Fault(reason: "event is missing")
-                    }
-                return .channelEvent(
-                    ChannelEventFrame(
-                        channelID: try required(channelID, "channelID"),
-                        version: try required(version, "version"),
-                        event: event))
-            case "device":
-                return .deviceStatus(
-                    DeviceStatusFrame(
-                        version: try required(version, "version"), status: try required(event, "event"),
-                        reason: reason, at: try required(at, "at")))
-            case "answer":
-                return .answer(
-                    Answer(
-                        id: try required(id, "id"), status: try required(status, "status"), body: body?.bytes ?? []))
-            case "fired":
-                return .fired(
-                    FiredFrame(version: try required(version, "version"), body: try required(fired, "fired").bytes))
-            case "update":
-                return .update(
-                    UpdateFrame(
-                        version: try required(version, "version"), attempt: try required(attempt, "attempt"),
-                        entry: try required(entry, "entry"), body: try required(update, "update").bytes))
-            case "service":
-                return .service(
-                    ServiceFrame(
-                        version: try required(version, "version"), body: try required(service, "service").bytes))
-            case "providers":
-                return .providersChanged
-            case "caughtUp":
-                return .caughtUp
-            case "goodbye":
-                return .goodbye(delaySeconds: max(0, delay ?? 0))
-            default:
-                return nil
-            }
-        }
-
-        private func coding() throws -> ContentCoding? {
-            guard let headers else { return nil }
-            guard let name = ContentCoding.Name(rawValue: headers.encoding) else {
-                throw Fault(reason: "encoding is unknown")
-            }
-            return ContentCoding(name, encryption: headers.encryption, cryptoKey: headers.crypto_key)
-        }
-
-        private func required<Value>(_ value: Value?, _ name: String) throws -> Value {
-            guard let value else { throw Fault(reason: "\(name) is missing") }
-            return value
-        }
     }
 }

@@ -49,16 +49,28 @@ struct ServiceBoxTests {
 
     @Test func `a request is new once, whoever sends it, and again when nobody can send it any more`() async throws {
         let box = try box()
-        let name = try id(1).description
-        for _ in 0..<3 { try await add(ServiceEvent.cancelled(id(1)).body, to: box) }
-        let (events, last) = try await box.events(after: 0, limit: 10)
-        #expect(events.count == 3 && last == events.last?.number)
-        #expect(try await box.isFirst(events[0], id: name, until: 100, now: 1))
-        #expect(try await box.isFirst(events[0], id: name, until: 100, now: 1), "the same entry, in the next run")
-        #expect(try await !box.isFirst(events[1], id: name, until: 100, now: 100))
-        #expect(try await box.isFirst(events[2], id: name, until: 300, now: 101))
-        let left = try await box.events(after: 0, limit: 10).events.map(\.number)
-        #expect(left == [events[0].number, events[2].number])
+        let content = SealedContent(
+            keyID: "00112233445566aa",
+            sender: KeyBundle(
+                identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
+                until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64)),
+            encapsulated: Array(repeating: 4, count: 32), body: [1], files: 0, fileBytes: 0)
+        let header = RequestHeader(
+            id: try id(1), service: try #require(ServiceID("com.example.a")), version: try #require(ServiceVersion("1")),
+            method: try #require(MethodName("m")), deadlineSeconds: 10)
+        let peer = ServicePeer(app: "com.example.b", device: String(repeating: "0", count: 32))
+        let request = ServiceEvent.request(header, from: peer, expiresAt: 1, content).body
+        for _ in 0..<2 { try await add(request, to: box) }
+        let first = try await box.events(after: 0, at: 1, limit: 10)
+        #expect(first.events.count == 1 && first.repeated == 1)
+        let again = try await box.events(after: 0, at: 1, limit: 10)
+        #expect(again.events.map(\.number) == first.events.map(\.number) && again.repeated == 0, "in the next run")
+        // Ten seconds and a day later.
+        let forgotten: Int64 = 1 + 86_410_000
+        try await add(request, to: box)
+        #expect(try await box.events(after: try #require(first.last), at: forgotten, limit: 10).repeated == 1)
+        try await add(request, to: box)
+        #expect(try await box.events(after: try #require(first.last), at: forgotten + 1, limit: 10).events.count == 1)
     }
 
     @Test func `what cannot be read is passed over, and the rest comes in order`() async throws {
@@ -67,11 +79,11 @@ struct ServiceBoxTests {
         try await add(ServiceEvent.received(id(1)).body, to: box)
         try await add(Array(#"{"event":"of a later version","id":"\#(try id(2))"}"#.utf8), to: box)
         try await add(ServiceEvent.failed(id(3), code: "x").body, to: box)
-        let (events, last) = try await box.events(after: 0, limit: 3)
+        let (events, _, last) = try await box.events(after: 0, at: 1, limit: 3)
         #expect(events.map(\.event) == [.received(try id(1))])
-        let more = try await box.events(after: try #require(last), limit: 3)
+        let more = try await box.events(after: try #require(last), at: 1, limit: 3)
         #expect(more.events.map(\.event) == [.failed(try id(3), code: "x")])
-        #expect(try await box.events(after: 0, limit: 10).events.count == 2)
+        #expect(try await box.events(after: 0, at: 1, limit: 10).events.count == 2)
     }
 
     @Test func `the first identity of a device is accepted, and another is not until somebody says so`() async throws {
@@ -103,11 +115,11 @@ struct ServiceBoxTests {
         #expect(try await box.unsent(at: 1000).isEmpty)
         #expect(try await box.call(call.id) == call)
         try await add(ServiceEvent.failed(id(1), code: "x").body, to: box)
-        let number = try #require(try await box.events(after: 0, limit: 1).last)
+        let number = try #require(try await box.events(after: 0, at: 1, limit: 1).last)
         #expect(try await box.finish(call.id, event: number))
         #expect(try await !box.finish(call.id))
         #expect(try await box.call(call.id) == nil)
-        #expect(try await box.events(after: 0, limit: 1).events.isEmpty)
+        #expect(try await box.events(after: 0, at: 1, limit: 1).events.isEmpty)
         try await box.save(call, body: [1], claiming: [], keptUntil: 1000)
         #expect(try await box.unsent(at: 1001).isEmpty, "nobody waits for it any more")
         #expect(try await box.call(call.id) == nil)
@@ -128,7 +140,7 @@ struct ServiceBoxTests {
         try await become("ada")
         let second = try await box.keys(at: 1)
         #expect(second.identity.rawRepresentation != first.identity.rawRepresentation)
-        #expect(try await box.events(after: 0, limit: 1).events.isEmpty)
+        #expect(try await box.events(after: 0, at: 1, limit: 1).events.isEmpty)
         #expect(try await box.standing(of: ServicePeer(app: "a", device: "d"), [2]) == .first)
         try await become("ada")
         #expect(try await box.keys(at: 1).key.name == second.key.name, "the same user keeps it")

@@ -141,12 +141,12 @@ struct ServiceEngineTests {
         try await engine.runner.perform { _, _ in [.write(.saveServiceEvent(body)), .tellServices] }
         let run = Task { await engine.run() }
         let box = await engine.box
-        for _ in 0..<500 where try await !box.events(after: 0, limit: 1).events.isEmpty {
+        for _ in 0..<500 where try await !box.events(after: 0, at: 1, limit: 1).events.isEmpty {
             try await Task.sleep(for: .milliseconds(10))
         }
         run.cancel()
         await run.value
-        #expect(try await box.events(after: 0, limit: 1).events.isEmpty)
+        #expect(try await box.events(after: 0, at: 1, limit: 1).events.isEmpty)
         #expect(try await box.call(id.description) != nil, "its result is still to come")
     }
 }

@@ -104,7 +104,7 @@ struct ClientStoreTests {
         let (store, _) = try open()
         let body = Array(#"{"event":"received","id":"00000000000000000000000000000001"}"#.utf8)
         try await commit([.saveServiceEvent(body)], to: store)
-        #expect(try await ServiceBox(store: store).events(after: 0, limit: 10).events.count == 1)
+        #expect(try await ServiceBox(store: store).events(after: 0, at: 1, limit: 10).events.count == 1)
     }
 
     private static func undoVersions5To8(_ database: Database) throws {

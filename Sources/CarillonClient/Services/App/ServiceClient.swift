@@ -159,6 +159,6 @@ public final class ServiceClient: Sendable {
     /// Accepts the identity that an install came with last. Answers false when there is none but the accepted one.
     public func accept(_ application: ServiceApplication) async throws -> Bool {
         guard let device = application.device else { return false }
-        return try await engine.box.accept(device)
+        return try await engine.accept(device)
     }
 }

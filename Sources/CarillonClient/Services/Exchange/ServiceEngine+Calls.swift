@@ -63,6 +63,7 @@ extension ServiceEngine {
             let uploads = left.ids
             try await withKeys(of: call, peer, keys) { keys in
                 let (body, stored) = try await seal(call, payload, whole, to: peer, keys)
+                ownMemory.calls[call.id] = stored
                 try await box.save(
                     stored, body: body, claiming: uploads,
                     keptUntil: Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000)
@@ -73,7 +74,7 @@ extension ServiceEngine {
             // A run that ends goes on with it in the next; whoever waits has the result by then.
             if error is CancellationError { takeBack(call.id) }
             pending[call.id] = nil
-            _ = try? await box.finish(call.id)
+            _ = try? await finishCall(call.id)
             takeAway(left)
             throw error
         }
@@ -152,14 +153,14 @@ extension ServiceEngine {
         _ call: ServiceCall, _ payload: SealedPayload, _ whole: SealedPayload, to peer: ServicePeer, _ keys: KeyBundle
     ) async throws -> (body: [UInt8], stored: StoredCall) {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered yet.") }
-        let ownKeys = try await box.keys(at: Self.now)
+        let (ownKeys, bundle) = try await keysForOthers()
         let context = SealContext(
             direction: .request, id: call.id, consumer: own, provider: peer, senderKey: ownKeys.key.name,
             receiverKey: keys.id, method: call.method, deadlineSeconds: call.deadlineSeconds,
             foreground: call.foreground.rawValue, files: whole.files.count, fileBytes: whole.fileBytes)
         let sealed = try ServiceSeal.seal(payload.bytes, to: keys.key, from: ownKeys.key.key, context)
         let content = SealedContent(
-            keyID: keys.id, sender: try ownKeys.bundle(of: own.device), encapsulated: sealed.encapsulated, body: sealed.body,
+            keyID: keys.id, sender: bundle, encapsulated: sealed.encapsulated, body: sealed.body,
             files: whole.files.count, fileBytes: whole.fileBytes)
         let header: [JSONValue.Member] = [
             .init(name: "id", value: .string(call.id)), .init(name: "service", value: .string(call.method.service)),
@@ -195,7 +196,7 @@ extension ServiceEngine {
     }
 
     private func sendAgain(_ id: String, _ body: [UInt8]) async {
-        guard let call = try? await box.call(id) else { return }
+        guard let call = try? await call(id) else { return }
         do {
             try await post(body, id, until: .now + TimeInterval(call.deadlineSeconds))
         } catch let error as ServiceError {
@@ -207,7 +208,7 @@ extension ServiceEngine {
 
     /// A reply came.
     func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
-        guard let call = try? await box.call(id), call.peer == from else {
+        guard let call = try? await call(id), call.peer == from else {
             // Nobody asked, or somebody else was asked.
             logger.warning("A reply came that nobody waits for")
             return await forget(stored)
@@ -243,18 +244,28 @@ extension ServiceEngine {
 
     /// The provider has all of a request.
     func tellReceived(_ id: String, _ event: Int64?) async {
-        guard let call = try? await box.received(id, event: event) else { return }
+        if event == nil, let call = ownMemory.calls[id] {
+            // It goes with its result.
+            guard !call.isReceived else { return }
+            ownMemory.calls[id]?.isReceived = true
+            return tellReceived(call)
+        }
+        ownMemory.calls[id]?.isReceived = true
+        if let call = try? await box.received(id, event: event) { tellReceived(call) }
+    }
+
+    private func tellReceived(_ call: StoredCall) {
         let parameters = JSONValue(parsing: Array(call.parameters.utf8)).flatMap { ServiceValue(json: $0) } ?? .null
         clientListeners.tell([
             .didFinishSending(
-                to: ServiceApplication(call.peer), attachments: call.attachments, parameters: parameters, id: id)
+                to: ServiceApplication(call.peer), attachments: call.attachments, parameters: parameters, id: call.id)
         ])
     }
 
     private func open(
         _ content: SealedContent, of call: StoredCall, _ number: Int64
     ) async throws -> SealedPayload {
-        guard let own = ownPeer, let key = try await box.key(named: content.keyID), key.name == call.key else {
+        guard let own = ownPeer, let key = try await ownKey(named: content.keyID), key.name == call.key else {
             throw ServiceError(.sealInvalid, "The reply is sealed to another key than the request named.")
         }
         try await believe(content.sender, of: call.peer)
@@ -269,14 +280,14 @@ extension ServiceEngine {
 
     /// Gives a request its one result: to who waits for it, or to the next who reads late replies.
     func finish(_ id: String, _ result: Result<ServiceReply, ServiceError>, _ stored: StoredServiceEvent?) async {
-        guard let call = try? await box.call(id) else {
+        guard let call = try? await call(id) else {
             if let stored { await forget(stored) }
             return
         }
         let application = ServiceApplication(call.peer)
-        let done: @Sendable () async -> Void = { [box, logger] in
+        let done: @Sendable () async -> Void = { [self] in
             do {
-                _ = try await box.finish(id, event: stored?.number)
+                try await finishCall(id, event: stored?.number)
             } catch {
                 logger.error("A result could not be forgotten", metadata: ["reason": "\(error)"])
             }
@@ -296,7 +307,7 @@ extension ServiceEngine {
 
     /// Answers whether the request was gone before it was delivered.
     func cancel(_ id: String) async throws -> Bool {
-        guard let call = try await box.call(id) else {
+        guard let call = try await call(id) else {
             throw ServiceError(.requestUnknown, "This device did not ask that, or has the result.")
         }
         do {
@@ -306,7 +317,7 @@ extension ServiceEngine {
         } catch let error as ServiceError where error.code == .requestUnknown {
             // The server never had it.
         }
-        _ = try await box.finish(id)
+        _ = try await finishCall(id)
         removeAttachments(call.files)
         pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
         return true
@@ -317,9 +328,9 @@ extension ServiceEngine {
         pending[id] = nil
         // Ends with one request, which has a time limit, though the task is cancelled that asked.
         Task {
-            let call = try? await box.call(id)
+            let call = try? await call(id)
             let answer = await server.ask(.delete, "\(ServiceServer.path)/requests/\(id)")
-            _ = try? await box.finish(id)
+            _ = try? await finishCall(id)
             if case .done = answer, let call { removeAttachments(call.files) }
         }
     }
@@ -333,8 +344,8 @@ extension ServiceEngine {
             until: .now + 30, .delete, "\(ServiceServer.path)/requests?app=\(application.app)&device=\(device)")
         guard case .array(let ids)? = answer["cancelled"] else { return 0 }
         for case .string(let id) in ids {
-            if let call = try await box.call(id) { removeAttachments(call.files) }
-            _ = try await box.finish(id)
+            if let call = try await call(id) { removeAttachments(call.files) }
+            _ = try await finishCall(id)
             pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
         }
         return ids.count

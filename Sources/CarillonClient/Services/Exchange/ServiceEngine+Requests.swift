@@ -20,11 +20,6 @@ extension ServiceEngine {
         // The server's clock decides, and this one may be wrong: it only keeps what is too late from lasting for ever.
         let deadline = Date.now + TimeInterval(header.deadlineSeconds)
         do {
-            let rememberedUntil = Self.now + (header.deadlineSeconds + 86_400) * 1000
-            guard try await box.isFirst(stored, id: id, until: rememberedUntil, now: Self.now) else {
-                logger.warning("A request came once more, and was not handled again")
-                return
-            }
             if header.isOfFrontService { return try await takeFrontRequest(stored, header, from, content) }
             if let reply = stored.reply { return try await post(reply, to: id, stored, from, [], until: deadline) }
             let (reply, attachments) = try await withDeadline(deadline) { () async throws -> ([UInt8], [String]) in
@@ -129,7 +124,12 @@ extension ServiceEngine {
                 sealed = payload
             }
             reply = try await seal(sealed, payload, header, from, content)
-            try await box.decided(stored.number, reply: reply, claiming: left.ids)
+            if left.ids.isEmpty, requests[id]?.isOnce == false {
+                // If this is lost, it is handled once more.
+                Task { try? await box.decided(stored.number, reply: reply, claiming: []) }
+            } else {
+                try await box.decided(stored.number, reply: reply, claiming: left.ids)
+            }
         } catch {
             takeAway(left)
             throw error
@@ -175,6 +175,7 @@ extension ServiceEngine {
             guard !stored.isBegun else {
                 throw ServiceError(.serviceFailed, "The provider was stopped while it handled the request.")
             }
+            requests[id]?.isOnce = true
             try await box.begun(stored.number)
         }
         let request = ServiceRequest(
@@ -221,7 +222,7 @@ extension ServiceEngine {
     private func open(
         _ header: RequestHeader, _ from: ServicePeer, _ content: SealedContent, _ number: Int64
     ) async throws -> SealedPayload {
-        guard let own = ownPeer, let key = try await box.key(named: content.keyID) else {
+        guard let own = ownPeer, let key = try await ownKey(named: content.keyID) else {
             throw ServiceError(.providerKeyMissing, "The key that the request was sealed with is gone.")
         }
         let bytes = try ServiceSeal.open(
@@ -248,9 +249,9 @@ extension ServiceEngine {
         _ content: SealedContent
     ) async throws -> [UInt8] {
         guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered any more.") }
-        let keys = try await box.keys(at: Self.now)
+        let (keys, bundle) = try await keysForOthers()
         var reply = SealedContent(
-            keyID: content.sender.id, sender: try keys.bundle(of: own.device), encapsulated: [], body: [],
+            keyID: content.sender.id, sender: bundle, encapsulated: [], body: [],
             files: whole.files.count, fileBytes: whole.fileBytes)
         var context = Self.context(.reply, header, consumer: from, provider: own, reply, sender: keys.key.name)
         context.requestHash = ServiceSeal.Sealed(encapsulated: content.encapsulated, body: content.body).hash

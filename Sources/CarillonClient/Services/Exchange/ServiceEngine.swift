@@ -39,15 +39,14 @@ actor ServiceEngine {
         var number: Int64
         var isUnwanted: Bool
         var isOneTooMany: Bool
+        /// Its handler may be called once.
+        var isOnce = false
         var handler: Task<ServiceReply, any Error>?
     }
     private var isRunning = false
     var lastTime: Int64 = 0
-    private struct Owner: Equatable {
-        var device: String?
-        var user: String?
-    }
-    private var owner: Owner
+    private var owner: ServiceMemory.Owner
+    var memory: ServiceMemory
     /// Clears away what an earlier run left half done; once.
     var clearing: Task<Void, Never>?
     /// Those that this device asked a moment ago.
@@ -71,7 +70,8 @@ actor ServiceEngine {
         self.inbox = inbox
         self.logger = logger
         let scope = runner.updateScope
-        owner = Owner(device: scope.identity?.device, user: scope.user)
+        owner = .init(device: scope.identity?.device, user: scope.user)
+        memory = ServiceMemory(owner: owner)
     }
 
     nonisolated static var now: Int64 { Int64((Date.now.timeIntervalSince1970 * 1000).rounded(.down)) }
@@ -124,7 +124,11 @@ actor ServiceEngine {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 do throws(PushError) {
-                    let (events, last) = try await box.events(after: place, limit: Self.eventsAtOnce)
+                    let (events, repeated, last) = try await box.events(
+                        after: place, at: Self.now, limit: Self.eventsAtOnce)
+                    if repeated > 0 {
+                        logger.warning("Requests came once more", metadata: ["count": "\(repeated)"])
+                    }
                     for event in events {
                         if await takeShort(event) { continue }
                         group.addTask { await self.take(event) }
@@ -147,11 +151,6 @@ actor ServiceEngine {
         switch stored.event {
         case .reply: return false
         case .request(let header, _, _, _):
-            // One that was sent again by somebody is not another.
-            guard requests[header.id.description] == nil else {
-                await forget(stored)
-                return true
-            }
             requests[header.id.description] = RequestWork(
                 number: stored.number, isUnwanted: stored.isUnwanted, isOneTooMany: requests.count >= Self.mostRequests)
             return false
@@ -200,8 +199,7 @@ actor ServiceEngine {
     }
 
     private func dropWhatWasAnothers() {
-        let scope = runner.updateScope
-        let present = Owner(device: scope.identity?.device, user: scope.user)
+        let present = presentOwner
         defer { owner = present }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
         for work in requests.values { work.handler?.cancel() }
@@ -277,6 +275,13 @@ actor ServiceEngine {
 
     func setVerifier(_ verifier: (@Sendable (ServiceApplication, String, Bool) async -> Bool)?) {
         self.verifier = verifier
+        ownMemory.forgetBelieved()
+    }
+
+    /// The identity that a device came with last is its own from now on. Answers false when there is none but the accepted one.
+    func accept(_ device: String) async throws -> Bool {
+        ownMemory.forgetBelieved()
+        return try await box.accept(device)
     }
 
     /// Whether a device may be believed that comes with a key.
@@ -284,22 +289,25 @@ actor ServiceEngine {
     /// - Throws: ``ServiceError`` with ``ServiceError/Code/sealInvalid`` where the key is not signed, and with
     ///   ``ServiceError/Code/identityChanged``.
     func believe(_ bundle: KeyBundle, of peer: ServicePeer) async throws {
-        guard bundle.isSigned(for: peer.device) else {
-            throw ServiceError(.sealInvalid, "The other's key is not signed by its identity.")
-        }
         guard bundle.until > Self.now - ServiceBox.keptSeconds * 1000 else {
             throw ServiceError(.providerKeyChanged, "The other's key is too old.")
+        }
+        if ownMemory.isBelieved(bundle, of: peer) { return }
+        guard bundle.isSigned(for: peer.device) else {
+            throw ServiceError(.sealInvalid, "The other's key is not signed by its identity.")
         }
         let standing = try await box.standing(of: peer, bundle.identity)
         let (application, fingerprint) = (ServiceApplication(peer), Fingerprint.text(of: bundle.identity))
         switch standing {
-        case .known: return
+        case .known:
+            ownMemory.believe(bundle, of: peer)
+            return
         case .first:
             guard let verifier, await !verifier(application, fingerprint, true) else { return }
             try await box.forget(peer)
         case .changed(let isNew):
             if let verifier, await verifier(application, fingerprint, false) {
-                _ = try await box.accept(peer.device)
+                _ = try await accept(peer.device)
                 return
             }
             guard isNew else { break }

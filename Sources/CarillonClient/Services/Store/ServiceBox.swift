@@ -21,10 +21,21 @@ struct StoredServiceEvent: Sendable {
     var isUnwanted: Bool
     /// What is posted, once it is decided.
     var reply: [UInt8]?
+
+    /// Nil for what this version cannot read.
+    init?(_ row: Row) {
+        guard let event = ServiceEvent(Array(row["body"] as Data)) else { return nil }
+        number = row["number"]
+        self.event = event
+        directory = row["directory"]
+        isBegun = row["is_begun"]
+        isUnwanted = row["is_unwanted"]
+        reply = (row["reply"] as Data?).map(Array.init)
+    }
 }
 
 /// What this device asked, and has no result of.
-struct StoredCall: Codable, Equatable, Sendable {
+struct StoredCall: Equatable, Sendable {
     var id: String
     var app: String
     var device: String
@@ -48,6 +59,41 @@ struct StoredCall: Codable, Equatable, Sendable {
 
     var peer: ServicePeer { ServicePeer(app: app, device: device) }
     var serviceMethod: ServiceMethod { ServiceMethod(service, version, method) }
+}
+
+extension StoredCall {
+    fileprivate var json: JSONValue {
+        let texts = [
+            ("id", id), ("app", app), ("device", device), ("service", service), ("version", version), ("method", method),
+            ("foreground", foreground), ("key", key), ("hash", Base64URL.encode(Array(hash))), ("parameters", parameters),
+        ]
+        let lists = [("attachments", attachments), ("files", files)]
+        return .object(
+            texts.map { .init(name: $0, value: .string($1)) }
+                + lists.map { .init(name: $0, value: .array($1.map { .string($0) })) }
+                + [
+                    .init(name: "deadline", value: .integer(Int(deadlineSeconds))),
+                    .init(name: "isReceived", value: .bool(isReceived)),
+                ])
+    }
+
+    fileprivate init?(_ json: JSONValue) {
+        func text(_ name: String) -> String? { if case .string(let text)? = json[name] { text } else { nil } }
+        func texts(_ name: String) -> [String]? {
+            guard case .array(let list)? = json[name] else { return nil }
+            return list.compactMap { if case .string(let text) = $0 { text } else { nil } }
+        }
+        guard let id = text("id"), let app = text("app"), let device = text("device"), let service = text("service"),
+            let version = text("version"), let method = text("method"), let foreground = text("foreground"),
+            let key = text("key"), let hash = text("hash").flatMap({ Base64URL.decode($0) }),
+            let parameters = text("parameters"), let attachments = texts("attachments"), let files = texts("files"),
+            case .integer(let deadline)? = json["deadline"], case .bool(let isReceived)? = json["isReceived"]
+        else { return nil }
+        self.init(
+            id: id, app: app, device: device, service: service, version: version, method: method,
+            deadlineSeconds: Int64(deadline), foreground: foreground, key: key, hash: Data(hash),
+            attachments: attachments, parameters: parameters, files: files, isReceived: isReceived)
+    }
 }
 
 /// An own key that others seal with.
@@ -89,59 +135,57 @@ struct ServiceBox: Sendable {
 
     // MARK: Events
 
-    /// Those behind a place, in order.
-    func events(after number: Int64, limit: Int) async throws(PushError) -> (events: [StoredServiceEvent], last: Int64?) {
+    /// Those behind a place, in order. A request that came before, and was sent again by somebody, is forgotten.
+    func events(
+        after number: Int64, at now: Int64, limit: Int
+    ) async throws(PushError) -> (events: [StoredServiceEvent], repeated: Int, last: Int64?) {
+        // What is lost with the power is looked at again, and handled once more.
         try await write(reachingDisk: false) { db in
-            let rows = try Row.fetchAll(
-                db, sql: "SELECT * FROM service_event WHERE number > ? ORDER BY number LIMIT ?", arguments: [number, limit])
-            let events = rows.compactMap { row -> StoredServiceEvent? in
-                guard let event = ServiceEvent(Array(row["body"] as Data)) else { return nil }
-                return StoredServiceEvent(
-                    number: row["number"], event: event, directory: row["directory"], isBegun: row["is_begun"],
-                    isUnwanted: row["is_unwanted"],
-                    reply: (row["reply"] as Data?).map(Array.init))
+            let rows = try Row.all(
+                db, "SELECT * FROM service_event WHERE number > ? ORDER BY number LIMIT ?", [number, limit])
+            var events: [StoredServiceEvent] = []
+            var repeated = 0
+            for row in rows {
+                // What this version cannot read is nothing to it.
+                let event = StoredServiceEvent(row)
+                if let event, try Self.isFirst(event, row["is_known"], at: now, db) {
+                    events.append(event)
+                    continue
+                }
+                if event != nil { repeated += 1 }
+                try db.run("DELETE FROM service_event WHERE number = ?", [row["number"] as Int64])
             }
-            // What this version cannot read is nothing to it.
-            for row in rows where !events.contains(where: { $0.number == row["number"] as Int64 }) {
-                try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [row["number"] as Int64])
-            }
-            return (events, rows.last.map { $0["number"] })
+            return (events, repeated, rows.last.map { $0["number"] })
         }
     }
 
-    /// Whether a request came for the first time. One that was sent again by somebody is forgotten.
-    func isFirst(_ event: StoredServiceEvent, id: String, until: Int64, now: Int64) async throws(PushError) -> Bool {
-        // After a loss of power it is handled once more.
-        try await write(reachingDisk: false) { db in
-            try db.execute(sql: "DELETE FROM service_seen WHERE until < ?", arguments: [now])
-            let isKnown = try Bool.fetchOne(
-                db, sql: "SELECT is_known FROM service_event WHERE number = ?", arguments: [event.number])
-            if isKnown == true { return true }
-            try db.execute(sql: "INSERT OR IGNORE INTO service_seen VALUES (?, ?)", arguments: [id, until])
-            guard db.changesCount == 1 else {
-                try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [event.number])
-                return false
-            }
-            try db.execute(sql: "UPDATE service_event SET is_known = 1 WHERE number = ?", arguments: [event.number])
-            return true
-        }
+    private static func isFirst(
+        _ event: StoredServiceEvent, _ isKnown: Bool, at now: Int64, _ db: Database
+    ) throws -> Bool {
+        guard case .request(let header, _, _, _) = event.event, !isKnown else { return true }
+        try db.run("DELETE FROM service_seen WHERE until < ?", [now])
+        let until = now + (header.deadlineSeconds + 86_400) * 1000
+        try db.run("INSERT OR IGNORE INTO service_seen VALUES (?, ?)", [header.id.description, until])
+        guard db.changesCount == 1 else { return false }
+        try db.run("UPDATE service_event SET is_known = 1 WHERE number = ?", [event.number])
+        return true
     }
 
     func setDirectory(_ directory: String, of number: Int64) async throws(PushError) {
         try await write { db in
-            try db.execute(sql: "UPDATE service_event SET directory = ? WHERE number = ?", arguments: [directory, number])
+            try db.run("UPDATE service_event SET directory = ? WHERE number = ?", [directory, number])
         }
     }
 
     func begun(_ number: Int64) async throws(PushError) {
         try await write { db in
-            try db.execute(sql: "UPDATE service_event SET is_begun = 1 WHERE number = ?", arguments: [number])
+            try db.run("UPDATE service_event SET is_begun = 1 WHERE number = ?", [number])
         }
     }
 
     func unwanted(_ number: Int64) async throws(PushError) {
         try await write { db in
-            try db.execute(sql: "UPDATE service_event SET is_unwanted = 1 WHERE number = ?", arguments: [number])
+            try db.run("UPDATE service_event SET is_unwanted = 1 WHERE number = ?", [number])
         }
     }
 
@@ -149,14 +193,14 @@ struct ServiceBox: Sendable {
         // After a loss of power it is decided once more, and the server has the first. What names files must not forget them.
         try await write(reachingDisk: !uploads.isEmpty) { db in
             try Self.claim(uploads, db)
-            try db.execute(
-                sql: "UPDATE service_event SET reply = ? WHERE number = ?", arguments: [Data(reply), number])
+            try db.run(
+                "UPDATE service_event SET reply = ? WHERE number = ?", [Data(reply), number])
         }
     }
 
     func done(_ number: Int64) async throws(PushError) {
         try await write(reachingDisk: false) { db in
-            try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [number])
+            try db.run("DELETE FROM service_event WHERE number = ?", [number])
         }
     }
 
@@ -166,32 +210,32 @@ struct ServiceBox: Sendable {
     func keys(at now: Int64) async throws(PushError) -> OwnKeys {
         try await write { db in
             let identity: Curve25519.Signing.PrivateKey
-            if let stored = try Data.fetchOne(db, sql: "SELECT key FROM service_identity") {
+            if let stored = try Data.first(db, "SELECT key FROM service_identity") {
                 identity = try Curve25519.Signing.PrivateKey(rawRepresentation: stored)
             } else {
                 identity = Curve25519.Signing.PrivateKey()
-                try db.execute(
-                    sql: "INSERT INTO service_identity VALUES (1, ?)", arguments: [identity.rawRepresentation])
+                try db.run(
+                    "INSERT INTO service_identity VALUES (1, ?)", [identity.rawRepresentation])
             }
-            try db.execute(sql: "DELETE FROM service_key WHERE kept_until < ?", arguments: [now])
-            if let row = try Row.fetchOne(
-                db, sql: "SELECT * FROM service_key WHERE valid_until > ? ORDER BY valid_until DESC", arguments: [now])
+            try db.run("DELETE FROM service_key WHERE kept_until < ?", [now])
+            if let row = try Row.first(
+                db, "SELECT * FROM service_key WHERE valid_until > ? ORDER BY valid_until DESC", [now])
             {
                 return OwnKeys(identity: identity, key: try Self.key(row))
             }
             let key = OwnKey(
                 name: Hexadecimal.encode(Array(ChunkSeal.makeKey().prefix(8))), key: .init(),
                 validUntil: now + Self.keySeconds * 1000)
-            try db.execute(
-                sql: "INSERT INTO service_key VALUES (?, ?, ?, ?)",
-                arguments: [key.name, key.key.rawRepresentation, key.validUntil, key.validUntil + Self.keptSeconds * 1000])
+            try db.run(
+                "INSERT INTO service_key VALUES (?, ?, ?, ?)",
+                [key.name, key.key.rawRepresentation, key.validUntil, key.validUntil + Self.keptSeconds * 1000])
             return OwnKeys(identity: identity, key: key)
         }
     }
 
     func key(named name: String) async throws(PushError) -> OwnKey? {
         try await write(reachingDisk: false) { db in
-            try Row.fetchOne(db, sql: "SELECT * FROM service_key WHERE name = ?", arguments: [name]).map(Self.key)
+            try Row.first(db, "SELECT * FROM service_key WHERE name = ?", [name]).map(Self.key)
         }
     }
 
@@ -207,34 +251,34 @@ struct ServiceBox: Sendable {
     func standing(of peer: ServicePeer, _ identity: [UInt8]) async throws(PushError) -> PeerStanding {
         try await write { db in
             guard
-                let row = try Row.fetchOne(
-                    db, sql: "SELECT identity, offered FROM service_peer WHERE device = ?", arguments: [peer.device])
+                let row = try Row.first(
+                    db, "SELECT identity, offered FROM service_peer WHERE device = ?", [peer.device])
             else {
-                try db.execute(
-                    sql: "INSERT INTO service_peer (device, app, identity) VALUES (?, ?, ?)",
-                    arguments: [peer.device, peer.app, Data(identity)])
+                try db.run(
+                    "INSERT INTO service_peer (device, app, identity) VALUES (?, ?, ?)",
+                    [peer.device, peer.app, Data(identity)])
                 return .first
             }
             if Array(row["identity"] as Data) == identity { return .known }
             let isNew = (row["offered"] as Data?).map(Array.init) != identity
-            try db.execute(
-                sql: "UPDATE service_peer SET offered = ? WHERE device = ?", arguments: [Data(identity), peer.device])
+            try db.run(
+                "UPDATE service_peer SET offered = ? WHERE device = ?", [Data(identity), peer.device])
             return .changed(isNew: isNew)
         }
     }
 
     func forget(_ peer: ServicePeer) async throws(PushError) {
         try await write { db in
-            try db.execute(sql: "DELETE FROM service_peer WHERE device = ?", arguments: [peer.device])
+            try db.run("DELETE FROM service_peer WHERE device = ?", [peer.device])
         }
     }
 
     /// The identity that was seen last is the device's from now on. Answers false when there is none but the accepted one.
     func accept(_ device: String) async throws(PushError) -> Bool {
         try await write { db in
-            try db.execute(
-                sql: "UPDATE service_peer SET identity = offered, offered = NULL WHERE device = ? AND offered IS NOT NULL",
-                arguments: [device])
+            try db.run(
+                "UPDATE service_peer SET identity = offered, offered = NULL WHERE device = ? AND offered IS NOT NULL",
+                [device])
             return db.changesCount == 1
         }
     }
@@ -246,16 +290,16 @@ struct ServiceBox: Sendable {
     ) async throws(PushError) {
         try await write { db in
             try Self.claim(uploads, db)
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO service_call VALUES (?, ?, ?, ?)",
-                arguments: [call.id, try Self.text(of: call), Data(body), keptUntil])
+            try db.run(
+                "INSERT OR REPLACE INTO service_call VALUES (?, ?, ?, ?)",
+                [call.id, Self.text(of: call), Data(body), keptUntil])
         }
     }
 
     /// The server has it. If that is forgotten, it is sent once more, and is the same.
     func sent(_ id: String) async throws(PushError) {
         try await write(reachingDisk: false) { db in
-            try db.execute(sql: "UPDATE service_call SET body = NULL WHERE id = ?", arguments: [id])
+            try db.run("UPDATE service_call SET body = NULL WHERE id = ?", [id])
         }
     }
 
@@ -264,22 +308,20 @@ struct ServiceBox: Sendable {
     /// - Returns: Nil where it heard it before, or nothing is known of the call.
     func received(_ id: String, event number: Int64? = nil) async throws(PushError) -> StoredCall? {
         try await write(reachingDisk: false) { db in
-            if let number { try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [number]) }
+            if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
             guard var call = try Self.call(id, db), !call.isReceived else { return StoredCall?.none }
             call.isReceived = true
-            try db.execute(
-                sql: "UPDATE service_call SET call = ? WHERE id = ?", arguments: [try Self.text(of: call), id])
+            try db.run(
+                "UPDATE service_call SET call = ? WHERE id = ?", [Self.text(of: call), id])
             return call
         }
     }
 
-    private static func text(of call: StoredCall) throws -> String {
-        String(decoding: try JSONEncoder().encode(call), as: UTF8.self)
-    }
+    private static func text(of call: StoredCall) -> String { String(decoding: call.json.bytes, as: UTF8.self) }
 
     private static func call(_ id: String, _ db: Database) throws -> StoredCall? {
-        try String.fetchOne(db, sql: "SELECT call FROM service_call WHERE id = ?", arguments: [id]).flatMap {
-            try? JSONDecoder().decode(StoredCall.self, from: Data($0.utf8))
+        try String.first(db, "SELECT call FROM service_call WHERE id = ?", [id]).flatMap {
+            JSONValue(parsing: Array($0.utf8)).flatMap(StoredCall.init)
         }
     }
 
@@ -290,8 +332,8 @@ struct ServiceBox: Sendable {
     /// Those that the server may not have.
     func unsent(at now: Int64) async throws(PushError) -> [(id: String, body: [UInt8])] {
         try await write { db in
-            try db.execute(sql: "DELETE FROM service_call WHERE kept_until < ?", arguments: [now])
-            return try Row.fetchAll(db, sql: "SELECT id, body FROM service_call WHERE body IS NOT NULL").map {
+            try db.run("DELETE FROM service_call WHERE kept_until < ?", [now])
+            return try Row.all(db, "SELECT id, body FROM service_call WHERE body IS NOT NULL").map {
                 ($0["id"], Array($0["body"] as Data))
             }
         }
@@ -300,8 +342,8 @@ struct ServiceBox: Sendable {
     /// It has its result, which is given once; the event that brought it goes with it. Answers false when it had one before.
     func finish(_ id: String, event number: Int64? = nil) async throws(PushError) -> Bool {
         try await write(reachingDisk: false) { db in
-            if let number { try db.execute(sql: "DELETE FROM service_event WHERE number = ?", arguments: [number]) }
-            try db.execute(sql: "DELETE FROM service_call WHERE id = ?", arguments: [id])
+            if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
+            try db.run("DELETE FROM service_call WHERE id = ?", [id])
             return db.changesCount == 1
         }
     }
@@ -310,7 +352,7 @@ struct ServiceBox: Sendable {
 
     private static func claim(_ uploads: [String], _ db: Database) throws {
         for upload in uploads {
-            try db.execute(sql: "INSERT OR IGNORE INTO service_upload VALUES (?)", arguments: [upload])
+            try db.run("INSERT OR IGNORE INTO service_upload VALUES (?)", [upload])
         }
     }
 
@@ -323,7 +365,7 @@ struct ServiceBox: Sendable {
         guard !uploads.isEmpty else { return }
         try await write(reachingDisk: false) { db in
             for upload in uploads {
-                try db.execute(sql: "DELETE FROM service_upload WHERE id = ?", arguments: [upload])
+                try db.run("DELETE FROM service_upload WHERE id = ?", [upload])
             }
         }
     }

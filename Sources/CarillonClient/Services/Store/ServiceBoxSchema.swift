@@ -39,6 +39,7 @@ enum ServiceBoxSchema {
         CREATE TABLE service_upload (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
         -- Requests that came, until nobody can send them once more.
         CREATE TABLE service_seen (id TEXT PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        CREATE INDEX service_seen_until ON service_seen (until);
 
         """
 

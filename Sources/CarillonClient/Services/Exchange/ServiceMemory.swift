@@ -1,0 +1,80 @@
+import CarillonWire
+
+/// What the storage has of keys, others and calls, kept at hand as long as the device and its user are the same.
+struct ServiceMemory {
+    struct Owner: Equatable {
+        var device: String?
+        var user: String?
+    }
+
+    var owner: Owner
+    /// Until when they are good, they say.
+    var keys: OwnKeys?
+    /// The present key, signed for others.
+    var bundle: KeyBundle?
+    private var believed: [ServicePeer: KeyBundle] = [:]
+    var calls: [String: StoredCall] = [:]
+
+    private static let mostBelieved = 256
+
+    init(owner: Owner) { self.owner = owner }
+
+    func isBelieved(_ bundle: KeyBundle, of peer: ServicePeer) -> Bool { believed[peer] == bundle }
+
+    mutating func believe(_ bundle: KeyBundle, of peer: ServicePeer) {
+        if believed.count >= Self.mostBelieved { believed = [:] }
+        believed[peer] = bundle
+    }
+
+    mutating func forgetBelieved() { believed = [:] }
+}
+
+extension ServiceEngine {
+    var presentOwner: ServiceMemory.Owner {
+        let scope = runner.updateScope
+        return .init(device: scope.identity?.device, user: scope.user)
+    }
+
+    /// Nothing of it is another user's.
+    var ownMemory: ServiceMemory {
+        get {
+            let owner = presentOwner
+            return memory.owner == owner ? memory : ServiceMemory(owner: owner)
+        }
+        set { memory = newValue }
+    }
+
+    /// The own keys, and the present one as others get it.
+    ///
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/callForbidden`` where the device is not registered.
+    func keysForOthers() async throws -> (keys: OwnKeys, bundle: KeyBundle) {
+        guard let own = ownPeer else { throw ServiceError(.callForbidden, "The device is not registered.") }
+        let now = Self.now
+        if let keys = ownMemory.keys, let bundle = ownMemory.bundle, keys.key.validUntil > now { return (keys, bundle) }
+        let owner = presentOwner
+        let keys = try await box.keys(at: now)
+        let bundle = try keys.bundle(of: own.device)
+        if owner == presentOwner { (ownMemory.keys, ownMemory.bundle) = (keys, bundle) }
+        return (keys, bundle)
+    }
+
+    func ownKey(named name: String) async throws -> OwnKey? {
+        if let key = ownMemory.keys?.key, key.name == name { return key }
+        return try await box.key(named: name)
+    }
+
+    /// What this device asked, and has no result of.
+    func call(_ id: String) async throws -> StoredCall? {
+        if let call = ownMemory.calls[id] { return call }
+        return try await box.call(id)
+    }
+
+    /// It has its result, or will have none.
+    ///
+    /// - Returns: False when it had one before.
+    @discardableResult
+    func finishCall(_ id: String, event number: Int64? = nil) async throws -> Bool {
+        ownMemory.calls[id] = nil
+        return try await box.finish(id, event: number)
+    }
+}
