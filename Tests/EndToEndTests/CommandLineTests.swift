@@ -33,7 +33,7 @@ struct CommandLineTests {
 
     @Test
     func
-        `the demo shows one push on its way, a back end that is lost and found, an update, a phone that is woken, and a price`()
+        `the demo shows one push on its way, a back end that is lost and found, an update, a service, a phone that is woken, and a price`()
         async throws
     {
         let (status, lines) = try await run(["demo", "--once", "--listen", "127.0.0.1:\(try LiveServer.freePort())"])
@@ -46,6 +46,9 @@ struct CommandLineTests {
         #expect(watched == ["pingFailed 601", "pingFailed 605", "recovered"], "the demo said:\n\(text)")
         for line in ["the app fetches pump-7 anew", "for the north: 1 done", "for the south: no device"] {
             #expect(lines.contains("  " + line), "the demo said:\n\(text)")
+        }
+        for line in ["found         Files 1.0", "received      the app for files has report.pdf", "answered      after "] {
+            #expect(lines.count { $0.hasPrefix("  " + line) } == 1, "the demo said:\n\(text)")
         }
         let slept = text.split(separator: "The phone sleeps").last ?? ""
         for word in ["sent", "woken", "fetched", "acknowledged"] {

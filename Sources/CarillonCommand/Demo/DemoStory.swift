@@ -7,8 +7,8 @@ import Foundation
 import ServiceLifecycle
 
 /// The main job in front of the user's eyes: an app opens a channel, a backend sends to it, the app acknowledges, and
-/// the backend is told; then the backend itself is looked after; then an update is published for an audience; then the phone sleeps;
-/// then the server watches a price for it.
+/// the backend is told; then the backend itself is looked after; then an update is published for an audience; then one app asks
+/// another for a service; then the phone sleeps; then the server watches a price for it.
 struct DemoStory: Service {
     let server: AsyncStream<CarillonServer.Running>
     let simulator: APNsSimulator
@@ -41,7 +41,7 @@ struct DemoStory: Service {
         if staysUp { showCommands(address, key, endpoint, state) }
     }
 
-    /// The app and its channel live through three chapters. Answers the endpoint.
+    /// The app and its channel live through three chapters, and others after them. Answers the endpoint.
     private func live(
         _ running: CarillonServer.Running, _ app: AppID, _ key: String, _ state: String
     ) async throws -> String {
@@ -57,6 +57,11 @@ struct DemoStory: Service {
         try await DemoUpdates(client: client, domain: running.domain, app: app, say: say).tell()
         say("")
         await client.stop()
+        try await DemoServices(
+            server: running.addresses.base, domain: running.domain, app: app, key: key,
+            directory: directory + "/services-\(UUID().uuidString)", say: say
+        ).tell()
+        say("")
         try await sleep(running, app, key)
         return channel.endpoint ?? ""
     }
