@@ -43,14 +43,14 @@ final class ServiceHouse {
     }
 
     /// A client that runs, of a user, with a directory of its own or a given one.
-    func client(_ app: String = LiveServer.app, of user: String? = "ada", in directory: String? = nil) async throws
-        -> PushClient
+    func client(_ app: String = LiveServer.app, of user: String? = "ada", in directory: String? = nil, local: String? = nil)
+        async throws -> PushClient
     {
         count += 1
         let client = try PushClient(
             configuration: .init(
                 server: server.address, app: app, clientKey: keys[app],
-                storageDirectory: directory ?? server.directory + "/client-\(count)",
+                storageDirectory: directory ?? server.directory + "/client-\(count)", localDirectory: local,
                 backOff: .init(initial: .milliseconds(20), maximum: .milliseconds(200))))
         if let user { try await client.device.setUser(token(user, app)) }
         try client.start()

@@ -19,6 +19,9 @@ extension PushClient {
         /// the keys of encrypted channels there, and learns there what the extension showed. Nil without such an extension. What
         /// cannot be written there is logged, and nothing else suffers.
         public var sharedDirectory: String?
+        /// A directory that apps of one user of this machine share, made with mode 0700 if it does not exist, and used with no other: they
+        /// ask services of each other there, and by the server where that fails. Of 60 bytes at most. Nil: by the server alone.
+        public var localDirectory: String?
         /// Where the client says what it does. Without one it says nothing. No secret and no payload is logged.
         public var logger: Logger
         /// A PEM file of certificates to trust instead of the system's, for servers with a private authority.
@@ -43,6 +46,7 @@ extension PushClient {
             clientKey: String? = nil,
             storageDirectory: String,
             sharedDirectory: String? = nil,
+            localDirectory: String? = nil,
             logger: Logger = Logger(label: "carillon.client", factory: { _ in SwiftLogNoOpLogHandler() }),
             trustRootsPath: String? = nil,
             backOff: BackOff = BackOff(),
@@ -56,6 +60,7 @@ extension PushClient {
             self.clientKey = clientKey
             self.storageDirectory = storageDirectory
             self.sharedDirectory = sharedDirectory
+            self.localDirectory = localDirectory
             self.logger = logger
             self.trustRootsPath = trustRootsPath
             self.backOff = backOff

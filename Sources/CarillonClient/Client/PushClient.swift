@@ -82,7 +82,8 @@ public final class PushClient: Sendable, Service {
                 base: transfers.base, transport: transport, backOff: configuration.backOff, asks: runner.asks
             ) { [runner] in runner.identity },
             files: AttachmentStore(directory: configuration.storageDirectory + "/services", server: transfers),
-            inbox: MessageFiles(root: configuration.storageDirectory + "/Inbox"), logger: configuration.logger)
+            inbox: MessageFiles(root: configuration.storageDirectory + "/Inbox"),
+            local: configuration.localDirectory.map(LocalSockets.init), logger: configuration.logger)
         serviceClient = ServiceClient(engine: services)
         serviceProvider = ServiceProvider(engine: services)
         runner.setScopeListener { [weak services] in services?.scopeChanged() }

@@ -17,6 +17,10 @@ struct ServiceOptions: ParsableArguments {
     )
     var userToken: String?
     @Option(help: "A directory of this device alone.", completion: .directory) var state: String
+    @Option(
+        help: "A directory that apps of this machine share, to ask each other without the server; made with mode 0700.",
+        completion: .directory)
+    var local: String?
     @Flag(help: "Print one JSON object a line.") var json = false
 
     var printer: Printer { Printer(isJSON: json) }
@@ -27,6 +31,7 @@ struct ServiceOptions: ParsableArguments {
         }
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
+        configuration.localDirectory = local
         var logger = Logger(label: "carillon.services", factory: { StreamLogHandler.standardError(label: $0) })
         logger.logLevel = .warning
         configuration.logger = logger

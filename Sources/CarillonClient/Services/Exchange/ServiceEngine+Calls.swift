@@ -67,6 +67,7 @@ extension ServiceEngine {
                 try await box.save(
                     stored, body: body, claiming: uploads,
                     keptUntil: Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000)
+                if await askLocally(body, stored) { return }
                 try await post(body, call.id, until: .now + TimeInterval(call.deadlineSeconds))
             }
             await confirm(left)
@@ -310,6 +311,7 @@ extension ServiceEngine {
         guard let call = try await call(id) else {
             throw ServiceError(.requestUnknown, "This device did not ask that, or has the result.")
         }
+        if await cancelLocally(call) { return false }
         do {
             _ = try await server.persist(until: .now + 30, .delete, "\(ServiceServer.path)/requests/\(id)")
         } catch let error as ServiceError where error.code == .alreadyDelivered || error.code == .requestFinished {
@@ -329,7 +331,9 @@ extension ServiceEngine {
         // Ends with one request, which has a time limit, though the task is cancelled that asked.
         Task {
             let call = try? await call(id)
-            let answer = await server.ask(.delete, "\(ServiceServer.path)/requests/\(id)")
+            var isLocal = false
+            if let call { isLocal = await cancelLocally(call) }
+            let answer = isLocal ? .later(hint: nil) : await server.ask(.delete, "\(ServiceServer.path)/requests/\(id)")
             _ = try? await finishCall(id)
             if case .done = answer, let call { removeAttachments(call.files) }
         }
@@ -339,6 +343,9 @@ extension ServiceEngine {
         let device = application.device ?? ""
         guard AppID(application.app) != nil, DeviceID(device) != nil else {
             throw ServiceError(.applicationNotFound, "All requests are cancelled to one install of an app.")
+        }
+        for call in ownMemory.calls.values where call.peer == ServicePeer(app: application.app, device: device) {
+            _ = await cancelLocally(call)
         }
         let answer = try await server.persist(
             until: .now + 30, .delete, "\(ServiceServer.path)/requests?app=\(application.app)&device=\(device)")

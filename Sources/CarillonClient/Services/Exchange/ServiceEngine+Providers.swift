@@ -43,6 +43,7 @@ extension ServiceEngine {
     func provider(of call: ServiceCall, anew: Bool = false) async throws -> (peer: ServicePeer, keys: KeyBundle) {
         let wanted = KnownProviders.Wanted(application: call.to, service: call.method.service)
         if !anew, let known = known[wanted] { return known }
+        if !anew, let local, let earlier = known.earlier(wanted), local.isThere(earlier.peer.device) { return earlier }
         let found = try await find([("app", call.to.app), ("device", call.to.device)])
         let offering = found.first { $0.provider.services.contains { $0.id == call.method.service } } ?? found.first
         guard let offering, let device = offering.provider.application.device else {
@@ -53,7 +54,9 @@ extension ServiceEngine {
             throw ServiceError(.applicationNotFound, "The server found another provider than was asked for.")
         }
         try await believe(offering.keys, of: peer)
-        known[wanted] = (peer, offering.keys)
+        try await vouch(for: peer)
+        let exact = KnownProviders.Wanted(application: ServiceApplication(peer), service: call.method.service)
+        for wanted in [wanted, exact] { known[wanted] = (peer, offering.keys) }
         return (peer, offering.keys)
     }
 
@@ -99,6 +102,8 @@ struct KnownProviders {
 
     private var entries: [Wanted: (peer: ServicePeer, keys: KeyBundle, until: ContinuousClock.Instant)] = [:]
     private static let lifetime = Duration.seconds(5)
+    /// How long the server's word is good for an app of the same machine.
+    private static let localLifetime = Duration.seconds(86_400)
     private static let most = 256
 
     subscript(_ wanted: Wanted) -> (peer: ServicePeer, keys: KeyBundle)? {
@@ -107,6 +112,11 @@ struct KnownProviders {
             if entries.count >= Self.most { removeAll() }
             entries[wanted] = newValue.map { ($0.peer, $0.keys, .now + Self.lifetime) }
         }
+    }
+
+    /// The same, of up to a day ago.
+    func earlier(_ wanted: Wanted) -> (peer: ServicePeer, keys: KeyBundle)? {
+        entries[wanted].flatMap { $0.until - Self.lifetime + Self.localLifetime > .now ? ($0.peer, $0.keys) : nil }
     }
 
     mutating func remove(_ peer: ServicePeer) { entries = entries.filter { $0.value.peer != peer } }

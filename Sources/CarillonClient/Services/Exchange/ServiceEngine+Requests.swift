@@ -153,6 +153,7 @@ extension ServiceEngine {
         let id = header.id.description
         let method = ServiceMethod(header.service.text, header.version.text, header.method.text)
         try await believe(content.sender, of: from)
+        if !stored.isLocal { try await vouch(for: from) }
         guard requests[id]?.isOneTooMany == false else {
             throw ServiceError(.providerBusy, "The provider has too much to do.")
         }
@@ -169,7 +170,7 @@ extension ServiceEngine {
                 [.willStartReceiving(from: application, count: count, id: id)]
                     + files.map { .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id) })
         }
-        let telling = Task { try await self.tellReceived(id) }
+        let telling = Task { try await self.tellReceived(header.id, from, isLocal: stored.isLocal) }
         defer { telling.cancel() }
         if route.atMostOnce {
             guard !stored.isBegun else {
@@ -202,8 +203,9 @@ extension ServiceEngine {
     }
 
     /// Tells the consumer that all of a request is here. A result that comes soon says so by itself.
-    private func tellReceived(_ id: String) async throws {
+    private func tellReceived(_ id: ServiceRequestID, _ from: ServicePeer, isLocal: Bool) async throws {
         try await Task.sleep(for: Self.soon)
+        if isLocal, let local, await local.send(ServiceEvent.received(id).body, to: from.device) { return }
         // Whoever began this ends it with the request.
         _ = try await server.persist(until: .distantFuture, .post, "\(ServiceServer.path)/requests/\(id)/received")
     }
@@ -264,7 +266,11 @@ extension ServiceEngine {
         _ reply: [UInt8], to id: String, _ stored: StoredServiceEvent, _ from: ServicePeer, _ attachments: [String],
         until deadline: Date
     ) async throws {
-        _ = try await server.persist(until: deadline, .post, "\(ServiceServer.path)/requests/\(id)/reply", reply)
+        if stored.isLocal, let requestID = ServiceRequestID(id) {
+            try await replyLocally(reply, to: requestID, from, until: deadline)
+        } else {
+            _ = try await server.persist(until: deadline, .post, "\(ServiceServer.path)/requests/\(id)/reply", reply)
+        }
         await forget(stored)
         providerListeners.tell([
             .didFinishSending(to: ServiceApplication(from), attachments: attachments, id: id)

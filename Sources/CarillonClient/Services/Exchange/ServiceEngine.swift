@@ -20,6 +20,11 @@ actor ServiceEngine {
     let server: ServiceServer
     let files: AttachmentStore
     let inbox: MessageFiles
+    /// Of this machine; nil where the app has no directory for it.
+    let local: LocalSockets?
+    let localChanges = Signal()
+    /// The deadlines of requests that went to apps of this machine.
+    var localTimes: [String: Task<Void, any Error>] = [:]
     let router = ServiceRouter()
     let clientListeners = ServiceClientListeners()
     let providerListeners = ServiceProviderListeners()
@@ -60,7 +65,7 @@ actor ServiceEngine {
 
     init(
         runner: SessionRunner, app: String, box: ServiceBox, server: ServiceServer, files: AttachmentStore,
-        inbox: MessageFiles, logger: Logger
+        inbox: MessageFiles, local: LocalSockets? = nil, logger: Logger
     ) {
         self.runner = runner
         self.app = app
@@ -68,6 +73,7 @@ actor ServiceEngine {
         self.server = server
         self.files = files
         self.inbox = inbox
+        self.local = local
         self.logger = logger
         let scope = runner.updateScope
         owner = .init(device: scope.identity?.device, user: scope.user)
@@ -111,10 +117,12 @@ actor ServiceEngine {
         isRunning = true
         defer { isRunning = false }
         await clear()
+        await keepTimes()
         await withDiscardingTaskGroup { group in
             group.addTask { await self.runOffers() }
             group.addTask { await self.sendUnsent() }
             group.addTask { await self.runProviders() }
+            group.addTask { await self.runLocal() }
             group.addTask { await self.runEvents() }
         }
     }
@@ -194,6 +202,7 @@ actor ServiceEngine {
     /// Who the device is, or whose, may be another. What the storage had of the one before is gone by now.
     nonisolated func scopeChanged() {
         offerChanges.send()
+        localChanges.send()
         runner.providerChanges.send()
         Task { await dropWhatWasAnothers() }
     }
@@ -204,6 +213,8 @@ actor ServiceEngine {
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
         for work in requests.values { work.handler?.cancel() }
         requests = [:]
+        for time in localTimes.values { time.cancel() }
+        localTimes = [:]
         inbox.removeAll()
         clearing = nil
         known.removeAll()

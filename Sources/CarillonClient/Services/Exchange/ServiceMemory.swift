@@ -13,6 +13,8 @@ struct ServiceMemory {
     /// The present key, signed for others.
     var bundle: KeyBundle?
     private var believed: [ServicePeer: KeyBundle] = [:]
+    /// When the storage last noted that the server vouched for a device.
+    private var vouchedAt: [String: Int64] = [:]
     var calls: [String: StoredCall] = [:]
 
     private static let mostBelieved = 256
@@ -25,6 +27,16 @@ struct ServiceMemory {
         if believed.count >= Self.mostBelieved { believed = [:] }
         believed[peer] = bundle
     }
+
+    /// Answers whether that is to be noted, as it is not each time.
+    mutating func vouch(_ device: String, at now: Int64) -> Bool {
+        guard now - (vouchedAt[device] ?? 0) > Self.vouchingMilliseconds else { return false }
+        if vouchedAt.count >= Self.mostBelieved { vouchedAt = [:] }
+        vouchedAt[device] = now
+        return true
+    }
+
+    private static let vouchingMilliseconds: Int64 = 3_600_000
 
     mutating func forgetBelieved() { believed = [:] }
 }
@@ -63,6 +75,13 @@ extension ServiceEngine {
         return try await box.key(named: name)
     }
 
+    /// The server brought something of a device, or named it.
+    func vouch(for peer: ServicePeer) async throws {
+        let now = Self.now
+        guard local != nil, ownMemory.vouch(peer.device, at: now) else { return }
+        try await box.vouch(peer.device, at: now)
+    }
+
     /// What this device asked, and has no result of.
     func call(_ id: String) async throws -> StoredCall? {
         if let call = ownMemory.calls[id] { return call }
@@ -75,6 +94,7 @@ extension ServiceEngine {
     @discardableResult
     func finishCall(_ id: String, event number: Int64? = nil) async throws -> Bool {
         ownMemory.calls[id] = nil
+        localTimes.removeValue(forKey: id)?.cancel()
         return try await box.finish(id, event: number)
     }
 }

@@ -19,6 +19,8 @@ struct StoredServiceEvent: Sendable {
     var isBegun: Bool
     /// Its consumer took it back before.
     var isUnwanted: Bool
+    /// It came from an app of this machine.
+    var isLocal: Bool
     /// What is posted, once it is decided.
     var reply: [UInt8]?
 
@@ -30,6 +32,7 @@ struct StoredServiceEvent: Sendable {
         directory = row["directory"]
         isBegun = row["is_begun"]
         isUnwanted = row["is_unwanted"]
+        isLocal = row["is_local"]
         reply = (row["reply"] as Data?).map(Array.init)
     }
 }
@@ -56,6 +59,8 @@ struct StoredCall: Equatable, Sendable {
     var files: [String]
     /// The app heard that its provider has all of it.
     var isReceived = false
+    /// The deadline of one that went to an app of this machine.
+    var localUntil: Int64?
 
     var peer: ServicePeer { ServicePeer(app: app, device: device) }
     var serviceMethod: ServiceMethod { ServiceMethod(service, version, method) }
@@ -291,7 +296,7 @@ struct ServiceBox: Sendable {
         try await write { db in
             try Self.claim(uploads, db)
             try db.run(
-                "INSERT OR REPLACE INTO service_call VALUES (?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO service_call (id, call, body, kept_until) VALUES (?, ?, ?, ?)",
                 [call.id, Self.text(of: call), Data(body), keptUntil])
         }
     }
@@ -320,9 +325,11 @@ struct ServiceBox: Sendable {
     private static func text(of call: StoredCall) -> String { String(decoding: call.json.bytes, as: UTF8.self) }
 
     private static func call(_ id: String, _ db: Database) throws -> StoredCall? {
-        try String.first(db, "SELECT call FROM service_call WHERE id = ?", [id]).flatMap {
-            JSONValue(parsing: Array($0.utf8)).flatMap(StoredCall.init)
-        }
+        guard let row = try Row.first(db, "SELECT call, local_until FROM service_call WHERE id = ?", [id]),
+            var call = JSONValue(parsing: Array((row[0] as String).utf8)).flatMap(StoredCall.init)
+        else { return nil }
+        call.localUntil = row[1]
+        return call
     }
 
     func call(_ id: String) async throws(PushError) -> StoredCall? {
@@ -345,6 +352,57 @@ struct ServiceBox: Sendable {
             if let number { try db.run("DELETE FROM service_event WHERE number = ?", [number]) }
             try db.run("DELETE FROM service_call WHERE id = ?", [id])
             return db.changesCount == 1
+        }
+    }
+
+    // MARK: This machine
+
+    /// How many events may be undone while others of this machine add to them.
+    private static let mostEvents = 1000
+    private static let vouchedSeconds: Int64 = 86_400
+
+    /// Takes what an app of this machine says: a request of a device that the server vouched for, or something of a request that is known.
+    ///
+    /// - Returns: False for anything else, and where there is enough to do.
+    func addLocal(_ event: ServiceEvent, _ body: [UInt8], at now: Int64) async throws(PushError) -> Bool {
+        try await write { db in
+            let isExpected: Bool
+            switch event {
+            case .request(_, let from, _, _):
+                let vouchedAt = try Int64.first(db, "SELECT vouched_at FROM service_peer WHERE device = ?", [from.device])
+                isExpected = (vouchedAt ?? 0) > now - Self.vouchedSeconds * 1000
+            case .reply(let id, let from, _): isExpected = try Self.call(id.description, db)?.peer == from
+            case .received(let id): isExpected = try Self.call(id.description, db) != nil
+            case .cancelled(let id):
+                isExpected = try Int64.first(db, "SELECT 1 FROM service_seen WHERE id = ?", [id.description]) != nil
+            // The server's word.
+            case .failed: isExpected = false
+            }
+            guard isExpected, try Int64.first(db, "SELECT count(*) FROM service_event") ?? 0 < Self.mostEvents else {
+                return false
+            }
+            try db.run("INSERT INTO service_event (body, is_local) VALUES (?, 1)", [Data(body)])
+            return true
+        }
+    }
+
+    /// The server says that a device may call this one, as it brought something of it or named it.
+    func vouch(_ device: String, at now: Int64) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            try db.run("UPDATE service_peer SET vouched_at = ? WHERE device = ?", [now, device])
+        }
+    }
+
+    /// An app of this machine has it, and the server need not.
+    func sentLocally(_ id: String, until: Int64) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            try db.run("UPDATE service_call SET body = NULL, local_until = ? WHERE id = ?", [until, id])
+        }
+    }
+
+    func localCalls() async throws(PushError) -> [(id: String, until: Int64)] {
+        try await write(reachingDisk: false) { db in
+            try Row.all(db, "SELECT id, local_until FROM service_call WHERE local_until IS NOT NULL").map { ($0[0], $0[1]) }
         }
     }
 

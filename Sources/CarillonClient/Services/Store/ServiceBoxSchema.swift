@@ -2,7 +2,7 @@
 enum ServiceBoxSchema {
     static let sql = """
         -- What came about requests, and is not done. directory has its files; is_known: it is no repetition; is_begun: its handler
-        -- was called; is_unwanted: its consumer took it back. reply is what is posted, once it is decided.
+        -- was called; is_unwanted: its consumer took it back; is_local: it came from an app of this machine. reply is what is posted, once it is decided.
         CREATE TABLE service_event (
             number INTEGER PRIMARY KEY AUTOINCREMENT,
             body BLOB NOT NULL,
@@ -10,6 +10,7 @@ enum ServiceBoxSchema {
             is_known INTEGER NOT NULL DEFAULT 0,
             is_begun INTEGER NOT NULL DEFAULT 0,
             is_unwanted INTEGER NOT NULL DEFAULT 0,
+            is_local INTEGER NOT NULL DEFAULT 0,
             reply BLOB
         ) STRICT;
         -- One row, once the device has keys: who it is to others (Ed25519).
@@ -21,19 +22,23 @@ enum ServiceBoxSchema {
             valid_until INTEGER NOT NULL,
             kept_until INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
-        -- The identities of others, as they were first seen or accepted; offered is another one that was seen since.
+        -- The identities of others, as they were first seen or accepted; offered is another one that was seen since. vouched_at: when the
+        -- server last said that it may call.
         CREATE TABLE service_peer (
             device TEXT PRIMARY KEY,
             app TEXT NOT NULL,
             identity BLOB NOT NULL,
-            offered BLOB
+            offered BLOB,
+            vouched_at INTEGER NOT NULL DEFAULT 0
         ) STRICT, WITHOUT ROWID;
         -- What this device asked, and has no result of. body is what is posted, until the server has it. call is JSON.
+        -- local_until: the deadline of what went to an app of this machine.
         CREATE TABLE service_call (
             id TEXT PRIMARY KEY,
             call TEXT NOT NULL,
             body BLOB,
-            kept_until INTEGER NOT NULL
+            kept_until INTEGER NOT NULL,
+            local_until INTEGER
         ) STRICT, WITHOUT ROWID;
         -- Uploads that something of the above names, and that may not be confirmed.
         CREATE TABLE service_upload (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;

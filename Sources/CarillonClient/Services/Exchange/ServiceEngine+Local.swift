@@ -1,0 +1,112 @@
+import CarillonBasics
+import CarillonWire
+import Logging
+import NIOCore
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Requests between apps of one machine, which need not go by the server. They are the same requests with the same ids: what cannot be said
+/// here is said by the server, and whoever hears it twice knows it.
+///
+/// Who may call whom is the server's to say. A provider takes here only what comes from a device that the server vouched for within a day: it
+/// brought a request of it, or named it among those that may be called.
+extension ServiceEngine {
+    // MARK: Listening
+
+    func runLocal() async {
+        guard let local else { return }
+        while !Task.isCancelled {
+            guard let device = ownPeer?.device else {
+                await localChanges.wait()
+                continue
+            }
+            do {
+                let listener = try await local.listen(as: device) { [weak self] in await self?.takeLocal($0) ?? false }
+                while ownPeer?.device == device, !Task.isCancelled { await localChanges.wait() }
+                try? await listener.close()
+            } catch {
+                logger.warning("Apps of this machine are reached by the server alone", metadata: ["reason": "\(error)"])
+                await localChanges.wait()
+            }
+        }
+    }
+
+    /// Answers whether it is on the disk.
+    private func takeLocal(_ body: [UInt8]) async -> Bool {
+        guard let event = ServiceEvent(body) else { return false }
+        do {
+            guard try await box.addLocal(event, body, at: Self.now) else { return false }
+        } catch {
+            logger.error("A request of this machine could not be stored", metadata: ["reason": "\(error)"])
+            return false
+        }
+        runner.serviceChanges.send()
+        return true
+    }
+
+    // MARK: Asking
+
+    /// Answers whether the provider has a request on its disk; then its time is kept here.
+    func askLocally(_ body: [UInt8], _ call: StoredCall) async -> Bool {
+        guard let local, local.isThere(call.device), let own = ownPeer, let json = JSONValue(parsing: body),
+            let header = try? RequestHeader(json), let content = try? SealedContent(json)
+        else { return false }
+        let until = Self.now + call.deadlineSeconds * 1000
+        let event = ServiceEvent.request(header, from: own, expiresAt: until, content)
+        guard await local.send(event.body, to: call.device) else { return false }
+        do {
+            try await box.sentLocally(call.id, until: until)
+        } catch {
+            // It is sent by the server as well, in the next run, and is the same.
+            logger.error("A request of this machine could not be noted", metadata: ["reason": "\(error)"])
+        }
+        ownMemory.calls[call.id]?.localUntil = until
+        keepTime(of: call.id, until: until)
+        return true
+    }
+
+    /// The server keeps the time of what it has; of others their consumer does.
+    func keepTime(of id: String, until: Int64) {
+        localTimes[id] = Task {
+            try await Task.sleep(for: .milliseconds(max(0, until - Self.now)))
+            await self.finish(id, .failure(ServiceError(.deadlineExceeded, "The request's time is over.")), nil)
+        }
+    }
+
+    func keepTimes() async {
+        for (id, until) in (try? await box.localCalls()) ?? [] where localTimes[id] == nil { keepTime(of: id, until: until) }
+    }
+
+    /// The provider is told that a request is not wanted. Answers false for one that went by the server.
+    func cancelLocally(_ call: StoredCall) async -> Bool {
+        guard call.localUntil != nil, let local, let id = ServiceRequestID(call.id) else { return false }
+        _ = await local.send(ServiceEvent.cancelled(id).body, to: call.device)
+        return true
+    }
+
+    // MARK: Answering
+
+    /// Gives the consumer of a request that came here its result: here, or by the server where the consumer asked it as well.
+    func replyLocally(_ reply: [UInt8], to id: ServiceRequestID, _ from: ServicePeer, until deadline: Date) async throws {
+        guard let local, let own = ownPeer, let json = JSONValue(parsing: reply) else {
+            throw ServiceError(.serverUnavailable, "The request came from this machine, whose socket is not used any more.")
+        }
+        let event = ServiceEvent.reply(id, from: own, try SealedContent(json))
+        var schedule = ClientReconnectSchedule(server.backOff)
+        while true {
+            try Task.checkCancellation()
+            if await local.send(event.body, to: from.device) { return }
+            switch await server.ask(.post, "\(ServiceServer.path)/requests/\(id)/reply", reply) {
+            case .done: return
+            case .refused(let error) where error.code != .requestUnknown: throw error
+            case .refused, .later: break
+            }
+            guard Date.now < deadline else { throw ServiceError(.deadlineExceeded, "The consumer could not be reached.") }
+            try await Task.sleep(for: schedule.failed(random: .random(in: 0..<1)))
+        }
+    }
+}
