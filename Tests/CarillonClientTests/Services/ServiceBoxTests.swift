@@ -47,19 +47,76 @@ struct ServiceBoxTests {
         #expect(try await box.key(named: second.key.name) != nil)
     }
 
+    private let peer = ServicePeer(app: "com.example.b", device: String(repeating: "0", count: 32))
+
+    private var content: SealedContent {
+        let bundle = KeyBundle(
+            identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
+            until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64))
+        return SealedContent(
+            keyID: bundle.id, sender: bundle, encapsulated: Array(repeating: 4, count: 32), body: [1], files: 0,
+            fileBytes: 0)
+    }
+
+    private func request(_ number: Int) throws -> ServiceEvent {
+        let header = RequestHeader(
+            id: try id(number), service: try #require(ServiceID("com.example.a")),
+            version: try #require(ServiceVersion("1")), method: try #require(MethodName("m")), deadlineSeconds: 10)
+        return .request(header, from: peer, expiresAt: 1, content)
+    }
+
+    @Test func `of this machine a request is taken for a day after the server's word, and what is known`() async throws {
+        let box = try box()
+        func take(_ event: ServiceEvent, at now: Int64) async throws -> Bool {
+            try await box.addLocal(event, event.body, at: now)
+        }
+        let day: Int64 = 86_400_000
+        #expect(try await !take(request(1), at: day))
+        _ = try await box.standing(of: peer, [1])
+        #expect(try await !take(request(1), at: day), "it was met, and nobody vouched for it")
+        try await box.vouch(peer.device, at: 5)
+        #expect(try await take(request(1), at: day + 4))
+        #expect(try await !take(request(1), at: day + 5))
+        #expect(try await box.events(after: 0, at: 1, limit: 10).events.map(\.isLocal) == [true])
+        #expect(try await take(.cancelled(id(1)), at: 1))
+
+        for event in [ServiceEvent.received(try id(2)), .reply(try id(2), from: peer, content), .cancelled(try id(2))] {
+            #expect(try await !take(event, at: 1))
+        }
+        let call = StoredCall(
+            id: try id(2).description, app: peer.app, device: peer.device, service: "s", version: "1", method: "m",
+            deadlineSeconds: 60, foreground: "none", key: "k", hash: Data([1]), attachments: [], parameters: "null",
+            files: [])
+        try await box.save(call, body: [1], claiming: [], keptUntil: 1000)
+        #expect(try await take(.received(id(2)), at: 1))
+        var other = peer
+        other.device = String(repeating: "1", count: 32)
+        #expect(try await !take(.reply(id(2), from: other, content), at: 1))
+        #expect(try await !take(.failed(id(2), code: "x"), at: 1))
+        #expect(try await take(.reply(id(2), from: peer, content), at: 1))
+        try await box.sentLocally(call.id, until: 77)
+        #expect(try await box.unsent(at: 1).isEmpty)
+        #expect(try await box.localCalls().map(\.until) == [77])
+        #expect(try await box.call(call.id)?.localUntil == 77)
+    }
+
+    @Test func `of this machine so many events wait, and no more`() async throws {
+        let box = try box()
+        _ = try await box.standing(of: peer, [1])
+        try await box.vouch(peer.device, at: 5)
+        let event = try request(1)
+        for _ in 0..<1000 { #expect(try await box.addLocal(event, event.body, at: 6)) }
+        #expect(try await !box.addLocal(event, event.body, at: 6))
+        // What comes by the server has room.
+        try await add(event.body, to: box)
+        try await box.done(1)
+        try await box.done(2)
+        #expect(try await box.addLocal(event, event.body, at: 6))
+    }
+
     @Test func `a request is new once, whoever sends it, and again when nobody can send it any more`() async throws {
         let box = try box()
-        let content = SealedContent(
-            keyID: "00112233445566aa",
-            sender: KeyBundle(
-                identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
-                until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64)),
-            encapsulated: Array(repeating: 4, count: 32), body: [1], files: 0, fileBytes: 0)
-        let header = RequestHeader(
-            id: try id(1), service: try #require(ServiceID("com.example.a")), version: try #require(ServiceVersion("1")),
-            method: try #require(MethodName("m")), deadlineSeconds: 10)
-        let peer = ServicePeer(app: "com.example.b", device: String(repeating: "0", count: 32))
-        let request = ServiceEvent.request(header, from: peer, expiresAt: 1, content).body
+        let request = try request(1).body
         for _ in 0..<2 { try await add(request, to: box) }
         let first = try await box.events(after: 0, at: 1, limit: 10)
         #expect(first.events.count == 1 && first.repeated == 1)

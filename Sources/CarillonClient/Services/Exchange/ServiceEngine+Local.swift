@@ -28,6 +28,7 @@ extension ServiceEngine {
                 let listener = try await local.listen(as: device) { [weak self] in await self?.takeLocal($0) ?? false }
                 while ownPeer?.device == device, !Task.isCancelled { await localChanges.wait() }
                 try? await listener.close()
+                local.remove(device)
             } catch {
                 logger.warning("Apps of this machine are reached by the server alone", metadata: ["reason": "\(error)"])
                 await localChanges.wait()

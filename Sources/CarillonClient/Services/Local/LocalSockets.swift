@@ -33,6 +33,8 @@ struct LocalSockets: Sendable {
 
     func isThere(_ device: String) -> Bool { FileManager.default.fileExists(atPath: path(of: device)) }
 
+    func remove(_ device: String) { try? FileManager.default.removeItem(atPath: path(of: device)) }
+
     // MARK: Listening
 
     /// Listens for a device, until what it answers is closed.
