@@ -129,6 +129,25 @@ struct ServiceTests {
         #expect(left.count == count)
     }
 
+    @Test(arguments: [0, 150]) func `that a request is received is told once, whether its result comes soon or not`(
+        _ milliseconds: Int
+    ) async throws {
+        let house = try await ServiceHouse()
+        let (consumer, provider) = try await pair(house)
+        await provider.serviceProvider.handle(Self.echo) {
+            try await Task.sleep(for: .milliseconds(milliseconds))
+            return ServiceReply($0.parameters)
+        }
+        let events = consumer.serviceClient.events
+        _ = try await consumer.serviceClient.call(Self.echo, of: files, 5)
+        var told: [ServiceValue] = []
+        for await event in events {
+            if case .didFinishSending(_, _, let parameters, _) = event { told.append(parameters) }
+            if case .didReceive = event { break }
+        }
+        #expect(told == [5])
+    }
+
     @Test func `requests at once get their own replies`() async throws {
         let house = try await ServiceHouse()
         let (consumer, provider) = try await pair(house)
@@ -356,6 +375,8 @@ struct ServiceTests {
         let device = try #require(try await consumer.serviceClient.providers().first)
         #expect(await fault { try await consumer.serviceClient.call(Self.echo, of: files) }?.code == .identityChanged)
         #expect(try await consumer.serviceClient.accept(device.application))
+        let answered = try await consumer.serviceClient.call(ServiceHouse.transfer, of: files, attachments: [sent])
+        #expect(answered.attachments.count == 1, "it answers with the keys that it has by now")
         let more = provider.serviceProvider.events
         let second = Task { try await consumer.serviceClient.call(Self.echo, of: files) }
         for await event in more {

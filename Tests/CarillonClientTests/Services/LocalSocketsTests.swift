@@ -63,13 +63,16 @@ final class LocalSocketsTests: Sendable {
         }
     }
 
-    @Test(arguments: [
-        [0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x01, 0x00, 0x01, 1], [0, 0, 0, 1, 7, 7], Array("GET / HTTP/1.1\r\n\r\n".utf8),
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x01, 0x00, 0x01, 1], [0, 0, 0, 1, 7, 7], Array("GET / HTTP/1.1\r\n\r\n".utf8),
+        ] as [[UInt8]])
     func `what is no event is not taken`(_ bytes: [UInt8]) async throws {
         let sockets = LocalSockets(directory: root + "/local")
         let listener = try await listen(sockets)
+        let begun = ContinuousClock.now
         #expect(try await bytesBack(bytes, on: sockets.path(of: device)) == 0)
+        #expect(ContinuousClock.now - begun < .seconds(4), "it is not waited for")
         #expect(taken.withLock { $0 }.isEmpty)
         #expect(await sockets.send([1], to: device), "others are heard all the same")
         try await listener.close()

@@ -100,6 +100,18 @@ struct ServiceClusterRouteTests {
         #expect(try await world.ask(2, from: server, to: nobody).status == 404)
     }
 
+    @Test func `between devices of users nobody is told whose asks`() async throws {
+        let world = try await ServiceWorld()
+        let (consumer, provider) = (try await world.phone(Self.mail, of: "ada"), try await world.phone(Self.mail, of: "ada"))
+        try await world.offer(provider)
+        #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
+        guard case .request(let header, _, _, _)? = try await world.events(of: provider).first else {
+            Issue.record("nothing came")
+            return
+        }
+        #expect(header.user == nil)
+    }
+
     @Test func `a cluster has places, and so many`() async throws {
         let (world, server, ada) = try await house()
         for body in [

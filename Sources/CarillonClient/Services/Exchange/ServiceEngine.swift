@@ -204,11 +204,12 @@ actor ServiceEngine {
         offerChanges.send()
         localChanges.send()
         runner.providerChanges.send()
-        Task { await dropWhatWasAnothers() }
+        // Whoever goes and comes back has gone, too.
+        let present = presentOwner
+        Task { await dropWhatWasAnothers(present) }
     }
 
-    private func dropWhatWasAnothers() {
-        let present = presentOwner
+    private func dropWhatWasAnothers(_ present: ServiceMemory.Owner) {
         defer { owner = present }
         guard owner != present, owner.user != nil || owner.device != nil && present.device != owner.device else { return }
         for work in requests.values { work.handler?.cancel() }
@@ -218,6 +219,7 @@ actor ServiceEngine {
         inbox.removeAll()
         clearing = nil
         known.removeAll()
+        memory = ServiceMemory(owner: present)
         // Whoever hears it finds nothing any more.
         for waiting in pending.values {
             waiting.resume(.failure(ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")))

@@ -42,7 +42,7 @@ struct ServiceMemory {
 }
 
 extension ServiceEngine {
-    var presentOwner: ServiceMemory.Owner {
+    nonisolated var presentOwner: ServiceMemory.Owner {
         let scope = runner.updateScope
         return .init(device: scope.identity?.device, user: scope.user)
     }
