@@ -17,7 +17,8 @@ struct SocketRequests: Sendable {
     let logger: Logger
 
     func perform(
-        _ request: SessionMachine.Request, by asker: AskingDevice, from address: NetworkAddress?, on channel: any NIOCore.Channel
+        _ request: SessionMachine.Request, by asker: AskingDevice, from address: NetworkAddress?,
+        on channel: any NIOCore.Channel
     ) async -> SessionMachine.Answer {
         switch request {
         case .register(let owner, let id, let register): await self.register(id, register, owner, address)
