@@ -111,7 +111,7 @@ extension ServerMetric {
         case .connections: "Open connections for HTTP, sockets not among them."
         case .connectionsRefused: "Connections refused because there were as many as there may be."
         case .connectionsStalled: "Connections ended because the peer did not read its answer."
-        case .acceptPauses: "How often no connection was accepted for a while, for want of file descriptors."
+        case .acceptPauses: "How often no connection was accepted for a while, as only the last file descriptors were left."
         case .sockets: "Open WebSockets."
         case .socketsRefused: "Handshakes refused because there were as many sockets as there may be."
         case .socketCloses: "Sockets that the server ended, by close code."

@@ -11,7 +11,7 @@ import NIOCore
     import Darwin
 #endif
 
-/// Lets the listener wait when the system has no more files or memory for a connection.
+/// Lets the listener wait when the system has no more files or memory for a connection, or only the ``FileReserve``.
 ///
 /// A connection that cannot be accepted stays in the system's queue, and so the listener would be called again at once,
 /// for ever. It looks again a little later instead; what it could not take waits, or is told by the system.
@@ -19,28 +19,45 @@ final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any NIOCore.Channel
 
     private let pause: TimeAmount
+    private let isReserveReached: () -> Bool
     private let logger: Logger
     private let pauses = ServerMetric.acceptPauses.counter()
     private var isPausing = false
     private var lastLogged: NIODeadline?
 
-    init(pause: TimeAmount = .milliseconds(200), logger: Logger) {
+    init(
+        pause: TimeAmount = .milliseconds(200), logger: Logger,
+        isReserveReached: @escaping () -> Bool = { FileReserve.isReached }
+    ) {
         self.pause = pause
+        self.isReserveReached = isReserveReached
         self.logger = logger
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        context.fireChannelRead(data)
+        if !isPausing, isReserveReached() { begin(on: context.channel, reason: "the last files are kept") }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let fault = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(fault.errnoCode) else {
             return context.fireErrorCaught(error)
         }
-        if isPausing { return }
+        if !isPausing { begin(on: context.channel, reason: "\(fault)") }
+    }
+
+    private func begin(on channel: any NIOCore.Channel, reason: String) {
         isPausing = true
         pauses.increment()
-        report(fault)
-        let channel = context.channel
+        report(reason)
         setAutoRead(false, of: channel)
-        // Ends with the pause; on a listener that was closed meanwhile the option means nothing.
-        context.eventLoop.assumeIsolated().scheduleTask(in: pause) {
+        lookAgain(channel)
+    }
+
+    /// Ends with the pause; on a listener that was closed meanwhile the option means nothing.
+    private func lookAgain(_ channel: any NIOCore.Channel) {
+        channel.eventLoop.assumeIsolated().scheduleTask(in: pause) {
+            if channel.isActive, self.isReserveReached() { return self.lookAgain(channel) }
             self.isPausing = false
             self.setAutoRead(true, of: channel)
         }
@@ -51,10 +68,10 @@ final class AcceptPause: ChannelInboundHandler {
     }
 
     /// Once a minute: it is the same story each time.
-    private func report(_ fault: IOError) {
+    private func report(_ reason: String) {
         let now = NIODeadline.now()
         if let lastLogged, now < lastLogged + .minutes(1) { return }
         lastLogged = now
-        logger.error("connections cannot be accepted for now", metadata: ["reason": "\(fault)"])
+        logger.error("connections cannot be accepted for now", metadata: ["reason": "\(reason)"])
     }
 }

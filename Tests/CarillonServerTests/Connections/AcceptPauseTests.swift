@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import NIOCore
 import NIOPosix
+import Synchronization
 import Testing
 
 @testable import CarillonServer
@@ -12,13 +13,15 @@ struct AcceptPauseTests {
 
     /// A true listener, and a stream with an element for each connection that it accepted.
     private func listen(
-        pause: TimeAmount, _ body: (any NIOCore.Channel, AsyncStream<Void>) async throws -> Void
+        pause: TimeAmount, isReserveReached: @escaping @Sendable () -> Bool = { false },
+        _ body: (any NIOCore.Channel, AsyncStream<Void>) async throws -> Void
     ) async throws {
         let (accepted, output) = AsyncStream.makeStream(of: Void.self)
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptPause(pause: pause, logger: Self.logger))
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptPause(pause: pause, logger: Self.logger, isReserveReached: isReserveReached))
                 }
             }
             .childChannelInitializer { channel in
@@ -55,6 +58,27 @@ struct AcceptPauseTests {
                 for await _ in accepted { break }
                 #expect(clock.now - begin >= .milliseconds(50))
             }
+        }
+    }
+
+    @Test func `the last files are for no connection`() async throws {
+        let looks = Mutex(0)
+        // Reached by the first connection, and for two looks after it.
+        let isReached: @Sendable () -> Bool = {
+            looks.withLock {
+                $0 += 1; return $0 <= 3
+            }
+        }
+        try await listen(pause: .milliseconds(50), isReserveReached: isReached) { listener, accepted in
+            var connections = accepted.makeAsyncIterator()
+            let clock = ContinuousClock()
+            try await connect(to: listener)
+            await connections.next()
+            let begin = clock.now
+            try await connect(to: listener)
+            await connections.next()
+            #expect(clock.now - begin >= .milliseconds(140))
+            #expect(looks.withLock { $0 } == 5)
         }
     }
 

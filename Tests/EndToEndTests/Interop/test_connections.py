@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+import requests
 
-from carillon_peer import ENVIRONMENT, PATIENCE, Server, await_value, free_port
+from carillon_peer import ENVIRONMENT, PATIENCE, Server, await_value, free_port, in_parallel
 
 HOST = "Host: 127.0.0.1\r\n"
 
@@ -226,15 +227,19 @@ def cpu_seconds(server) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def set_file_limit(server, limit: int):
+# The last files, which no connection gets (FileReserve).
+RESERVE = 32
+
+
+def leave_files(server, connections: int):
+    limit = len(os.listdir(f"/proc/{server.process.pid}/fd")) + connections + RESERVE
     resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (limit, limit))
 
 
 def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make_server):
     server = make_server()
     channel = server.register_device().open_channel()
-    open_files = len(os.listdir(f"/proc/{server.process.pid}/fd"))
-    set_file_limit(server, open_files + 5)
+    leave_files(server, 5)
     peers = [connect(server) for _ in range(30)]
     time.sleep(0.3)
     before = cpu_seconds(server)
@@ -242,6 +247,34 @@ def test_out_of_files_the_listener_waits_instead_of_spinning_and_comes_back(make
     assert cpu_seconds(server) - before < 0.5
     assert "cannot be accepted" in server.log.read_text()
     for peer in peers:
+        peer.close()
+    channel.send(b"still here")
+
+
+def test_out_of_files_what_is_connected_works_on(make_server):
+    """Also that which opens files itself: libdispatch ends the process where it cannot look at its own threads."""
+    server = make_server()
+    channel = server.register_device().open_channel()
+    sessions = [requests.Session() for _ in range(4)]
+
+    def send(session) -> int:
+        headers = {"TTL": "60", "Content-Encoding": "aes128gcm"}
+        return session.post(channel.endpoint, data=b"x", headers=headers, timeout=PATIENCE).status_code
+
+    assert in_parallel([lambda session=session: send(session) for session in sessions]) == [201] * 4
+    leave_files(server, 5)
+    peers = [connect(server) for _ in range(30)]
+    end = time.monotonic() + 5
+
+    def work(session) -> set[int]:
+        answers = set()
+        while time.monotonic() < end:
+            answers.add(send(session))
+        return answers
+
+    answers = in_parallel([lambda session=session: work(session) for session in sessions])
+    assert all(201 in each and each <= {201, 429} for each in answers), answers
+    for peer in [*peers, *sessions]:
         peer.close()
     channel.send(b"still here")
 
