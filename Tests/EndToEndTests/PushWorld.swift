@@ -10,33 +10,43 @@ struct PushWorld {
     let simulator: APNsSimulator
     let server: LiveServer
     let clientKey: String
+    let senderKey: String
     let admin: String
+    /// What the simulator keeps: its keys and its authority.
+    let files: String
 
     init() async throws {
-        var configuration = APNsSimulator.Configuration(ports: [.init(.push, .production)])
-        configuration.dataDirectory = try TemporaryDirectory.make()
+        files = try TemporaryDirectory.make()
+        var configuration = APNsSimulator.Configuration(
+            ports: [.init(.push, .production), .init(.push, .sandbox)])
+        configuration.dataDirectory = files
         simulator = try APNsSimulator(configuration)
         try await simulator.start()
-        let files = try #require(configuration.dataDirectory)
         let environment = [
             "CARILLON_KEY_FILE": files + "/key-file", "CARILLON_APNS_CA": files + "/authority.pem",
             "CARILLON_APNS_PRODUCTION": "localhost:\(simulator.port(.push, .production) ?? 0)",
+            "CARILLON_APNS_SANDBOX": "localhost:\(simulator.port(.push, .sandbox) ?? 0)",
         ]
         server = try await LiveServer.start(environment: environment)
-        (clientKey, admin) = try await server.whileStopped { directory in
+        (clientKey, senderKey, admin) = try await server.whileStopped { directory in
             let client = try await LiveServer.key(.client, in: directory, environment: environment)
-            return (client, try await LiveServer.key(.admin, in: directory, environment: environment))
+            let sender = try await LiveServer.key(.sender, in: directory, environment: environment)
+            return (client, sender, try await LiveServer.key(.admin, in: directory, environment: environment))
         }
+        try await setCredentials("production")
+    }
+
+    func setCredentials(_ environment: String) async throws {
+        let file = files + "/AuthKey_\(simulator.signingKey.id).p8"
         _ = try await run(
             [
-                "apps", "credentials", "set", LiveServer.app, "--server", server.address, "--key", admin, "--p8",
-                files + "/AuthKey_\(simulator.signingKey.id).p8", "--team-id", simulator.signingKey.teamID,
+                "apps", "credentials", "set", LiveServer.app, "--environment", environment, "--server", server.address,
+                "--key", admin, "--p8", file, "--team-id", simulator.signingKey.teamID,
             ])
     }
 
-    func book(_ token: String) throws {
-        try simulator.add(
-            APNsSimulator.Device(token: token, topic: LiveServer.app, environment: .production))
+    func book(_ token: String, in environment: APNsSimulator.Environment = .production) throws {
+        try simulator.add(APNsSimulator.Device(token: token, topic: LiveServer.app, environment: environment))
     }
 
     func client(_ state: String = "app") throws -> PushClient {
