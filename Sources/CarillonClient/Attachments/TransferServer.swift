@@ -63,7 +63,7 @@ struct TransferServer: Sendable {
     enum Step<Value> {
         case done(Value)
         /// The next is taken at once.
-        case next
+        case next(hasMoved: Bool)
         /// It is taken again later; sooner where something moved meanwhile.
         case later(hint: Duration?, hasMoved: Bool)
     }
@@ -75,7 +75,8 @@ struct TransferServer: Sendable {
             try Task.checkCancellation()
             switch try await step() {
             case .done(let value): return value
-            case .next: continue
+            case .next(let hasMoved):
+                if hasMoved { schedule.succeeded() }
             case .later(let hint, let hasMoved):
                 if hasMoved { schedule.succeeded() }
                 let chance = Double.random(in: 0..<1)

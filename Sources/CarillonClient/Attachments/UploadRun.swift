@@ -53,6 +53,7 @@ struct UploadRun: Sendable {
     ) async throws -> Whole {
         var state = known
         var offset: Int64?
+        var furthest: Int64 = 0
         return try await server.persist { () async throws -> TransferServer.Step<Whole> in
             guard let location = state.location else {
                 switch try await begin(state, length) {
@@ -66,7 +67,7 @@ struct UploadRun: Sendable {
                     state.location = location
                     try folder.write(state, .upload, of: id)
                     offset = answer.headers["upload-offset"].flatMap(Int64.init)
-                    return .next
+                    return .next(hasMoved: false)
                 }
             }
             guard let start = offset else {
@@ -82,7 +83,9 @@ struct UploadRun: Sendable {
                         (0...length).contains(place)
                     else { throw TransferServer.refused(answer) }
                     offset = place
-                    return .next
+                    let hasMoved = place > furthest
+                    furthest = max(furthest, place)
+                    return .next(hasMoved: hasMoved)
                 }
             }
             // Whatever comes of it, where it is then is asked for.

@@ -32,12 +32,12 @@ private final class ScriptedFiles: FileTransport {
 struct TransferTests {
     private let directory = TemporaryDirectory()
 
-    private func store(_ files: ScriptedFiles) -> AttachmentStore {
+    private func store(_ files: ScriptedFiles, longestWait: Duration = .milliseconds(5)) -> AttachmentStore {
         AttachmentStore(
             directory: directory.path + "/state",
             server: TransferServer(
                 base: "http://127.0.0.1:1", transport: files,
-                backOff: .init(initial: .milliseconds(1), maximum: .milliseconds(5)), logger: Logger(label: "test")
+                backOff: .init(initial: .milliseconds(1), maximum: longestWait), logger: Logger(label: "test")
             ) { "key" })
     }
 
@@ -86,6 +86,19 @@ struct TransferTests {
             ])
         // The server keeps it no more: nobody is told of it.
         #expect(try store.uploads().isEmpty && left == ["lock"])
+    }
+
+    @Test func `who is cut off again and again, and comes on each time, does not wait longer for it`() async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let begun = FileAnswer(status: 201, headers: ["location": "/v1/attachments/x", "upload-offset": "0"])
+        let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
+        let cuts = (1...20).flatMap {
+            [FileAnswer(status: 500, headers: [:]), FileAnswer(status: 204, headers: ["upload-offset": "\($0)"])]
+        }
+        let files = ScriptedFiles([begun] + cuts + [FileAnswer(status: 200, headers: [:], body: whole)])
+        // Doubled each time, a millisecond would be a quarter of an hour at the end.
+        let upload = try await store(files, longestWait: .seconds(3600)).upload(directory.path + "/file", for: [.senders])
+        #expect(try await upload.value.id == "x")
     }
 
     @Test func `what an upload came to is there until it is confirmed, also in another process`() async throws {
