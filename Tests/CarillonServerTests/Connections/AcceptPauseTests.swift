@@ -18,6 +18,7 @@ struct AcceptPauseTests {
     ) async throws {
         let (accepted, output) = AsyncStream.makeStream(of: Void.self)
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.maxMessagesPerRead, value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
@@ -72,13 +73,13 @@ struct AcceptPauseTests {
         try await listen(pause: .milliseconds(50), isReserveReached: isReached) { listener, accepted in
             var connections = accepted.makeAsyncIterator()
             let clock = ContinuousClock()
-            try await connect(to: listener)
-            await connections.next()
             let begin = clock.now
             try await connect(to: listener)
             await connections.next()
+            try await connect(to: listener)
+            await connections.next()
             #expect(clock.now - begin >= .milliseconds(140))
-            #expect(looks.withLock { $0 } == 5)
+            #expect(looks.withLock { $0 } >= 4)
         }
     }
 
