@@ -8,7 +8,7 @@ import Testing
 
 /// What can go wrong with a token or with Apple's service, from end to end: the client library, the real executable, and a
 /// simulator.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PushFaultTests {
     /// A client that has registered and left, and where its messages go.
     private func sleeper(_ token: String, _ world: PushWorld, _ state: String = "app") async throws -> (PushClient, String) {
