@@ -81,6 +81,7 @@ struct ServeOptions {
         try setAllowances(&settings.allowances)
         try number("head-seconds", &settings.requests.headSeconds)
         try number("body-seconds", &settings.requests.bodySeconds)
+        try number("answer-seconds", &settings.requests.answerSeconds)
         try number("idle-seconds", &settings.requests.idleSeconds)
         settings.allowedOrigins = try origins()
         try setOutward(&settings.outward)

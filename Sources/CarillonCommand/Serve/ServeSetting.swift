@@ -13,6 +13,7 @@ struct ServeSetting {
         ServeSetting("max-connections", "other HTTP connections at a time (20000)"),
         ServeSetting("head-seconds", "time for the head of a request (10)"),
         ServeSetting("body-seconds", "time for its body (30)"),
+        ServeSetting("answer-seconds", "how long an answer may take until it begins (30)"),
         ServeSetting("idle-seconds", "how long a connection may wait for its next request (75)"),
         ServeSetting("stall-seconds", "how long a peer may read less than 4 KiB of what waits for it (30)"),
         ServeSetting("hello-seconds", "time for a socket's first frame (5)"),

@@ -16,8 +16,9 @@ package struct DeviceCredential: Sendable {
     }
 
     package init?(parsing text: some StringProtocol) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 2, let device = DeviceID(parts[0]), parts[1].utf8.count == 32 else { return nil }
+        guard let dot = text.utf8.firstIndex(of: UInt8(ascii: ".")), text.utf8[dot...].count == 33,
+            let device = DeviceID(text[..<dot])
+        else { return nil }
         self.device = device
         self.text = String(text)
     }

@@ -191,6 +191,9 @@ package final class Inbox: Sendable {
     /// The same, of all devices.
     package func flush() async { await writer.flush() }
 
+    /// Whether something that was said of the device is on its way to the disk.
+    package func hasQueued(_ device: DeviceSerial) -> Bool { writer.hasQueued(device) }
+
     /// What waits; everything that was queued for the device before the call is seen.
     package func waiting(device: DeviceSerial, _ load: DeliveryMachine.Load) async throws -> InboxRead {
         await writer.flush(device)

@@ -95,6 +95,8 @@ package struct SessionMachine: Sendable {
         /// What those that wait take.
         var requestBytes = 0
         var performing = 0
+        /// Questions that were answered with a refusal, as they took too long, and are performed still.
+        var late: Set<Int> = []
         /// What is performed changes what comes behind it.
         var isPerformingAlone = false
         var isOutputPaused = false
@@ -295,9 +297,17 @@ package struct SessionMachine: Sendable {
             case .unregistrationFailed(let asWritten):
                 actions.append(.send(.unregistrationFailed(channelID: asWritten)))
             case .asked(let answer):
-                actions.append(.send(.answer(answer)))
+                if open.late.remove(answer.id) == nil { actions.append(.send(.answer(answer))) }
             }
             return actions + Self.performNext(in: &open)
+        }
+    }
+
+    /// A question takes too long: it is answered with a refusal, and goes on.
+    package mutating func isLate(_ refusal: ServerFrame.Answer) -> [Action] {
+        withOpen { open in
+            open.late.insert(refusal.id)
+            return [.send(.answer(refusal))]
         }
     }
 

@@ -46,6 +46,11 @@ package struct UpdateBinding: Equatable, Sendable {
         self.receivedTo = receivedTo
     }
 
+    /// Whether it received less.
+    package func isBehind(_ place: ReceivedTo) -> Bool {
+        place.all > receivedTo.all || place.updates > receivedTo.updates
+    }
+
     package static let longestProfileBytes = 128
     package static let longestRevisionBytes = 64
     package static let locationSeconds: Int64 = 86_400

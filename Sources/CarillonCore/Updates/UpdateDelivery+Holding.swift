@@ -8,11 +8,20 @@ extension UpdateDelivery {
     func hold(_ binding: UpdateBinding, of device: Device) async throws {
         let log = try await logs.log(of: device.app)
         let look = Look(binding: binding.serial, revision: binding.revision, log)
-        // Nothing came since it was looked at.
-        if !binding.needsResync, looked(device) == look { return }
+        if isHeld(binding, look, of: device) { return }
         lookCount.wrappingAdd(1, ordering: .relaxed)
         let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
         if try await hold(binding, log, facts) { note(look, facts, of: device) }
+    }
+
+    /// Whether nothing came since it was held.
+    func isHeld(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
+        let log = try await logs.log(of: device.app)
+        return isHeld(binding, Look(binding: binding.serial, revision: binding.revision, log), of: device)
+    }
+
+    private func isHeld(_ binding: UpdateBinding, _ look: Look, of device: Device) -> Bool {
+        !binding.needsResync && looked(device) == look
     }
 
     private static let atOnce = 64

@@ -1,5 +1,5 @@
 package import CarillonBasics
-import CarillonWire
+package import CarillonWire
 import Metrics
 import Synchronization
 
@@ -78,6 +78,29 @@ package final class UpdateDelivery: Sendable {
         }
     }
 
+    /// Finds a device that polls, and whether anything is for it. Nil where there is none, or it is not let in.
+    package func visit(
+        of device: DeviceID, isRight: @escaping @Sendable (Device) -> Bool
+    ) async throws -> PollVisit? {
+        try await store.poll(of: device, at: time.now()) { [homes] device in
+            guard isRight(device) else { return .refuse }
+            // What is queued is not in the store yet.
+            return homes.home(of: device.serial).inbox.hasQueued(device.serial) ? .acceptUnread : .accept
+        }
+    }
+
+    /// Whether a device whose inbox is empty, and that says nothing new, need not be looked at any further: so most polls are.
+    package func isAllSaid(_ word: Word, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
+        let began = ticks.now()
+        guard word.results.isEmpty, !word.offersAgain, word.kinds.map({ $0 == binding.kinds }) ?? true,
+            word.parameters.map({ $0.revision == binding.parametersRevision }) ?? true
+        else { return false }
+        note(device, word.profile, binding)
+        guard try await isHeld(binding, of: device) else { return false }
+        pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) }
+        return true
+    }
+
     /// The binding that a device comes with; nil where it has as many as it may.
     package func binding(of device: Device, profile: String) async throws -> UpdateBinding {
         guard let binding = try await store.binding(of: device.serial, profile: profile, at: time.now()) else {
@@ -89,8 +112,7 @@ package final class UpdateDelivery: Sendable {
 
     /// Notes how far a device received.
     package func received(_ binding: UpdateBinding, to place: ReceivedTo) async throws {
-        let before = binding.receivedTo
-        guard place.all > before.all || place.updates > before.updates else { return }
+        guard binding.isBehind(place) else { return }
         try await store.received(binding.serial, to: place)
     }
 

@@ -56,6 +56,11 @@ package protocol UpdateStore: Sendable {
     /// Some of a binding's completions that are not final are gone: answers what of them is in the inbox. Nil when there is none left.
     func release(_ binding: BindingSerial, limit: Int, at now: Timestamp) async throws -> [MessageID]?
 
+    /// Finds a device that polls, and whether anything is for it: in one visit. Nil where there is none, or it is not let in.
+    func poll(
+        of device: DeviceID, at now: Timestamp, decide: @escaping @Sendable (Device) -> Arrival.Decision
+    ) async throws -> PollVisit?
+
     // MARK: Waking
 
     /// Live updates for which sleeping devices are to be woken still: of each app the first.
@@ -122,6 +127,21 @@ package protocol UpdateStore: Sendable {
     /// A page of an app's, from the latest on.
     func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry]
     func forgetAudit(before moment: Timestamp, beyond most: Int, limit: Int) async throws
+}
+
+/// What a store knows of a device that polls.
+package struct PollVisit: Sendable {
+    package var device: Device
+    /// The one that the device came with last, of its present user; nil of a device that is to begin one.
+    package var binding: UpdateBinding?
+    /// Nothing waits in its inbox, and nothing is to be given again.
+    package var isEmpty: Bool
+
+    package init(device: Device, binding: UpdateBinding?, isEmpty: Bool) {
+        self.device = device
+        self.binding = binding
+        self.isEmpty = isEmpty
+    }
 }
 
 package struct UpdateWish: Sendable {

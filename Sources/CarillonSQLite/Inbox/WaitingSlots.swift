@@ -20,7 +20,7 @@ struct WaitingSlots {
     func envelopes(limit: Int, bytes: Int, at now: Timestamp) throws -> [Envelope] {
         var envelopes: [Envelope] = []
         var size = 0
-        try forEachRow(Envelope.columns, pages: limit) { columns in
+        try forEachRow(Self.selectEnvelopes, pages: limit) { columns in
             guard Envelope.expiry(columns) > now else { return true }
             let envelope = try Envelope(columns)
             size += envelope.byteCount
@@ -32,7 +32,7 @@ struct WaitingSlots {
 
     func count(at now: Timestamp) throws -> Int {
         var count = 0
-        try forEachRow("expires_at", pages: 1000) { columns in
+        try forEachRow(Self.selectExpiries, pages: 1000) { columns in
             if columns.timestamp(0) > now { count += 1 }
             return true
         }
@@ -43,11 +43,8 @@ struct WaitingSlots {
     ///   - pages: How many entries are looked up in the index at a time.
     ///   - body: Answers whether it wants more.
     private func forEachRow(
-        _ columns: String, pages: Int, _ body: (StatementColumns) throws -> Bool
+        _ select: String, pages: Int, _ body: (StatementColumns) throws -> Bool
     ) throws {
-        let marks = repeatElement("?", count: Self.rowsAtOnce).joined(separator: ", ")
-        var select = try BoundStatement(
-            db, "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) \(Self.isWanted) ORDER BY position")
         var wantsMore = true
         var after = position
         var inMemory = inMemory[...]
@@ -55,6 +52,8 @@ struct WaitingSlots {
             inMemory = inMemory.drop { $0.position <= after }
             let slots = try InboxIndexWriter.slots(
                 of: key, inMemory: Array(inMemory.prefix(pages)), after: after, limit: pages, in: db)
+            if slots.isEmpty { return }
+            var select = try BoundStatement(db, select)
             for start in stride(from: 0, to: slots.count, by: Self.rowsAtOnce) {
                 // A place too many is bound to nothing, and finds nothing.
                 for slot in slots[start..<min(start + Self.rowsAtOnce, slots.count)] { select.bind(slot.position) }
@@ -70,6 +69,14 @@ struct WaitingSlots {
     }
 
     private static let rowsAtOnce = 32
+    private static let selectEnvelopes = select(Envelope.columns)
+    private static let selectExpiries = select("expires_at")
+
+    private static func select(_ columns: String) -> String {
+        let marks = repeatElement("?", count: rowsAtOnce).joined(separator: ", ")
+        return "SELECT \(columns) FROM envelope WHERE position IN (\(marks)) \(isWanted) ORDER BY position"
+    }
+
     /// Nobody is given an update that ended, or that was for a user before him: it is taken out of the inbox a little later.
     private static let isWanted = """
         AND (kind != \(EnvelopeKind.update.rawValue) OR EXISTS (

@@ -151,12 +151,10 @@ extension SQLiteStore: DeviceStore {
     private static func device(
         registeredAs registration: SecretHash, app: Int64, in db: Database
     ) throws -> Device? {
-        let select =
-            selectDevices + """
-                 JOIN registration ON registration.device = device.serial
-                WHERE registration.app = ? AND registration.secret_hash = ?
-                """
-        return try Row.first(db.cachedStatement(sql: select), [app, Data(registration.bytes)], Device.init)
+        var select = try BoundStatement(db, selectByRegistration)
+        select.bind(app)
+        select.bind(registration.bytes)
+        return try select.first(Device.init)
     }
 
     package func untoldStatuses(limit: Int) async throws -> [UntoldStatus] {
@@ -168,10 +166,13 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func device(_ serial: DeviceSerial) async throws -> Device? {
-        try await read { db in
-            try Row.first(
-                try db.cachedStatement(sql: Self.selectDevices + " WHERE device.serial = ?"), [serial.rawValue], Device.init)
-        }
+        try await read { db in try Self.device(serial, in: db) }
+    }
+
+    private static func device(_ serial: DeviceSerial, in db: Database) throws -> Device? {
+        var select = try BoundStatement(db, selectBySerial)
+        select.bind(serial.rawValue)
+        return try select.first(Device.init)
     }
 
     package func device(withCredential hash: SecretHash) async throws -> Device? {
@@ -179,13 +180,16 @@ extension SQLiteStore: DeviceStore {
     }
 
     static func device(_ name: DeviceName, in db: Database) throws -> Device? {
-        let (column, value) =
-            switch name {
-            case .id(let id): ("id", id.value.data)
-            case .credential(let hash): ("credential_hash", Data(hash.bytes))
-            }
-        let select = try db.cachedStatement(sql: selectDevices + " WHERE device.\(column) = ?")
-        return try Row.first(select, [value], Device.init)
+        switch name {
+        case .id(let id):
+            var select = try BoundStatement(db, selectByID)
+            select.bind(id.value)
+            return try select.first(Device.init)
+        case .credential(let hash):
+            var select = try BoundStatement(db, selectByCredential)
+            select.bind(hash.bytes)
+            return try select.first(Device.init)
+        }
     }
 
     package func devices(
@@ -206,10 +210,11 @@ extension SQLiteStore: DeviceStore {
                     """
                 arguments += ["user": user.text]
             }
-            return try Row.fetchAll(
+            return try Int64.fetchAll(
                 db,
-                sql: Self.selectDevices + """
-                     LEFT JOIN device_profile AS profile ON profile.device = device.serial
+                sql: """
+                    SELECT device.serial FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
+                        LEFT JOIN device_profile AS profile ON profile.device = device.serial
                     WHERE app.id = :app AND device.serial > coalesce((SELECT serial FROM device WHERE id = :after), 0)
                         AND (:suspended IS NULL OR :suspended = (profile.reason IS NOT NULL))
                         AND (:platform IS NULL OR :platform = coalesce(profile.platform, ''))
@@ -217,8 +222,8 @@ extension SQLiteStore: DeviceStore {
                     ORDER BY device.serial LIMIT :limit
                     """,
                 arguments: arguments
-            ).map { row in
-                let device = try Device(row: row)
+            ).compactMap { serial in
+                guard let device = try Self.device(DeviceSerial(serial), in: db) else { return nil }
                 let registration = try table.registration(of: device.serial)
                 return (device, registration ?? DeviceRegistration(device: device.serial, at: device.createdAt))
             }
@@ -309,10 +314,15 @@ extension SQLiteStore: DeviceStore {
 
     package func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device] {
         try await read { db in
-            try Row.fetchAll(
-                db, sql: Self.selectDevices + " WHERE device.access_key = ? LIMIT ?",
-                arguments: [Int64(bitPattern: key.value), limit]
-            ).map(Device.init)
+            var select = try BoundStatement(db, Self.selectByKey)
+            select.bind(Int64(bitPattern: key.value))
+            select.bind(limit)
+            var devices: [Device] = []
+            try select.forEachRow { columns in
+                devices.append(try Device(columns))
+                return true
+            }
+            return devices
         }
     }
 
@@ -337,17 +347,26 @@ extension SQLiteStore: DeviceStore {
         SELECT device.serial, device.id, device.app, app.id, device.credential_hash, device.created_at, device.is_anonymous,
             device.seen_at FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
         """
+    private static let selectBySerial = selectDevices + " WHERE device.serial = ?"
+    private static let selectByID = selectDevices + " WHERE device.id = ?"
+    private static let selectByCredential = selectDevices + " WHERE device.credential_hash = ?"
+    private static let selectByKey = selectDevices + " WHERE device.access_key = ? LIMIT ?"
+    private static let selectByRegistration =
+        selectDevices + """
+             JOIN registration ON registration.device = device.serial
+            WHERE registration.app = ? AND registration.secret_hash = ?
+            """
 }
 
 extension Device {
-    /// - Parameter row: As `selectDevices` gives it.
-    fileprivate init(row: Row) throws {
-        guard let app = AppID(row[3] as String), let hash = row.bytes(at: 4) else {
+    /// - Parameter columns: As `selectDevices` gives them.
+    fileprivate init(_ columns: StatementColumns) throws {
+        guard let app = columns.text(3).flatMap(AppID.init), let hash = columns.bytes(4) else {
             throw StoreFault(.unavailable, "a device's row cannot be read")
         }
         self.init(
-            serial: DeviceSerial(row[0]), id: DeviceID(try row.bytes16(at: 1)), app: AppSerial(row[2]),
-            appID: app, credentialHash: SecretHash(stored: hash), createdAt: row.timestamp(at: 5),
-            isAnonymous: row[6], seenAt: row.timestamp(at: 7))
+            serial: DeviceSerial(columns.integer(0)), id: DeviceID(try columns.bytes16(1)),
+            app: AppSerial(columns.integer(2)), appID: app, credentialHash: SecretHash(stored: hash),
+            createdAt: columns.timestamp(5), isAnonymous: columns.integer(6) != 0, seenAt: columns.timestamp(7))
     }
 }

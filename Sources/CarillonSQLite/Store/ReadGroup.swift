@@ -17,11 +17,11 @@ struct ReadLanes: Sendable {
     static let count = 6
     private static let largeBytes = 256 << 10
 
-    init(reader: any DatabaseReader) {
-        lookUps = ReadGroup(reader: reader, lanes: 2)
-        arrivals = ReadGroup(reader: reader, lanes: 2, inOneTransaction: false)
-        pages = ReadGroup(reader: reader, lanes: 1)
-        largePages = ReadGroup(reader: reader, lanes: 1)
+    init(reader: any DatabaseReader, gate: StoreGate) {
+        lookUps = ReadGroup(reader: reader, gate: gate, lanes: 2)
+        arrivals = ReadGroup(reader: reader, gate: gate, lanes: 2, inOneTransaction: false)
+        pages = ReadGroup(reader: reader, gate: gate, lanes: 1)
+        largePages = ReadGroup(reader: reader, gate: gate, lanes: 1)
     }
 
     /// For pages of envelopes of so many bytes at the most.
@@ -41,6 +41,7 @@ final class ReadGroup: Sendable {
     private static let groupLimit = 64
 
     private let reader: any DatabaseReader
+    private let gate: StoreGate
     private let laneLimit: Int
     private let inOneTransaction: Bool
     private let threads = DispatchQueue(label: "carillon.reads", attributes: .concurrent)
@@ -49,8 +50,9 @@ final class ReadGroup: Sendable {
     /// - Parameters:
     ///   - lanes: How many reads may be under way at once.
     ///   - inOneTransaction: False: each statement sees everything that was committed before itself.
-    init(reader: any DatabaseReader, lanes: Int, inOneTransaction: Bool = true) {
+    init(reader: any DatabaseReader, gate: StoreGate = StoreGate(), lanes: Int, inOneTransaction: Bool = true) {
         self.reader = reader
+        self.gate = gate
         laneLimit = lanes
         self.inOneTransaction = inOneTransaction
     }
@@ -67,6 +69,7 @@ final class ReadGroup: Sendable {
     }
 
     private func enqueue(_ job: @escaping Job) {
+        do { try gate.enter() } catch { return job(.failure(error)) }
         let startsLane = state.withLock { state in
             state.jobs.append(job)
             guard state.lanes < laneLimit else { return false }
@@ -91,10 +94,14 @@ final class ReadGroup: Sendable {
                     for job in jobs {
                         answered += 1
                         job(.success(db))
+                        gate.leave()
                     }
                 }
             } catch {
-                for job in jobs[answered...] { job(.failure(error)) }
+                for job in jobs[answered...] {
+                    job(.failure(error))
+                    gate.leave()
+                }
             }
         }
     }

@@ -19,6 +19,7 @@ package final class SQLiteStore: Sendable {
     let database: any DatabaseWriter
     let group: TransactionGroup
     let reads: ReadLanes
+    let gate = StoreGate()
     let memory: InboxMemory
     let metrics = InboxMetrics()
     private let lock: DirectoryLock?
@@ -70,8 +71,8 @@ package final class SQLiteStore: Sendable {
         health = StoreHealth(path: file?.path)
         let memory = InboxMemory(settings: settings, indexCapacity: indexCapacity)
         self.memory = memory
-        group = TransactionGroup(writer: database, health: health, onRollback: memory.rolledBack)
-        reads = ReadLanes(reader: database)
+        group = TransactionGroup(writer: database, gate: gate, health: health, onRollback: memory.rolledBack)
+        reads = ReadLanes(reader: database, gate: gate)
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
@@ -96,6 +97,7 @@ package final class SQLiteStore: Sendable {
     /// - Throws: ``StoreFault`` when it is closed, but what was committed is partly in the log still: nothing is lost
     ///   as long as both stay together.
     package func close() throws {
+        gate.close()
         let emptied = Result { try emptyLog() }
         try database.close()
         lock?.release()

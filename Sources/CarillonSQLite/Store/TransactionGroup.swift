@@ -20,6 +20,7 @@ final class TransactionGroup: Sendable {
     }
 
     private let writer: any DatabaseWriter
+    private let gate: StoreGate
     private let health: StoreHealth
     private let queue = Mutex(Queue())
     private let onRollback: @Sendable (Database) -> Void
@@ -29,8 +30,12 @@ final class TransactionGroup: Sendable {
     private static let failuresInARow = 4
 
     /// - Parameter onRollback: Called after work that was run was taken back.
-    init(writer: any DatabaseWriter, health: StoreHealth, onRollback: @escaping @Sendable (Database) -> Void) {
+    init(
+        writer: any DatabaseWriter, gate: StoreGate = StoreGate(), health: StoreHealth,
+        onRollback: @escaping @Sendable (Database) -> Void
+    ) {
         self.writer = writer
+        self.gate = gate
         self.health = health
         self.onRollback = onRollback
     }
@@ -46,7 +51,8 @@ final class TransactionGroup: Sendable {
     }
 
     private func inGroup<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
+        try gate.enter()
+        return try await withCheckedThrowingContinuation { continuation in
             let result = Mutex<Result<Value, any Error>?>(nil)
             enqueue(
                 Job(
@@ -59,7 +65,8 @@ final class TransactionGroup: Sendable {
                             throw error
                         }
                     },
-                    finish: { fault in
+                    finish: { [gate] fault in
+                        defer { gate.leave() }
                         let outcome = result.withLock { $0 }
                         switch (outcome, fault) {
                         case (.failure(let error), _): continuation.resume(throwing: StoreFault(error))

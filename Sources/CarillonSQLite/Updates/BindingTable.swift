@@ -36,6 +36,19 @@ struct BindingTable {
         return try select.first(UpdateBinding.init)
     }
 
+    /// The one that a device came with last, unless it ended, or was another user's.
+    func presentOfUser(_ device: DeviceSerial) throws -> UpdateBinding? {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns) FROM binding
+            WHERE device = ?1 AND coalesce(user, '') = coalesce((SELECT user FROM device_profile WHERE device = ?1), '')
+                AND ended_at IS NULL
+            """)
+        select.bind(device.rawValue)
+        return try select.first(UpdateBinding.init)
+    }
+
     /// The one that a device came with last, unless it ended.
     func present(of device: DeviceSerial) throws -> UpdateBinding? {
         var select = try BoundStatement(

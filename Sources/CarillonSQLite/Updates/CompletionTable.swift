@@ -51,6 +51,18 @@ struct CompletionTable {
         return found
     }
 
+    func isAnyDue(of binding: BindingSerial, at now: Timestamp) throws -> Bool {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT 1 FROM completion INDEXED BY completion_unfinished
+            WHERE binding = ? AND state < 10 AND due_at NOT NULL AND due_at <= ? LIMIT 1
+            """)
+        select.bind(binding.rawValue)
+        select.bind(now.milliseconds)
+        return try select.run()
+    }
+
     /// Of an update in one state, in the order of their bindings.
     func page(
         of update: UpdateSerial, in state: CompletionMachine.State, after: CompletionKey?, limit: Int

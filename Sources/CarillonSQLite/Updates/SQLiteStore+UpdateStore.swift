@@ -194,6 +194,31 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
+    package func poll(
+        of device: DeviceID, at now: Timestamp, decide: @escaping @Sendable (Device) -> Arrival.Decision
+    ) async throws -> PollVisit? {
+        try await readStepwise { [memory] db in
+            guard let device = try Self.device(.id(device), in: db) else { return nil }
+            let decision = decide(device)
+            if decision == .refuse { return nil }
+            let key = InboxIndex.Key(device.serial, isFinal: false)
+            // Asked before the transaction begins.
+            let slots = WaitingSlots(
+                key, inMemory: try memory.index.slotsForReaders(of: key), after: 0, in: db)
+            var visit = PollVisit(device: device, binding: nil, isEmpty: false)
+            try db.inTransaction(.deferred) {
+                visit.binding = try BindingTable(db).presentOfUser(device.serial)
+                if decision == .accept, let binding = visit.binding {
+                    visit.isEmpty =
+                        try slots.envelopes(limit: 1, bytes: 1, at: now).isEmpty
+                        && !CompletionTable(db).isAnyDue(of: binding.serial, at: now)
+                }
+                return .commit
+            }
+            return visit
+        }
+    }
+
     // MARK: Waking
 
     package func wakingUpdates(limit: Int) async throws -> [WakingUpdate] {

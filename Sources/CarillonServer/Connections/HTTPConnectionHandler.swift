@@ -240,7 +240,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     // MARK: The answer
 
     private func answer(_ answer: HTTPAnswer) {
-        guard context != nil else { return }
+        guard context != nil, machine.owesAnswer else { return }
         write(answer, connection: machine.answerBegan(hasLength: true))
         end(machine.answerEnded(at: now))
     }
@@ -349,7 +349,7 @@ extension HTTPConnectionHandler {
     /// - Parameter length: Of the body in bytes, where it is known.
     func began(_ head: HTTPResponseHead, length: Int?) {
         onLoop { handler in
-            guard let context = handler.context else { return }
+            guard let context = handler.context, handler.machine.owesAnswer else { return }
             var head = head
             head.version = handler.machine.version
             if let length { head.headers.replaceOrAdd(name: "content-length", value: String(length)) }
@@ -362,7 +362,9 @@ extension HTTPConnectionHandler {
     func send(_ bytes: ByteBuffer) async throws {
         let isOut = eventLoop.makePromise(of: Void.self)
         onLoop { handler in
-            guard let context = handler.context else { return isOut.fail(ChannelError.ioOnClosedChannel) }
+            guard let context = handler.context, handler.machine.owesAnswer else {
+                return isOut.fail(ChannelError.ioOnClosedChannel)
+            }
             context.writeAndFlush(Self.wrapOutboundOut(.body(.byteBuffer(bytes))), promise: isOut)
             handler.written += bytes.readableBytes
             handler.machine.wrote(handler.progress, at: handler.now)
@@ -372,11 +374,16 @@ extension HTTPConnectionHandler {
     }
 
     func ended() {
-        onLoop { $0.end($0.machine.answerEnded(at: $0.now)) }
+        onLoop { handler in
+            guard handler.machine.owesAnswer else { return }
+            handler.end(handler.machine.answerEnded(at: handler.now))
+        }
     }
 
     /// An answer that was begun cannot be finished.
     func broke() {
-        onLoop { $0.context?.close(promise: nil) }
+        onLoop { handler in
+            if handler.machine.owesAnswer { handler.context?.close(promise: nil) }
+        }
     }
 }

@@ -12,7 +12,7 @@ import NIOHTTP1
 /// - *streaming*: a head came of a request whose body is as long as it likes. The routes have it, and get the body as it comes and
 ///   as they take it. Left to *answering* by the end of the request; an answer that ends before closes the connection.
 /// - *answering*: the routes have the request. What else comes is held, and no more is read. Left by the end of the
-///   answer, to *awaiting* or to *closing*.
+///   answer, to *awaiting* or to *closing*; where none begins in time, a refusal takes its place.
 /// - *closing*: the last answer was given. Nothing that comes is looked at; the connection closes when the peer has
 ///   had the time to read.
 package struct RequestMachine {
@@ -72,6 +72,8 @@ package struct RequestMachine {
         /// How long a body may take, from the end of its head; or, of one that streams, until so much more of it has come as its
         /// ``StreamedBody`` wants.
         package var bodySeconds = 30
+        /// How long the routes may take to begin an answer, beyond what the request asks them to wait.
+        package var answerSeconds = 30
         /// How long a connection may wait for its next request.
         package var idleSeconds = 75
         /// How long a peer may take less than ``StallClock/minimumBytes`` of what waits for it.
@@ -116,6 +118,8 @@ package struct RequestMachine {
     private var closesAfterAnswer = false
     /// The answer to the present request has begun.
     private var hasAnswered = false
+    /// How long the present request may take to be answered.
+    private var answerSeconds = 0
     private var isStopping = false
     /// By then the server has stopped.
     private var stopAt: Int?
@@ -212,6 +216,7 @@ package struct RequestMachine {
         hasAnswered = false
         deadline = nil
         isHead = head.method == .HEAD
+        answerSeconds = settings.answerSeconds + RequestPatience.seconds(for: head)
         let framing = RequestFraming(head.headers)
         guard framing.codings.isEmpty || framing.codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
@@ -326,6 +331,7 @@ package struct RequestMachine {
             deadline = min(deadline ?? .max, second + settings.headSeconds)
         default:
             awaitBody(at: second)
+            awaitAnswer(at: second)
         }
         return .none
     }
@@ -348,6 +354,11 @@ package struct RequestMachine {
         }
     }
 
+    private mutating func awaitAnswer(at second: Int) {
+        guard case .answering = state, !hasAnswered, deadline == nil else { return }
+        deadline = second + answerSeconds
+    }
+
     private mutating func awaitBody(at second: Int) {
         guard case .reading = state, !hasBegun else { return }
         hasBegun = true
@@ -361,6 +372,7 @@ package struct RequestMachine {
     /// - Parameter hasLength: Whether its length is known. To a client of HTTP/1.0 another ends with the connection.
     mutating func answerBegan(hasLength: Bool) -> String? {
         hasAnswered = true
+        if case .answering = state { deadline = nil }
         if version == .http1_0, !hasLength { closesAfterAnswer = true }
         // The rest of the request is not read.
         if case .streaming = state { closesAfterAnswer = true }
@@ -369,9 +381,11 @@ package struct RequestMachine {
     }
 
     /// Whether something can be told before the answer: not behind its beginning, nor in the language of HTTP/1.0.
-    var mayTell: Bool {
-        guard version == .http1_1, !hasAnswered else { return false }
-        return switch state {
+    var mayTell: Bool { version == .http1_1 && !hasAnswered && owesAnswer }
+
+    /// Whether the answer to a request is still wanted: behind a refusal that took its place it is not.
+    var owesAnswer: Bool {
+        switch state {
         case .streaming, .answering: true
         case .awaiting, .reading, .closing: false
         }
@@ -421,7 +435,9 @@ package struct RequestMachine {
             return end(at: second)
         }
         heldTaken += 1
-        return take(held[heldTaken - 1], admitsSocket)
+        let action = take(held[heldTaken - 1], admitsSocket)
+        awaitAnswer(at: second)
+        return action
     }
 
     // MARK: Time
@@ -435,17 +451,19 @@ package struct RequestMachine {
         case .awaiting:
             return finish(at: second)
         case .streaming:
-            return breakStream(
+            let action = breakStream(
                 isStopping
                     ? Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 2)
                     : Refusal(.requestTimeout, "Too little of the body arrived in time."))
+            awaitAnswer(at: second)
+            return action
         case .closing where progress.waiting > 0:
             self.deadline = second + 1
             return .none
         case .closing:
             return .close
         case .answering:
-            return .none
+            return hasAnswered ? .none : refuse(.notFinished(inSeconds: answerSeconds))
         }
     }
 
@@ -555,6 +573,17 @@ enum StreamedBody {
     }
 }
 
+/// How long requests wait that are made to.
+enum RequestPatience {
+    static func seconds(for head: HTTPRequestHead) -> Int {
+        if StreamedBody(of: head) != nil { return streamed }
+        return head.uri.prefix { $0 != "?" } == InboxRoutes.path ? Limits.pollWaitSeconds : 0
+    }
+
+    /// What came is brought to the disk.
+    private static let streamed = 300
+}
+
 /// What a connection may send before it is known who it is.
 enum ConnectionLimits {
     static let headBytes = 16_384
@@ -566,6 +595,14 @@ enum ConnectionLimits {
 }
 
 extension Refusal {
+    /// The store is slow, or stands still.
+    static func notFinished(inSeconds seconds: Int) -> Refusal {
+        Refusal(
+            .notFinished,
+            "The server was not done with it in \(seconds) seconds. It may be done yet: look whether it was before you ask again, or ask with the same Idempotency-Key.",
+            retryAfterSeconds: 30)
+    }
+
     fileprivate static let headTooLarge = Refusal(
         .headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all.")
 }

@@ -10,8 +10,10 @@ struct InboxRoutes: Sendable {
     let settings: ServerSettings
     let readiness: Readiness
 
+    static let path = "/v1/inbox"
+
     func add(to routes: Routes) {
-        routes.on(.get, "/v1/inbox", read)
+        routes.on(.get, RouterPath(Self.path), read)
         routes.on(.post, "/v1/inbox/results", takeResults)
     }
 

@@ -8,17 +8,23 @@ struct PollRoutes: Sendable {
     let domain: Domain
     let readiness: Readiness
 
-    func add(to routes: Routes) { routes.on(.post, "/v1/inbox", poll) }
+    func add(to routes: Routes) { routes.on(.post, RouterPath(InboxRoutes.path), poll) }
 
     @Sendable private func poll(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request, context)
+        let visit = try await visit(request, context)
+        let device = visit.device
         let isOnSocket = context.session != nil
         let body = try InboxPollBody(
             try await request.object(of: InboxPollBody.memberNames), max: isOnSocket ? 0 : Self.standardMax)
         guard !isOnSocket || body.wait == 0 && body.max == 0 else {
             throw Refusal(.fieldInvalid, "By the socket envelopes come as frames: leave out \"wait\" and \"max\".")
         }
-        let binding = try await domain.updateDelivery.binding(of: device, profile: body.profile)
+        let binding: UpdateBinding
+        if let found = visit.binding, found.profile == body.profile {
+            binding = found
+        } else {
+            binding = try await domain.updateDelivery.binding(of: device, profile: body.profile)
+        }
         let position = try body.position.map { text throws(Refusal) in
             try domain.inboxPositions.open(text, of: device.serial)
         }
@@ -32,6 +38,13 @@ struct PollRoutes: Sendable {
             isAhead =
                 binding.receivedTo.all > place.all && !position.isOfUpdates
                 || binding.receivedTo.updates > place.updates && position.isOfUpdates
+            if !isAhead, visit.isEmpty, body.wait == 0, !binding.isBehind(place), let sealed = body.position,
+                position.isOfUpdates == (body.only != nil),
+                try await domain.updateDelivery.isAllSaid(
+                    body.word(offersAgain: false, needsResync: false), by: device, binding)
+            {
+                return await answer(.init(envelopes: [], more: false), position: sealed, ignored: [])
+            }
             let only = body.only ?? (position.isOfUpdates ? InboxPollBody.updates : nil)
             try await received(only, upTo: position.place, by: device.serial)
             try await domain.updateDelivery.received(binding, to: place)
@@ -47,10 +60,13 @@ struct PollRoutes: Sendable {
         let place = page.envelopes.last?.position ?? (isKnown ? position?.place ?? 0 : 0)
         let next = InboxPosition(
             history: domain.history, binding: binding.serial, place: place, isOfUpdates: body.only != nil)
-        var others: [JSONValue.Member] = [
-            .init(name: "position", value: .string(try domain.inboxPositions.seal(next, of: device.serial)))
-        ]
-        let ignored = zip(body.results, answers).compactMap { result, answer in result.ignored(answer) }
+        return await answer(
+            page, position: try domain.inboxPositions.seal(next, of: device.serial),
+            ignored: zip(body.results, answers).compactMap { result, answer in result.ignored(answer) })
+    }
+
+    private func answer(_ page: InboxPoll.Page, position: String, ignored: [JSONValue]) async -> Response {
+        var others: [JSONValue.Member] = [.init(name: "position", value: .string(position))]
         if !ignored.isEmpty { others.append(.init(name: "ignored", value: .array(ignored))) }
         if let retryAfter = domain.updateDelivery.retryAfterSeconds {
             others.append(.init(name: "retryAfter", value: .integer(retryAfter)))
@@ -63,9 +79,17 @@ struct PollRoutes: Sendable {
         position.history == domain.history && PositionSource.epoch(of: position.place) <= domain.epoch
     }
 
-    private func device(_ request: Request, _ context: RouteContext) async throws -> Device {
-        if let session = context.session { return session.device }
-        return try await domain.devices.authenticate(bearer: request.bearer)
+    private func visit(_ request: Request, _ context: RouteContext) async throws -> PollVisit {
+        if let session = context.session { return PollVisit(device: session.device, binding: nil, isEmpty: false) }
+        let credential = try DeviceRegistrar.credential(request.bearer)
+        let hash = credential.hash
+        let visit = try await domain.updateDelivery.visit(of: credential.device) { [domain] device in
+            guard device.credentialHash.matches(hash) else { return false }
+            domain.devices.sawRegistered(device)
+            return true
+        }
+        guard let visit else { throw DeviceRegistrar.credentialInvalid }
+        return visit
     }
 
     /// The device has everything up to there, or only what it wanted.

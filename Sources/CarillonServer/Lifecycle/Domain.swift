@@ -12,7 +12,7 @@ import NIOPosix
 #endif
 
 /// All that the doors use of the core, put together over one store.
-package struct Domain: Sendable {
+package final class Domain: Sendable {
     package let apps: AppRegistrar
     package let keys: KeyAuthority
     package let devices: DeviceRegistrar

@@ -301,10 +301,20 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         let address = forwardedFor ?? NetworkAddress(channel.remoteAddress)
         let asker = asker ?? AskingDevice()
         self.asker = asker
+        let refusal = refusalWhenLate(request)
         start {
             await requests.perform(request, by: asker, from: address, on: channel)
         } then: { handler, answer in
+            refusal?.cancel()
             handler.perform(handler.machine.answered(answer))
+        }
+    }
+
+    private func refusalWhenLate(_ request: SessionMachine.Request) -> Scheduled<Void>? {
+        guard case .ask(_, let question) = request else { return nil }
+        let seconds = shared.settings.requests.answerSeconds
+        return eventLoop.assumeIsolated().scheduleTask(in: .seconds(Int64(seconds))) {
+            self.perform(self.machine.isLate(.init(to: question.id, .notFinished(inSeconds: seconds))))
         }
     }
 

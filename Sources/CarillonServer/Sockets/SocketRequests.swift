@@ -76,7 +76,7 @@ struct SocketRequests: Sendable {
     // MARK: Questions of the HTTP API
 
     private static let subscriptions = "/v1/device/subscriptions"
-    private static let inbox = "/v1/inbox"
+    private static let inbox = InboxRoutes.path
     private static let services = "/v1/services"
 
     /// Whether an address can be asked by the socket.
@@ -124,6 +124,13 @@ struct SocketRequests: Sendable {
         var bytes = ByteBuffer()
         func write(_ buffer: ByteBuffer) { bytes.writeImmutableBuffer(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) {}
+    }
+}
+
+extension ServerFrame.Answer {
+    init(to id: Int, _ refusal: Refusal) {
+        let answer = HTTPAnswer(refusal)
+        self.init(id: id, status: refusal.code.status, body: Array(answer.body.readableBytesView))
     }
 }
 

@@ -138,6 +138,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case storageUnavailable = "storage_unavailable"
     case stopping = "stopping"
     case overloaded = "overloaded"
+    case notFinished = "not_finished"
     case internalError = "internal_error"
 
     package var status: Int {
@@ -178,7 +179,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .inboxFull, .rateLimited, .itemBusy, .uploadsTooMany: 429
         case .headersTooLarge: 431
         case .internalError: 500
-        case .storageFull, .storageUnavailable, .stopping, .overloaded, .userKeysUnavailable, .vetoUnavailable: 503
+        case .storageFull, .storageUnavailable, .stopping, .overloaded, .notFinished, .userKeysUnavailable, .vetoUnavailable:
+            503
         case .deadlineExceeded: 504
         case .attachmentStorageFull: 507
         }
@@ -305,6 +307,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .storageUnavailable: "The store cannot be used now"
         case .stopping: "The server is stopping"
         case .overloaded: "The server is full"
+        case .notFinished: "The server was not done in time"
         case .internalError: "The server met a fault"
         }
     }
@@ -313,7 +316,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     package var isRetryable: Bool {
         switch self {
         case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
-            .overloaded, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy, .deviceSuspended,
+            .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy,
+            .deviceSuspended,
             .uploadsTooMany, .attachmentStorageFull, .uploadTakenOver:
             true
         default: false

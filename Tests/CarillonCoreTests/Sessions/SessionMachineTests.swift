@@ -35,6 +35,20 @@ struct SessionMachineTests {
         #expect(closeCode(older.received(.request(one))) == .protocolError)
     }
 
+    @Test func `a question that takes too long is answered once, and what comes behind it waits for its end`() {
+        var machine = openOfVersion(3)
+        for id in 1...2 { _ = machine.received(.request(.init(id: id, method: "PUT", path: "/a"))) }
+        let refusal = ServerFrame.Answer(id: 1, status: 503, body: [])
+        #expect(machine.isLate(refusal) == [.send(.answer(refusal))])
+        let two = ClientFrame.Request(id: 2, method: "PUT", path: "/a")
+        let answer = ServerFrame.Answer(id: 1, status: 200, body: [])
+        #expect(machine.answered(.asked(answer)) == [.perform(.ask(.device(Sample.device), two))])
+        // The number may be used again.
+        _ = machine.answered(.asked(.init(id: 2, status: 200, body: [])))
+        _ = machine.received(.request(.init(id: 1, method: "PUT", path: "/a")))
+        #expect(machine.answered(.asked(answer)) == [.send(.answer(answer))])
+    }
+
     @Test func `what waits to be answered is bounded in bytes, and room comes back`() {
         var machine = openOfVersion(3)
         func request(_ id: Int) -> ClientFrame {

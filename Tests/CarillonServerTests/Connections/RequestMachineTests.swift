@@ -282,9 +282,59 @@ struct RequestMachineTests {
         #expect(code(other.timePassed(to: 160, .init())) == .requestTimeout)
     }
 
-    @Test mutating func `the routes may take their time, and a peer that takes nothing may not`() {
+    @Test mutating func `what the routes do not answer in time is refused, and their answer is not wanted any more`() {
         _ = receiveWhole(head())
+        #expect(machine.nextDeadline == 30 && machine.owesAnswer)
+        #expect(machine.timePassed(to: 29, .init()) == .none)
+        #expect(code(machine.timePassed(to: 30, .init())) == .notFinished)
+        #expect(!machine.owesAnswer && !machine.mayTell)
+        #expect(machine.refused(at: 30) == .lingering)
+        #expect(machine.timePassed(to: 32, .init()) == .close)
+    }
+
+    @Test mutating func `an answer that began may go on for as long as it likes`() {
+        _ = receiveWhole(head(.GET, "/v1/inbox/events"))
+        _ = machine.answerBegan(hasLength: false)
         #expect(machine.nextDeadline == nil)
+        #expect(machine.timePassed(to: 1000, .init()) == .none)
+        _ = machine.answerEnded(at: 1000)
+        // The next one has a time of its own.
+        _ = receive(.head(head()))
+        _ = receive(.end(nil))
+        _ = machine.readCompleted(at: 1010, bytes: 0)
+        #expect(machine.timePassed(to: 1039, .init()) == .none)
+        #expect(code(machine.timePassed(to: 1040, .init())) == .notFinished)
+    }
+
+    @Test func `who asks to wait, and who brings much, is waited for`() {
+        for (line, seconds) in [
+            (head(.POST, "/v1/inbox"), 330), (head(.GET, "/v1/inbox?wait=300"), 330), (head(.GET, "/v1/inboxes"), 30),
+            (head(.POST, "/v1/items/updates"), 330), (head(.POST, "/v1/attachments"), 330),
+        ] {
+            var tests = self
+            _ = tests.receiveWhole(line)
+            #expect(tests.machine.timePassed(to: seconds - 1, .init()) == .none, "\(line.uri)")
+            #expect(tests.code(tests.machine.timePassed(to: seconds, .init())) == .notFinished, "\(line.uri)")
+        }
+    }
+
+    @Test mutating func `of requests that came together each has its time`() {
+        for _ in 0..<2 {
+            _ = receive(.head(head()))
+            _ = receive(.end(nil))
+        }
+        _ = machine.readCompleted(at: 0, bytes: 0)
+        _ = machine.answerBegan(hasLength: true)
+        #expect(machine.answerEnded(at: 20) == .open)
+        while let action = machine.heldAction(at: 20, admitsSocket: { true }) {
+            if case .answer = action { break }
+        }
+        #expect(machine.nextDeadline == 50)
+    }
+
+    @Test mutating func `a peer that takes nothing is let go`() {
+        _ = receiveWhole(head())
+        _ = machine.answerBegan(hasLength: true)
         machine.wrote(.init(sent: 10, waiting: 5), at: 100)
         #expect(machine.timePassed(to: 129, .init(sent: 10, waiting: 5)) == .none)
         #expect(machine.timePassed(to: 130, .init(sent: 10, waiting: 5)) == .stalled)
@@ -294,6 +344,7 @@ struct RequestMachineTests {
         var settings = RequestMachine.Settings()
         settings.headSeconds = 2
         settings.bodySeconds = 3
+        settings.answerSeconds = 6
         settings.idleSeconds = 4
         settings.stallSeconds = 5
         var tests = self
@@ -303,6 +354,9 @@ struct RequestMachineTests {
         _ = tests.machine.readCompleted(at: 10, bytes: 1)
         #expect(tests.machine.nextDeadline == 13)
         _ = tests.receive(.end(nil))
+        _ = tests.machine.readCompleted(at: 11, bytes: 0)
+        #expect(tests.machine.nextDeadline == 17)
+        _ = tests.machine.answerBegan(hasLength: true)
         tests.machine.wrote(.init(sent: 0, waiting: 1), at: 20)
         #expect(tests.machine.nextDeadline == 25)
         #expect(tests.machine.answerEnded(at: 18) == .open)
@@ -311,6 +365,7 @@ struct RequestMachineTests {
 
     @Test mutating func `a peer that is slow and reads enough is waited for`() {
         _ = receiveWhole(head())
+        _ = machine.answerBegan(hasLength: true)
         machine.wrote(.init(sent: 0, waiting: 100_000), at: 0)
         for round in 1...10 {
             let sent = round * StallClock.minimumBytes
@@ -322,6 +377,7 @@ struct RequestMachineTests {
 
     @Test mutating func `a peer that takes a byte now and then is no reader`() {
         _ = receiveWhole(head())
+        _ = machine.answerBegan(hasLength: true)
         machine.wrote(.init(sent: 0, waiting: 100_000), at: 0)
         let trickled = StallClock.minimumBytes - 1
         #expect(machine.timePassed(to: 30, .init(sent: trickled, waiting: 100_000 - trickled)) == .stalled)
@@ -329,6 +385,7 @@ struct RequestMachineTests {
 
     @Test mutating func `what was due and was taken counts, whatever waits since`() {
         _ = receiveWhole(head())
+        _ = machine.answerBegan(hasLength: true)
         machine.wrote(.init(sent: 0, waiting: 10), at: 0)
         #expect(machine.timePassed(to: 30, .init(sent: 10, waiting: 10)) == .none)
         #expect(machine.timePassed(to: 60, .init(sent: 19, waiting: 1)) == .stalled)

@@ -4,7 +4,10 @@ import Foundation
 /// A peer of which a test says when it reads, and how much: bytes over a socket of its own, with a small receive buffer, so
 /// that little fits between the server and it. What waits does so on a thread outside of the cooperative pool.
 final class RawPeer: Sendable {
-    struct Ended: Error {}
+    struct Ended: Error {
+        /// Before the end.
+        var seen = ""
+    }
 
     private let descriptor: Int32
 
@@ -66,7 +69,7 @@ final class RawPeer: Sendable {
         var seen: [UInt8] = []
         while true {
             let bytes = await read()
-            guard !bytes.isEmpty else { throw Ended() }
+            guard !bytes.isEmpty else { throw Ended(seen: String(decoding: seen, as: UTF8.self)) }
             seen += bytes
             let whole = String(decoding: seen, as: UTF8.self)
             if whole.contains(text) { return whole }
@@ -86,12 +89,12 @@ final class RawPeer: Sendable {
     // MARK: As a client of the socket
 
     /// Opens a WebSocket, and says hello as a device.
-    func hello(credential: String) async throws {
+    func hello(credential: String, version: Int = 1) async throws {
         try send(
             "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                 + "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
         _ = try await read(until: "\r\n\r\n")
-        try sendFrame(#"{"messageType":"hello","carillon":1,"credential":"\#(credential)"}"#)
+        try sendFrame(#"{"messageType":"hello","carillon":\#(version),"credential":"\#(credential)"}"#)
         _ = try await read(until: "caughtUp")
     }
 

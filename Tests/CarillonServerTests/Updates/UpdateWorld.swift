@@ -15,8 +15,12 @@ final class UpdateWorld: Sendable {
     let sender: String
     let client: String
     let first: Device
-    private let clock = SubscriptionWorld.Clock()
-    private let objects = Atomic(0)
+    private let clock: SubscriptionWorld.Clock
+    private let objects: Counter
+
+    private final class Counter: Sendable {
+        let value = Atomic(0)
+    }
 
     /// A device as its client knows itself.
     final class Device: Sendable {
@@ -55,6 +59,7 @@ final class UpdateWorld: Sendable {
     static let kinds = ["content", "definitions", "status", "popup"]
 
     init(store: SQLiteStore? = nil, limits: UpdateLimits = .init(), ticks: TickSource = .system) async throws {
+        (clock, objects) = (.init(), Counter())
         routes = try await RouteFixture(updateLimits: limits, store: store, time: clock.time, ticks: ticks)
         let (id, credential, client) = try await routes.device()
         self.client = client
@@ -62,6 +67,12 @@ final class UpdateWorld: Sendable {
         sender = try await routes.request(
             .post, "/v1/keys", key: routes.admin, #"{"role":"sender","app":"com.example.app"}"#)["secret"]
         try await declare(Self.parameters)
+    }
+
+    /// The same devices and sender before another server.
+    init(_ world: UpdateWorld, goingOnWith store: SQLiteStore) async throws {
+        (clock, objects, sender, client, first) = (world.clock, world.objects, world.sender, world.client, world.first)
+        routes = try await RouteFixture(store: store, time: clock.time)
     }
 
     var now: Timestamp { clock.time.now() }
@@ -86,7 +97,7 @@ final class UpdateWorld: Sendable {
     @discardableResult func publish(
         _ kind: String = "content", _ payload: String? = nil, audience: String? = nil, _ rest: String = ""
     ) async throws -> String {
-        let number = objects.wrappingAdd(1, ordering: .relaxed).newValue
+        let number = objects.value.wrappingAdd(1, ordering: .relaxed).newValue
         let payload = payload ?? #"{"action":"refresh","object":"o\#(number)"}"#
         let audience = audience.map { #","audience":\#(String(decoding: JSONValue.string($0).bytes, as: UTF8.self))"# } ?? ""
         let answer = try await routes.request(

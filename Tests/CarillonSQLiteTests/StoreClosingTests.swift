@@ -1,0 +1,67 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Dispatch
+import StoreConformance
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct StoreClosingTests {
+    @Test func `what is asked of a store that closes is answered or refused`() async throws {
+        for _ in 0..<20 {
+            let fixture = try await StoreFixture(.file)
+            let store = fixture.sqlite
+            await withTaskGroup(of: Bool.self) { group in
+                for index in 0..<60 {
+                    group.addTask {
+                        do {
+                            if index == 30 { try store.close() }
+                            if index % 3 == 0 {
+                                _ = try await fixture.append(fixture.envelope(Int64(index) + 1))
+                            } else {
+                                _ = try await fixture.waiting()
+                            }
+                            return true
+                        } catch {
+                            return error is StoreFault
+                        }
+                    }
+                }
+                for await isRight in group { #expect(isRight) }
+            }
+            await #expect(throws: StoreFault.self) { try await fixture.waiting() }
+            await #expect(throws: StoreFault.self) { try await store.run("SELECT 1") }
+        }
+    }
+
+    @Test func `a store waits for its last commit`() async throws {
+        let store = try await StoreFixture(.file).sqlite
+        let (isThere, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        store.onCommit {
+            isThere.signal()
+            goesOn.wait()
+        }
+        async let written: Void = store.run("CREATE TABLE last (n)")
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                isThere.wait()
+                continuation.resume()
+            }
+        }
+        let isClosed = Atomic(false)
+        async let closed: Void = withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                let result = Result { try store.close() }
+                isClosed.store(true, ordering: .sequentiallyConsistent)
+                continuation.resume(with: result)
+            }
+        }
+        try await Task.sleep(for: .milliseconds(50))
+        let wasClosed = isClosed.load(ordering: .sequentiallyConsistent)
+        #expect(!wasClosed)
+        goesOn.signal()
+        try await written
+        try await closed
+    }
+}
