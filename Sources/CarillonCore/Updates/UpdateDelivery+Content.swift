@@ -17,11 +17,10 @@ extension UpdateDelivery {
     /// Of content that a device does not have, later changes stand for earlier ones of their order key, and beyond a number one that says to fetch
     /// everything stands for all.
     func absorbing(
-        _ updates: [Update], _ binding: UpdateBinding, _ log: UpdateLogs.Log
+        _ updates: [Update], _ binding: UpdateBinding, _ log: UpdateLogs.Log, _ waiting: UnreceivedContent
     ) async throws -> Absorbing {
         let content = updates.compactMap { update in log.live[update.serial]?.change.map { (update: update, change: $0) } }
         guard !content.isEmpty, binding.takesContent else { return Absorbing() }
-        let waiting = try await store.unreceivedContent(of: binding.serial)
         var resync = waiting.resync
         if resync == nil, waiting.completions.count + content.count > Self.mostContent {
             resync = try await self.resync(binding)

@@ -4,14 +4,18 @@ import Synchronization
 
 /// The log of an app is held against a binding: what matches is put into its inbox.
 extension UpdateDelivery {
-    /// Holds the log against a binding. What does not fit into its inbox is held another time.
-    func hold(_ binding: UpdateBinding, of device: Device) async throws {
+    /// Holds the log against a binding, where that was not done yet. What does not fit into its inbox is held another time.
+    ///
+    /// - Returns: Whether it was done now.
+    @discardableResult
+    func hold(_ binding: UpdateBinding, of device: Device) async throws -> Bool {
         let log = try await logs.log(of: device.app)
         let look = Look(binding: binding.serial, revision: binding.revision, log)
-        if isHeld(binding, look, of: device) { return }
+        if isHeld(binding, look, of: device) { return false }
         lookCount.wrappingAdd(1, ordering: .relaxed)
         let facts = logs.facts(binding.counting(at: time.now()), of: device.id, device.appID, by: log.rules)
         if try await hold(binding, log, facts) { note(look, facts, of: device) }
+        return true
     }
 
     /// Whether nothing came since it was held.
@@ -76,12 +80,12 @@ extension UpdateDelivery {
     private func offer(
         _ page: [UpdateSerial], to binding: UpdateBinding, _ log: UpdateLogs.Log
     ) async throws -> Offered {
-        let known = try await store.completions(of: binding.serial, page)
+        let (known, unreceived) = try await store.standing(of: binding.serial, page)
         let rows = Dictionary(known.map { ($0.key.update, $0) }) { $1 }
         let updates = page.compactMap { log.live[$0]?.update }.filter { update in
             rows[update.serial].map { update.mode == .standing && $0.hasLeft } ?? true
         }
-        let absorbing = try await absorbing(updates, binding, log)
+        let absorbing = try await absorbing(updates, binding, log, unreceived)
         var busy: Set<String> = []
         if updates.contains(where: { $0.orderKey != nil }) {
             busy = Set(try await store.unfinished(of: binding.serial).filter(\.machine.holdsUpOthers).compactMap(\.orderKey))

@@ -60,6 +60,8 @@ package final class UpdateDelivery: Sendable {
         package var kinds: Set<String>?
         package var parameters: (revision: String, values: JSONValue)?
         package var results: [ReportedResult]
+        /// How far it received, where it says so.
+        package var receivedTo: ReceivedTo?
         /// It lost what it had received.
         package var offersAgain: Bool
         /// It may have lost what it had processed, too.
@@ -67,12 +69,13 @@ package final class UpdateDelivery: Sendable {
 
         package init(
             profile: String, kinds: Set<String>?, parameters: (revision: String, values: JSONValue)?,
-            results: [ReportedResult], offersAgain: Bool, needsResync: Bool
+            results: [ReportedResult], receivedTo: ReceivedTo?, offersAgain: Bool, needsResync: Bool
         ) {
             self.profile = profile
             self.kinds = kinds
             self.parameters = parameters
             self.results = results
+            self.receivedTo = receivedTo
             self.offersAgain = offersAgain
             self.needsResync = needsResync
         }
@@ -92,7 +95,8 @@ package final class UpdateDelivery: Sendable {
     /// Whether a device whose inbox is empty, and that says nothing new, need not be looked at any further: so most polls are.
     package func isAllSaid(_ word: Word, by device: Device, _ binding: UpdateBinding) async throws -> Bool {
         let began = ticks.now()
-        guard word.results.isEmpty, !word.offersAgain, word.kinds.map({ $0 == binding.kinds }) ?? true,
+        guard word.results.isEmpty, !word.offersAgain, !(word.receivedTo.map(binding.isBehind) ?? false),
+            word.kinds.map({ $0 == binding.kinds }) ?? true,
             word.parameters.map({ $0.revision == binding.parametersRevision }) ?? true
         else { return false }
         note(device, word.profile, binding)
@@ -110,37 +114,38 @@ package final class UpdateDelivery: Sendable {
         return binding
     }
 
-    /// Notes how far a device received.
-    package func received(_ binding: UpdateBinding, to place: ReceivedTo) async throws {
-        guard binding.isBehind(place) else { return }
-        try await store.received(binding.serial, to: place)
-    }
-
     /// Takes what a device says: results first, then parameters; and puts into its inbox what is for it.
     ///
+    /// - Parameter isAnyDue: Whether something is to be given to it again, as far as is known.
     /// - Returns: What became of each result.
-    package func take(_ word: Word, from device: Device, _ binding: UpdateBinding) async throws -> [ReportAnswer] {
+    package func take(
+        _ word: Word, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
+    ) async throws -> [ReportAnswer] {
         let began = ticks.now()
         defer { pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) } }
-        let answers = try await report(word.results, of: binding)
+        let report = try await report(word, of: binding)
         note(device, word.profile, binding)
-        var binding = try await change(binding, word, of: device)
+        var after = try await change(binding, word, of: device)
         if word.offersAgain {
-            try await store.offerAgain(to: binding.serial, needsResync: word.needsResync, at: time.now())
-            binding.needsResync = binding.needsResync || word.needsResync
+            try await store.offerAgain(to: after.serial, needsResync: word.needsResync, at: time.now())
+            after.needsResync = after.needsResync || word.needsResync
         }
-        try await hold(binding, of: device)
-        try await giveAgain(to: binding.serial)
-        return answers
+        let isAsBefore = !word.offersAgain && after == binding
+        let wasHeld = try await hold(after, of: device)
+        if wasHeld || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
+        return report?.answers ?? []
     }
 
     /// For how long a device is asked to stay away; nil while there is no reason to.
     package var retryAfterSeconds: Int? { pace.withLock { $0.retryAfterSeconds } }
 
-    private func report(_ results: [ReportedResult], of binding: UpdateBinding) async throws -> [ReportAnswer] {
-        guard !results.isEmpty else { return [] }
-        let answers = try await store.report(results, of: binding.serial, at: time.now())
-        for (reported, answer) in zip(results, answers) {
+    /// Nil where it says nothing of that.
+    private func report(_ word: Word, of binding: UpdateBinding) async throws -> ReportAnswers? {
+        let place = word.receivedTo.flatMap { binding.isBehind($0) ? $0 : nil }
+        guard place != nil || !word.results.isEmpty else { return nil }
+        let report = try await store.report(
+            word.results, receivedTo: place, of: binding.serial, at: time.now())
+        for (reported, answer) in zip(word.results, report.answers) {
             guard case .taken(let envelope) = answer else {
                 self.results["ignored"]?.increment()
                 continue
@@ -148,7 +153,7 @@ package final class UpdateDelivery: Sendable {
             self.results[reported.result.name]?.increment()
             if let envelope { await takeOut([envelope], of: binding.device, as: .acknowledged) }
         }
-        return answers
+        return report
     }
 
     private func change(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {

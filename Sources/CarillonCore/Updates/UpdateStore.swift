@@ -86,18 +86,20 @@ package protocol UpdateStore: Sendable {
         _ binding: BindingSerial, revision: Int64, to place: HeldTo, isFull: Bool, adding completions: [Completion],
         at now: Timestamp
     ) async throws -> Bool
-    /// Writes what a device says of updates. Answers for each what it came to.
+    /// Writes what a device says of updates, and how far it received, where it says so.
     func report(
-        _ results: [ReportedResult], of binding: BindingSerial, at now: Timestamp
-    ) async throws -> [ReportAnswer]
+        _ results: [ReportedResult], receivedTo place: ReceivedTo?, of binding: BindingSerial, at now: Timestamp
+    ) async throws -> ReportAnswers
     /// All that a binding received and did not finish is due now: it lost what it had.
     ///
     /// - Parameter needsResync: It was further than it is.
     func offerAgain(to binding: BindingSerial, needsResync: Bool, at now: Timestamp) async throws
-    /// Notes how far a binding received.
-    func received(_ binding: BindingSerial, to place: ReceivedTo) async throws
     /// A binding's completions of content that its device does not have.
     func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent
+    /// Both of these: what a binding's device is to be given beside.
+    func standing(
+        of binding: BindingSerial, _ updates: [UpdateSerial]
+    ) async throws -> (completions: [Completion], unreceived: UnreceivedContent)
     /// What of completions is in inboxes.
     func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
     /// Later changes of content stand for completions, as far as the device does not have them. Answers what of these is in the inbox.
@@ -134,13 +136,47 @@ package struct PollVisit: Sendable {
     package var device: Device
     /// The one that the device came with last, of its present user; nil of a device that is to begin one.
     package var binding: UpdateBinding?
-    /// Nothing waits in its inbox, and nothing is to be given again.
-    package var isEmpty: Bool
+    /// What waits in its inbox; nil where that was not read, or is much.
+    package var waiting: [WaitingName]?
+    /// Whether the binding is to be given something again.
+    package var isAnyDue: Bool
 
-    package init(device: Device, binding: UpdateBinding?, isEmpty: Bool) {
+    package var isEmpty: Bool { waiting?.isEmpty == true && !isAnyDue }
+
+    package init(
+        device: Device, binding: UpdateBinding? = nil, waiting: [WaitingName]? = nil, isAnyDue: Bool = true
+    ) {
         self.device = device
         self.binding = binding
-        self.isEmpty = isEmpty
+        self.waiting = waiting
+        self.isAnyDue = isAnyDue
+    }
+
+    /// So much of an inbox is looked at.
+    package static let mostWaiting = 64
+}
+
+/// An envelope that waits, without what it says.
+package struct WaitingName: Sendable {
+    package var id: MessageID
+    package var kind: EnvelopeKind
+
+    package init(id: MessageID, kind: EnvelopeKind) {
+        self.id = id
+        self.kind = kind
+    }
+}
+
+/// What became of what a device said of updates.
+package struct ReportAnswers: Sendable {
+    /// One for each result.
+    package var answers: [ReportAnswer]
+    /// Whether the binding is to be given something again now.
+    package var isAnyDue: Bool
+
+    package init(answers: [ReportAnswer], isAnyDue: Bool) {
+        self.answers = answers
+        self.isAnyDue = isAnyDue
     }
 }
 

@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonWire
 import GRDB
 
 /// What waits for one device, read a few rows at a time by a reading connection.
@@ -28,6 +29,21 @@ struct WaitingSlots {
             return size < bytes && envelopes.count < limit
         }
         return envelopes
+    }
+
+    /// All of them, without what they say; nil where there are more.
+    func names(upTo limit: Int, at now: Timestamp) throws -> [WaitingName]? {
+        var names: [WaitingName] = []
+        try forEachRow(Self.selectNames, pages: limit + 1) { columns in
+            guard columns.timestamp(3) > now else { return true }
+            guard let kind = EnvelopeKind(rawValue: Int(columns.integer(2))) else {
+                throw StoreFault(.unavailable, "an envelope's kind is unknown")
+            }
+            let id = MessageID(position: columns.integer(0), secret: try columns.bytes16(1))
+            names.append(WaitingName(id: id, kind: kind))
+            return names.count <= limit
+        }
+        return names.count > limit ? nil : names
     }
 
     func count(at now: Timestamp) throws -> Int {
@@ -70,6 +86,7 @@ struct WaitingSlots {
 
     private static let rowsAtOnce = 32
     private static let selectEnvelopes = select(Envelope.columns)
+    private static let selectNames = select("position, secret, kind, expires_at")
     private static let selectExpiries = select("expires_at")
 
     private static func select(_ columns: String) -> String {

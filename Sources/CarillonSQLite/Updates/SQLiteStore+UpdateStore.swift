@@ -205,13 +205,12 @@ extension SQLiteStore: UpdateStore {
             // Asked before the transaction begins.
             let slots = WaitingSlots(
                 key, inMemory: try memory.index.slotsForReaders(of: key), after: 0, in: db)
-            var visit = PollVisit(device: device, binding: nil, isEmpty: false)
+            var visit = PollVisit(device: device)
             try db.inTransaction(.deferred) {
                 visit.binding = try BindingTable(db).presentOfUser(device.serial)
-                if decision == .accept, let binding = visit.binding {
-                    visit.isEmpty =
-                        try slots.envelopes(limit: 1, bytes: 1, at: now).isEmpty
-                        && !CompletionTable(db).isAnyDue(of: binding.serial, at: now)
+                if decision == .accept { visit.waiting = try slots.names(upTo: PollVisit.mostWaiting, at: now) }
+                if let binding = visit.binding {
+                    visit.isAnyDue = try CompletionTable(db).isAnyDue(of: binding.serial, at: now)
                 }
                 return .commit
             }
@@ -265,11 +264,12 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func report(
-        _ results: [ReportedResult], of binding: BindingSerial, at now: Timestamp
-    ) async throws -> [ReportAnswer] {
+        _ results: [ReportedResult], receivedTo place: ReceivedTo?, of binding: BindingSerial, at now: Timestamp
+    ) async throws -> ReportAnswers {
         try await group.run { db in
+            if let place { try BindingTable(db).received(binding, to: place) }
             let table = CompletionTable(db)
-            return try results.map { reported in
+            let answers = try results.map { reported -> ReportAnswer in
                 var select = try BoundStatement(db, "SELECT serial FROM audience_update WHERE id = ?")
                 select.bind(reported.update.value)
                 guard let serial = try select.first({ UpdateSerial($0.integer(0)) }),
@@ -285,6 +285,7 @@ extension SQLiteStore: UpdateStore {
                 try table.change(before, to: machine, at: now)
                 return .taken(envelope)
             }
+            return ReportAnswers(answers: answers, isAnyDue: try table.isAnyDue(of: binding, at: now))
         }
     }
 
@@ -301,12 +302,17 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func received(_ binding: BindingSerial, to place: ReceivedTo) async throws {
-        try await group.run { db in try BindingTable(db).received(binding, to: place) }
-    }
-
     package func unreceivedContent(of binding: BindingSerial) async throws -> UnreceivedContent {
         try await read { db in try CompletionTable(db).unreceivedContent(of: binding) }
+    }
+
+    package func standing(
+        of binding: BindingSerial, _ updates: [UpdateSerial]
+    ) async throws -> (completions: [Completion], unreceived: UnreceivedContent) {
+        try await read { db in
+            let table = CompletionTable(db)
+            return (try updates.compactMap { try table.last(of: binding, $0) }, try table.unreceivedContent(of: binding))
+        }
     }
 
     package func envelopes(of completions: [CompletionKey]) async throws -> [MessageID] {

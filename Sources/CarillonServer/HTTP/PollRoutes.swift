@@ -33,27 +33,29 @@ struct PollRoutes: Sendable {
             throw Refusal(.positionInvalid, "The position is of another user or profile of this device.")
         }
         var isAhead = false
+        var receivedTo: ReceivedTo?
         if isKnown, let position {
             let place = position.receivedTo
             isAhead =
                 binding.receivedTo.all > place.all && !position.isOfUpdates
                 || binding.receivedTo.updates > place.updates && position.isOfUpdates
-            if !isAhead, visit.isEmpty, body.wait == 0, !binding.isBehind(place), let sealed = body.position,
+            if !isAhead, visit.isEmpty, body.wait == 0, let sealed = body.position,
                 position.isOfUpdates == (body.only != nil),
                 try await domain.updateDelivery.isAllSaid(
-                    body.word(offersAgain: false, needsResync: false), by: device, binding)
+                    body.word(receivedTo: place, offersAgain: false, needsResync: false), by: device, binding)
             {
                 return await answer(.init(envelopes: [], more: false), position: sealed, ignored: [])
             }
             let only = body.only ?? (position.isOfUpdates ? InboxPollBody.updates : nil)
-            try await received(only, upTo: position.place, by: device.serial)
-            try await domain.updateDelivery.received(binding, to: place)
+            try await received(only, upTo: position.place, by: device.serial, visit.waiting)
+            receivedTo = place
         }
         // It was brought back to what it was before, or the server was: what it did since is done no more, or not known.
         let needsResync = isAhead || position != nil && !isKnown
         let offersAgain = needsResync || position == nil && !isOnSocket
         let answers = try await domain.updateDelivery.take(
-            body.word(offersAgain: offersAgain, needsResync: needsResync), from: device, binding)
+            body.word(receivedTo: receivedTo, offersAgain: offersAgain, needsResync: needsResync), from: device, binding,
+            isAnyDue: binding.serial != visit.binding?.serial || visit.isAnyDue)
         let poll = InboxPoll(domain: domain, readiness: readiness)
         let page = try await poll.page(
             of: device.serial, waitSeconds: body.wait, max: body.max, CarillonVersion.ofExtension, only: body.only)
@@ -80,7 +82,7 @@ struct PollRoutes: Sendable {
     }
 
     private func visit(_ request: Request, _ context: RouteContext) async throws -> PollVisit {
-        if let session = context.session { return PollVisit(device: session.device, binding: nil, isEmpty: false) }
+        if let session = context.session { return PollVisit(device: session.device) }
         let credential = try DeviceRegistrar.credential(request.bearer)
         let hash = credential.hash
         let visit = try await domain.updateDelivery.visit(of: credential.device) { [domain] device in
@@ -93,20 +95,33 @@ struct PollRoutes: Sendable {
     }
 
     /// The device has everything up to there, or only what it wanted.
-    private func received(_ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial) async throws {
+    ///
+    /// - Parameter waiting: What waits in its inbox, where that is known.
+    private func received(
+        _ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial, _ waiting: [WaitingName]?
+    ) async throws {
         guard place > 0 else { return }
         let home = domain.homes.home(of: device)
+        if let waiting {
+            let received = waiting.filter { $0.id.position <= place && only?.contains($0.kind) ?? true }.map(\.id)
+            return await settle(received, by: device, at: home)
+        }
         var after: Int64 = 0
         while true {
             let load = DeliveryMachine.Load(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
             guard case .page(let page) = try await home.inbox.waiting(device: device, load) else { return }
             let past = page.envelopes.prefix { $0.position <= place }
-            let received = past.filter { only?.contains($0.kind.number) ?? true }.map(\.id)
-            for id in received { home.inbox.settle(id, device: device, .acknowledged, code: nil) }
-            home.sessions.session(of: device)?.settled(received)
+            await settle(past.filter { only?.contains($0.kind.number) ?? true }.map(\.id), by: device, at: home)
             guard past.count == page.envelopes.count, !page.isComplete, let last = past.last else { break }
             after = last.position
         }
+    }
+
+    /// Returns when it is on disk.
+    private func settle(_ received: [MessageID], by device: DeviceSerial, at home: Home) async {
+        guard !received.isEmpty else { return }
+        for id in received { home.inbox.settle(id, device: device, .acknowledged, code: nil) }
+        home.sessions.session(of: device)?.settled(received)
         await home.inbox.flush(device)
     }
 
@@ -160,10 +175,10 @@ struct InboxPollBody {
         }
     }
 
-    func word(offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.Word {
+    func word(receivedTo place: ReceivedTo?, offersAgain: Bool, needsResync: Bool) -> UpdateDelivery.Word {
         .init(
-            profile: profile, kinds: kinds, parameters: parameters, results: results, offersAgain: offersAgain,
-            needsResync: needsResync)
+            profile: profile, kinds: kinds, parameters: parameters, results: results, receivedTo: place,
+            offersAgain: offersAgain, needsResync: needsResync)
     }
 
     private static func kinds(_ json: JSONValue?) throws(Refusal) -> Set<String>? {
