@@ -35,6 +35,21 @@ struct StoreClosingTests {
         }
     }
 
+    @Test func `what was asked before is answered, however long it takes`() async throws {
+        let store = try await StoreFixture(.file).sqlite
+        let slow = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 300000) SELECT max(n) FROM c"
+        try await withThrowingTaskGroup(of: [Int64].self) { group in
+            for _ in 0..<4 { group.addTask { try await store.numbers(slow) } }
+            try await Task.sleep(for: .milliseconds(20))
+            for _ in 0..<100 { group.addTask { try await store.numbers("SELECT 300000") } }
+            try await Task.sleep(for: .milliseconds(20))
+            try await withCheckedThrowingContinuation { continuation in
+                DispatchQueue.global().async { continuation.resume(with: Result { try store.close() }) }
+            }
+            for try await numbers in group { #expect(numbers == [300_000]) }
+        }
+    }
+
     @Test func `a store waits for its last commit`() async throws {
         let store = try await StoreFixture(.file).sqlite
         let (isThere, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))

@@ -149,7 +149,7 @@ struct BindingTable {
         try db.run(
             """
             UPDATE completion SET state = 0, due_at = ?
-            WHERE binding = ? AND state = \(unsupported) AND NOT has_left AND \(isKnown("TRUE"))
+            WHERE binding = ? AND state = \(unsupported) AND \(isKnown("TRUE"))
             """, [now.milliseconds, binding.serial.rawValue, kinds])
         try db.run(
             """

@@ -333,6 +333,21 @@ struct UpdateContentTests {
         #expect(try await resyncs(world) == ["waiting": 1])
     }
 
+    @Test func `a position counts when what it receives is received already`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let early = world.first.position.withLock { $0 }
+        _ = try await publish(world)
+        let copy = try #require(try await world.poll().first)
+        let answer = try await world.routes.request(
+            .post, "/v1/inbox/results", key: world.first.credential,
+            #"{"results":[{"version":"\#(copy.version)","result":"acknowledged"}]}"#)
+        #expect(answer.status == 200 || answer.status == 204, "\(String(decoding: answer.body, as: UTF8.self))")
+        await world.routes.domain.homes.here[0].inbox.flush()
+        #expect(try await world.poll().isEmpty)
+        #expect(try await world.poll(position: early).count == 2, "it was brought back")
+    }
+
     @Test func `the order to fetch everything is no update of the app's log`() async throws {
         let world = try await UpdateWorld(limits: .init(live: 2))
         try await world.ask()

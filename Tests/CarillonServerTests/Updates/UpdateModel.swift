@@ -125,7 +125,8 @@ final class UpdateModel {
         case 3 where settings.isRough && chance(4): try await restoreOrBackUp()
         case 3:
             let isBack = settings.isRough && chance(6)
-            try await advance(isBack ? -3600 : [1, 40, 4000, 90_000].randomElement(using: &random) ?? 1)
+            let longest: Int64 = settings.isRough ? 200_000 : 90_000
+            try await advance(isBack ? -3600 : [1, 40, 4000, 90_000, longest].randomElement(using: &random) ?? 1)
         default:
             // As many as come between two things that happen to all.
             for _ in 0..<max(1, settings.phones / 40) {

@@ -92,6 +92,10 @@ struct UpdateTests {
             #expect(answer.code == "field_unknown")
         }
         #expect(try await world.poll(other).isEmpty)
+        let forged = world.first.id + "." + other.credential.split(separator: ".")[1]
+        let refused = try await world.ask(
+            UpdateWorld.Device(id: world.first.id, credential: forged), expecting: 401)
+        #expect(refused.code == "credential_invalid")
         #expect(try await world.poll().map(\.update) == [update])
     }
 
@@ -463,6 +467,25 @@ struct UpdateTests {
         try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#, revision: "2"), kinds: ["content"])
         try await world.ask(nil, north("3"), kinds: ["content"])
         #expect(try await world.poll().map(\.update) == [update])
+    }
+
+    @Test func `what a device had when it left and forgot the kind it is given when it knows it again`() async throws {
+        let world = try await UpdateWorld()
+        func region(_ name: String, _ revision: String) -> String {
+            UpdateWorld.parameters(#""region":"\#(name)""#, revision: revision)
+        }
+        let update = try await world.publish(
+            "popup", #"{"style":"failure","title":"t"}"#, audience: "region == 'north'")
+        #expect(try await world.poll(nil, region("north", "1")).map(\.update) == [update])
+        try await world.ask()
+        try await world.ask(nil, region("south", "2"))
+        try await world.ask(kinds: ["content"])
+        #expect(try await world.counts(update) == ["unsupported": 1])
+        #expect(try await world.poll(nil, region("north", "3"), kinds: ["content"]).isEmpty)
+        let copies = try await world.poll()
+        #expect(copies.map(\.update) == [update])
+        try await world.ask(nil, UpdateWorld.result(try #require(copies.first)))
+        #expect(try await world.counts(update) == ["done": 1])
     }
 
     @Test func `a location that is a day old leads out of audiences`() async throws {
