@@ -1,6 +1,6 @@
 # What can be done here. On Debian and Ubuntu, what is missing is installed first; on macOS nothing is.
 
-.PHONY: run test check release bench test-durability test-soak setup setup-tests setup-bench format lint thread-sanitizer thread-sanitizer-core \
+.PHONY: run test check release bench test-durability test-soak test-simulation setup setup-tests setup-bench format lint thread-sanitizer thread-sanitizer-core \
 	docs clean
 
 BUILD := .build/debug
@@ -58,6 +58,11 @@ test-durability: setup-tests
 test-soak: setup
 	swift build --build-tests
 	CARILLON_APNS_SOAK=1000000 Scripts/tests --filter SimulatedSoakTests
+
+## Updates for a thousand devices over a month, ten times, each with its own chance; CI does one of a hundred devices.
+test-simulation: setup
+	swift build --build-tests
+	CARILLON_UPDATE_SEEDS=10 Scripts/tests --filter UpdateModelTests
 
 setup:
 	@Scripts/setup

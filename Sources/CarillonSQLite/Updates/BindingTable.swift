@@ -74,11 +74,12 @@ struct BindingTable {
                 WHERE binding = ? AND state = \(CompletionMachine.State.gone.rawValue)
                     AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 3 AND kind = 'content')
                 """, [ended])
+            let isMissed = try db.changesCount > 0 || CompletionTable(db).mayHaveLostContent(BindingSerial(ended))
             try db.run(
                 """
                 UPDATE binding SET ended_at = NULL, is_left_over = 0, held_to = 0, revision = revision + 1,
                     needs_resync = max(needs_resync, ?) WHERE serial = ?
-                """, [db.changesCount > 0 ? 1 : 0, ended])
+                """, [isMissed ? 1 : 0, ended])
             // What the user had not finished is his again.
             try db.run(
                 """

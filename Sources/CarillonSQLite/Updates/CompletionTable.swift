@@ -272,9 +272,37 @@ struct CompletionTable {
         }
     }
 
-    /// What a device could not process before it expired, it shows as it was.
-    func failedLate(_ completion: Completion, _ result: UpdateResult) throws {
-        if completion.machine.state == .expired, case .failed = result { try miss(completion.key) }
+    /// What a device could not process before it expired, it shows as it was; what it could, it need not fetch.
+    func reportedLate(_ completion: Completion, _ result: UpdateResult) throws {
+        guard completion.machine.state == .expired else { return }
+        switch result {
+        case .failed: try miss(completion.key)
+        case .done, .doneWith:
+            try standIn(completion.key.update, forExpiredOf: completion.key.binding, completion.key.update)
+        case .deferred, .unsupported: break
+        }
+    }
+
+    /// Whether it had received content that expired before it said what it did with it: with its user went what he had.
+    func mayHaveLostContent(_ binding: BindingSerial) throws -> Bool {
+        try Int64.first(
+            db,
+            """
+            SELECT 1 FROM completion JOIN audience_update ON audience_update.serial = in_update AND kind = 'content'
+            WHERE completion.binding = ? AND completion.state = \(CompletionMachine.State.expired.rawValue) AND attempt > 0
+                AND absorbed_by IS NULL LIMIT 1
+            """, [binding.rawValue]) != nil
+    }
+
+    /// What expired need not be made up for any more: all of it, or an update.
+    func standIn(
+        _ update: UpdateSerial, forExpiredOf binding: BindingSerial, _ expired: UpdateSerial? = nil
+    ) throws {
+        try db.run(
+            """
+            UPDATE completion SET absorbed_by = ?1 WHERE binding = ?2 AND in_update = coalesce(?3, in_update)
+                AND state = \(CompletionMachine.State.expired.rawValue) AND absorbed_by IS NULL
+            """, [update.rawValue, binding.rawValue, expired?.rawValue])
     }
 
     /// - Parameter isAway: Only where its user signed out, with whom went what he had.

@@ -278,7 +278,7 @@ extension SQLiteStore: UpdateStore {
                 else { return .unknown }
                 var machine = before.machine
                 guard machine.reported(reported.result, of: reported.attempt, at: now) else {
-                    try table.failedLate(before, reported.result)
+                    try table.reportedLate(before, reported.result)
                     return .late
                 }
                 let envelope = before.machine.isInInbox ? try table.envelope(of: before.key) : nil
@@ -343,6 +343,7 @@ extension SQLiteStore: UpdateStore {
                 let key = CompletionKey(update: update, binding: binding, entry: (last?.key.entry ?? 0) + 1)
                 try table.insert(Completion(key: key, machine: machine, changedAt: now))
             }
+            try table.standIn(update, forExpiredOf: binding)
             let content = try table.unreceivedContent(of: binding).completions
             let absorbed = try table.absorb(content.map { ($0.key, by: update) }, at: now)
             try BindingTable(db).madeUp(binding)

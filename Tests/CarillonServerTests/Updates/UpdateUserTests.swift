@@ -113,6 +113,29 @@ struct UpdateUserTests {
         #expect(try await world.routes.store.numbers("SELECT sum(is_resync) FROM audience_update") == [1])
     }
 
+    /// - Parameter says: Of what he had, before he signed out.
+    @Test(arguments: [nil, "done", "deferred"])
+    func `content that a user had and that expired is made up for when he is back, unless he was done`(
+        says: String?
+    ) async throws {
+        let world = try await UpdateWorld()
+        try await sign("anna", in: world)
+        _ = try await world.publish(#","ttl":60"#)
+        let copy = try #require(try await world.poll().first)
+        try await world.ask()
+        world.advance(seconds: 61)
+        try await world.sweep()
+        if let says { try await world.ask(nil, UpdateWorld.result(copy, says)) }
+        for round in 0..<2 {
+            try await sign("bert", in: world)
+            try await world.ask(position: .some(nil))
+            try await sign("anna", in: world)
+            let copies = try await world.poll(position: .some(nil))
+            #expect(copies.count == (says == "done" || round > 0 ? 0 : 1), "\(copies)")
+            try await world.ask(nil, copies.first.map { UpdateWorld.result($0) } ?? "")
+        }
+    }
+
     @Test func `what stood behind another stands behind it when its user is back`() async throws {
         let world = try await UpdateWorld()
         try await sign("anna", in: world)
