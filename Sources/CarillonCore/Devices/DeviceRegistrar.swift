@@ -175,10 +175,16 @@ package struct DeviceRegistrar: Sendable {
     /// The device that a credential opens.
     package func authenticate(bearer: String?) async throws -> Device {
         let credential = try Self.credential(bearer)
-        guard let device = try await devices.device(credential.device), device.credentialHash.matches(credential.hash)
+        guard let device = try await devices.device(credential.device), admits(device, with: credential.hash)
         else { throw Self.credentialInvalid }
-        sawRegistered(device)
         return device
+    }
+
+    /// Whether a credential is the device's, which was seen then.
+    package func admits(_ device: Device, with credential: SecretHash) -> Bool {
+        guard device.credentialHash.matches(credential) else { return false }
+        sawRegistered(device)
+        return true
     }
 
     /// Gives a device another credential, of a secret that it chose: the one before is invalid from then on, and whoever is

@@ -216,7 +216,6 @@ package struct RequestMachine {
         hasAnswered = false
         deadline = nil
         isHead = head.method == .HEAD
-        answerSeconds = settings.answerSeconds + RequestPatience.seconds(for: head)
         let framing = RequestFraming(head.headers)
         guard framing.codings.isEmpty || framing.codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
@@ -232,9 +231,12 @@ package struct RequestMachine {
             head.version == .http1_1 && framing.hasExpectation
             && head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
         if let body = StreamedBody(of: head) {
+            answerSeconds = settings.answerSeconds + StreamedBody.storingSeconds
             state = .streaming(Streaming(body: body, expectsContinue: sendsContinue))
             return .stream(head)
         }
+        let isPoll = head.uri.prefix { $0 != "?" } == InboxRoutes.path
+        answerSeconds = settings.answerSeconds + (isPoll ? Limits.pollWaitSeconds : 0)
         let limit = PublishDoor.token(of: head.uri) == nil ? Limits.apiBodyBytes : Limits.messageBodyBytes
         if let length = framing.length, Int(length) ?? .max > limit {
             return answer(head, .tooLarge(limit: limit))
@@ -547,43 +549,6 @@ package struct RequestMachine {
     }
 }
 
-/// A body that is given to the routes as it comes.
-enum StreamedBody {
-    /// Updates of items, which come when something happens.
-    case updates
-    /// A file, which is there.
-    case file
-
-    init?(of head: HTTPRequestHead) {
-        let path = head.uri.prefix { $0 != "?" }
-        switch head.method {
-        case .POST where path == ItemRoutes.streamPath: self = .updates
-        case .POST where path == AttachmentRoutes.path, .PATCH where path.hasPrefix(AttachmentRoutes.path + "/"):
-            self = .file
-        default: return nil
-        }
-    }
-
-    /// So much of it must come in each period; less is a peer that only holds its place.
-    var minimumBytes: Int {
-        switch self {
-        case .updates: 0
-        case .file: 32_768
-        }
-    }
-}
-
-/// How long requests wait that are made to.
-enum RequestPatience {
-    static func seconds(for head: HTTPRequestHead) -> Int {
-        if StreamedBody(of: head) != nil { return streamed }
-        return head.uri.prefix { $0 != "?" } == InboxRoutes.path ? Limits.pollWaitSeconds : 0
-    }
-
-    /// What came is brought to the disk.
-    private static let streamed = 300
-}
-
 /// What a connection may send before it is known who it is.
 enum ConnectionLimits {
     static let headBytes = 16_384
@@ -605,26 +570,4 @@ extension Refusal {
 
     fileprivate static let headTooLarge = Refusal(
         .headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all.")
-}
-
-/// The fields that say how a request is framed, found in one pass.
-private struct RequestFraming {
-    var codings: [String] = []
-    var length: String?
-    var hosts = 0
-    var asksToUpgrade = false
-    var hasExpectation = false
-
-    init(_ headers: HTTPHeaders) {
-        for (name, value) in headers {
-            switch name.utf8.count {
-            case 4 where name.isField("host"): hosts += 1
-            case 6 where name.isField("expect"): hasExpectation = true
-            case 7 where name.isField("upgrade"): asksToUpgrade = true
-            case 14 where name.isField("content-length"): length = length ?? value
-            case 17 where name.isField("transfer-encoding"): codings.append(value)
-            default: break
-            }
-        }
-    }
 }

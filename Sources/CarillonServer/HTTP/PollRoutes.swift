@@ -86,9 +86,7 @@ struct PollRoutes: Sendable {
         let credential = try DeviceRegistrar.credential(request.bearer)
         let hash = credential.hash
         let visit = try await domain.updateDelivery.visit(of: credential.device) { [domain] device in
-            guard device.credentialHash.matches(hash) else { return false }
-            domain.devices.sawRegistered(device)
-            return true
+            domain.devices.admits(device, with: hash)
         }
         guard let visit else { throw DeviceRegistrar.credentialInvalid }
         return visit

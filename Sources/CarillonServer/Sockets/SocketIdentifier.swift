@@ -49,9 +49,7 @@ struct SocketIdentifier: Sendable {
         }
         let hash = credential.hash
         let arrival = try await homes.arrival(of: .id(credential.device), as: session, load) { device in
-            guard device.credentialHash.matches(hash) else { return false }
-            devices.sawRegistered(device)
-            return true
+            devices.admits(device, with: hash)
         }
         guard let arrival else { throw DeviceRegistrar.credentialInvalid }
         return Identified(arrival, uaid: credential.device.description)

@@ -99,6 +99,14 @@ struct UpdateTests {
         #expect(try await world.poll().map(\.update) == [update])
     }
 
+    @Test func `a device that polls was seen`() async throws {
+        let world = try await UpdateWorld()
+        world.advance(seconds: 2 * 86_400)
+        try await world.ask()
+        try await world.routes.domain.devices.writeSeen()
+        #expect(try await world.routes.store.numbers("SELECT seen_at FROM device") == [world.now.milliseconds])
+    }
+
     @Test func `no more is known of a location than a kilometre, and for a day`() async throws {
         let world = try await UpdateWorld()
         try await world.ask(nil, UpdateWorld.parameters(#""place":{"latitude":48.20849,"longitude":16.37208}"#))
