@@ -76,7 +76,10 @@ package final class SQLiteStore: Sendable {
         // GRDB lowers this for a pool after its connection was prepared, so it is set here.
         try database.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
         database.add(transactionObserver: PlaceGuard(health), extent: .databaseLifetime)
-        try database.write(Schema.bringUpToDate)
+        try database.write { db in
+            try Schema.bringUpToDate(db)
+            if let file { try SchemaComparison.check(db, path: file.path) }
+        }
         try database.read { [memory] db in try InboxIndexWriter.read(into: memory.index, from: db) }
         // What is damaged there is met again by the first sweep.
         do {

@@ -22,6 +22,8 @@ package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
         /// There is a file, without what was in it.
         case empty
         case newer
+        /// It has other tables than its version says.
+        case different
         case foreign
         case damaged
         case other
@@ -69,6 +71,16 @@ package struct StoreOpenFault: Error, Equatable, CustomStringConvertible {
             description: """
                 \(path) was written by a newer Carillon (format \(found); this program knows \(Schema.version)). \
                 Use that version, or restore a backup.
+                """)
+    }
+
+    /// - Parameter difference: What is wrong with the table: the rest of a sentence that begins with its name.
+    static func different(_ path: String, table: String, _ difference: String) -> StoreOpenFault {
+        StoreOpenFault(
+            kind: .different,
+            description: """
+                \(path) does not have the tables of format \(Schema.version): the table "\(table)" \(difference). Another \
+                development version of Carillon wrote it. It was left as it is: use that version, or restore a backup.
                 """)
     }
 

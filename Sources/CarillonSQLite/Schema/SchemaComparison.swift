@@ -1,0 +1,63 @@
+import GRDB
+
+/// Compares the tables, indexes and triggers of a file with those that this version's steps make.
+///
+/// A file can have this version's number and other tables when a step was changed after a program had used it.
+enum SchemaComparison {
+    /// Something that a schema has a name for.
+    private struct Entry: Equatable {
+        /// "table", "index" or "trigger".
+        var type: String
+        var table: String
+        var definition: String
+    }
+
+    /// Compares the schema of an open file, within the transaction of the caller.
+    ///
+    /// - Throws: ``StoreOpenFault`` that names the first table which differs.
+    static func check(_ db: Database, path: String) throws {
+        let expected = try expected()
+        let found = try entries(of: db)
+        let names = Set(expected.keys).union(found.keys).sorted()
+        for name in names {
+            switch (expected[name], found[name]) {
+            case (let wanted?, let present?) where wanted == present: continue
+            case (let wanted?, nil): throw StoreOpenFault.different(path, table: wanted.table, lacking(wanted, name))
+            case (let wanted?, _?): throw StoreOpenFault.different(path, table: wanted.table, "differs")
+            case (nil, let present): throw StoreOpenFault.different(path, table: present?.table ?? name, "is unknown")
+            }
+        }
+    }
+
+    private static func lacking(_ entry: Entry, _ name: String) -> String {
+        entry.type == "table" ? "is missing" : "lacks the \(entry.type) \"\(name)\""
+    }
+
+    private static func expected() throws -> [String: Entry] {
+        let queue = try DatabaseQueue()
+        let expected = try queue.write { db in
+            try Schema.bringUpToDate(db)
+            return try entries(of: db)
+        }
+        try queue.close()
+        return expected
+    }
+
+    /// SQLite's own tables and indexes are left out.
+    private static func entries(of db: Database) throws -> [String: Entry] {
+        var entries: [String: Entry] = [:]
+        let rows = try Row.fetchCursor(
+            db, sql: "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+        while let row = try rows.next() {
+            entries[row[1]] = Entry(type: row[0], table: row[2], definition: normalized(row[3]))
+        }
+        return entries
+    }
+
+    /// Leaves out what SQLite keeps of a definition and does not use: comments, space, and quotes around names, which a
+    /// renamed table gets.
+    static func normalized(_ definition: String) -> String {
+        definition.split(separator: "\n").map { line in line[..<(line.firstRange(of: "--")?.lowerBound ?? line.endIndex)] }
+            .joined(separator: " ").filter { $0 != "\"" }.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    }
+}

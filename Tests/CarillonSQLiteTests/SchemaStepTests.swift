@@ -1,0 +1,106 @@
+import Crypto
+import Foundation
+import GRDB
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonSQLite
+
+/// Steps of the schema, once released, and files whose tables are not those of their version.
+@Suite(.timeLimit(.minutes(1)))
+struct SchemaStepTests {
+    /// The SQL of each step. A step that is on `main` never changes: a correction is a step of its own at the end.
+    private static let digests = [
+        "K+dpN1l/vAun",  // 1
+        "Hk64dyhDe0vI",  // 2
+        "qEOHlkQVYTXD",  // 3
+        "8R1Eq4RjnZht",  // 4
+        "MDYm4DuW8jEK",  // 5
+        "j+O/uULfijLy",  // 6
+        "XzyJMQ3v41pN",  // 7
+        "jyFLqBadFOyg",  // 8
+        "A7bUJC1Gj7/A",  // 9
+        "ShCr0oXqL4Xs",  // 10
+        "GBxBhpAsKXCO",  // 11
+        "69VDBKiiasNE",  // 12
+        "J7jRiTDZcQIZ",  // 13
+        "MCWjdF+NCH4T",  // 14
+        "YywXjXj5p/Zo",  // 15
+        "pecdJrzEAqA+",  // 16
+        "4vY0TsRO1Ngj",  // 17
+        "zk/Rbwo097i8",  // 18
+    ]
+
+    @Test func `every step runs the SQL with which it was released`() throws {
+        let queue = try DatabaseQueue()
+        var digests: [String] = []
+        for version in 1...Schema.version {
+            let statements = Mutex<[String]>([])
+            try queue.write { db in
+                db.trace { event in
+                    guard case .statement(let statement) = event else { return }
+                    statements.withLock { $0.append(statement.sql) }
+                }
+                try Schema.bring(db, to: version)
+                db.trace(nil)
+            }
+            let text = statements.withLock { $0.joined(separator: "\n") }
+            #expect(text.contains("PRAGMA user_version = \(version)"))
+            digests.append(Data(SHA256.hash(data: Data(text.utf8)).prefix(9)).base64EncodedString())
+        }
+        #expect(digests == Self.digests, "add the digest of a new step, and change none")
+    }
+
+    @Test(arguments: [
+        ("DROP TABLE service_cluster", "service_cluster"),
+        ("ALTER TABLE service_provider DROP COLUMN icon", "service_provider"),
+        ("DROP INDEX update_audit_at", "update_audit"),
+        ("DROP TRIGGER watch_enters", "watch"),
+        ("DROP TRIGGER watch_enters; CREATE TRIGGER watch_enters AFTER INSERT ON watch BEGIN SELECT 1; END", "watch"),
+        ("CREATE TABLE stray (id INTEGER PRIMARY KEY)", "stray"),
+    ])
+    func `a file with other tables than its version's is refused and left as it is`(sql: String, table: String) throws {
+        let directory = try TemporaryDirectory.make()
+        try SQLiteStore(directory: directory).close()
+        let path = directory + "/carillon.sqlite"
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { try $0.execute(sql: sql) }
+        try queue.close()
+        let before = try schema(of: path)
+        let fault = #expect(throws: StoreOpenFault.self) { try SQLiteStore(directory: directory) }
+        #expect(fault?.kind == .different)
+        #expect(fault?.description.contains("the table \"\(table)\"") == true, "\(fault?.description ?? "")")
+        #expect(try schema(of: path) == before)
+    }
+
+    private func schema(of path: String) throws -> [String] {
+        let queue = try DatabaseQueue(path: path)
+        let sql = "SELECT type || name || coalesce(sql, '') FROM sqlite_master ORDER BY 1"
+        let schema = try queue.read { try String.fetchAll($0, sql: sql) }
+        try queue.close()
+        return schema
+    }
+
+    @Test func `a file of an earlier version with other tables is not brought up to date`() throws {
+        let directory = try TemporaryDirectory.make()
+        let path = directory + "/carillon.sqlite"
+        let queue = try DatabaseQueue(path: path)
+        try queue.write { db in
+            try Schema.bring(db, to: 14)
+            try db.execute(sql: "ALTER TABLE watch DROP COLUMN last_detail")
+        }
+        try queue.close()
+        let fault = #expect(throws: StoreOpenFault.self) { try SQLiteStore(directory: directory) }
+        #expect(fault?.kind == .different)
+        let again = try DatabaseQueue(path: path)
+        #expect(try again.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 14)
+        try again.close()
+    }
+
+    @Test func `comments, space and quotes of a definition make no difference`() {
+        let left = SchemaComparison.normalized("CREATE TABLE \"a\" (\n    -- The name.\n    b TEXT -- of it\n) STRICT")
+        #expect(left == SchemaComparison.normalized("CREATE TABLE a ( b TEXT ) STRICT"))
+        #expect(left != SchemaComparison.normalized("CREATE TABLE a ( b BLOB ) STRICT"))
+    }
+}
