@@ -45,7 +45,11 @@ package struct VapidCredentials: Equatable, Sendable {
         else { throw Refusal(.vapidInvalid, "The VAPID token's signature does not fit its key.") }
         try Self.check(expiry: claims.exp, at: now)
         guard claims.aud.values.contains(where: { Self.isSameOrigin($0, audience) }) else {
-            throw Refusal(.vapidInvalid, "The VAPID token's aud must be \(audience), the origin of the endpoint.")
+            let given = claims.aud.values.first ?? ""
+            let hint = Self.host(of: given) == Self.host(of: audience) ? " The port differs." : ""
+            throw Refusal(
+                .vapidInvalid,
+                "The VAPID token's aud must be \(audience), the origin of the endpoint; it is \"\(given.prefix(256))\".\(hint)")
         }
         return claims.exp
     }
@@ -66,6 +70,13 @@ package struct VapidCredentials: Equatable, Sendable {
     private static func isSameOrigin(_ left: String, _ right: String) -> Bool {
         func trimmed(_ text: String) -> Substring { text.hasSuffix("/") ? text.dropLast() : text[...] }
         return trimmed(left).lowercased() == trimmed(right).lowercased()
+    }
+
+    /// Scheme and host of an origin, without its port.
+    private static func host(of origin: String) -> Substring {
+        let text = origin.hasSuffix("/") ? origin.dropLast() : origin[...]
+        guard let colon = text.lastIndex(of: ":"), text[colon...].dropFirst().allSatisfy(\.isNumber) else { return text }
+        return text[..<colon]
     }
 
     private static func decode<Value: Decodable>(_ part: Substring) -> Value? {

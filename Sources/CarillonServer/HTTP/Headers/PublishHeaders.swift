@@ -61,15 +61,19 @@ struct PublishHeaders: Sendable {
         return value
     }
 
+    /// Returns the topic without padding: libraries that encode it as base64url differ in whether they add any.
     private func topicValue() throws(Refusal) -> String? {
         guard let text = topic.first else { return nil }
-        guard topic.count == 1, (1...Limits.topicCharacters).contains(text.utf8.count),
-            text.utf8.allSatisfy(Self.isURLSafeBase64)
+        let padding = text.utf8.reversed().prefix(2).prefix { $0 == UInt8(ascii: "=") }.count
+        let unpadded = text.dropLast(padding)
+        guard topic.count == 1, text.utf8.count <= Limits.topicCharacters, !unpadded.isEmpty,
+            unpadded.utf8.allSatisfy(Self.isURLSafeBase64)
         else {
             throw Refusal(
-                .topicInvalid, "Topic must be 1–\(Limits.topicCharacters) letters, digits, \"-\" or \"_\", and given once.")
+                .topicInvalid,
+                "\"Topic\" must be 1–\(Limits.topicCharacters) letters, digits, \"-\" or \"_\", and up to two \"=\" at the end.")
         }
-        return text
+        return String(unpadded)
     }
 
     private func idempotencyKeyValue() throws(Refusal) -> String? {
