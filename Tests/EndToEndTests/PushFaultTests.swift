@@ -81,7 +81,7 @@ struct PushFaultTests {
 
     @Test(arguments: [
         APNsSimulator.Fault.goAway(reason: nil, last: .before), .goAway(reason: nil, last: .this), .reset(.internalError),
-        .answer(status: 200, .html),
+        .answer(status: 200, .empty),
     ])
     func `a push survives what ends a connection or an answer`(fault: APNsSimulator.Fault) async throws {
         let world = try await PushWorld()

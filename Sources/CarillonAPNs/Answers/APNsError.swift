@@ -33,7 +33,7 @@ public struct APNsError: Error, Sendable {
         public static let cancelled = Code("cancelled")
         /// The client was shut down.
         public static let shutDown = Code("shutDown")
-        /// The service answered with what its protocol does not allow.
+        /// The answer is not one that the service gives, for instance status 200 without the notification's ID.
         public static let answerInvalid = Code("answerInvalid")
     }
 

@@ -8,7 +8,8 @@ extension APNsRejection {
         case .fixCredentials: return "Look at the key or certificate, and at what it may send to."
         case .slowDown: return "Send slower, and send this one again later."
         case .tryLater: return "The service has trouble; send again after 15 minutes."
-        case .unknown: return "This is not an answer that the service documents; is something in between?"
+        case .unknown:
+            return "This is not an answer of the service; look for a proxy or a firewall on the way, and send again later."
         }
     }
 

@@ -19,7 +19,8 @@ public struct APNsRejection: Hashable, Sendable {
         case slowDown
         /// The service has trouble; send again later.
         case tryLater
-        /// A reason and status that this version does not know.
+        /// The answer is not the service's, or is one that this version does not know. It says nothing about the token,
+        /// the request or the credentials: a proxy or a firewall on the way can have sent it.
         case unknown
     }
 
@@ -47,6 +48,9 @@ public struct APNsRejection: Hashable, Sendable {
     }
 
     /// What is to be done about it.
+    ///
+    /// Without a reason, only 429 and 5xx have a meaning: the service gives a reason with each of its refusals, so that any
+    /// other answer without one is ``Kind/unknown``.
     public var kind: Kind {
         switch reason {
         case .badDeviceToken, .unregistered, .expiredToken: return .deadToken
@@ -60,9 +64,10 @@ public struct APNsRejection: Hashable, Sendable {
         default: break
         }
         switch status {
-        case 410: return .deadToken
         case 429: return .slowDown
         case 500...599: return .tryLater
+        case _ where reason == nil: return .unknown
+        case 410: return .deadToken
         case 401, 403: return .fixCredentials
         case 400...499: return .fixRequest
         default: return .unknown

@@ -53,11 +53,21 @@ struct RawAnswer: Equatable, Sendable {
         set { details.rejection = newValue }
     }
 
-    var isAccepted: Bool { (200...299).contains(status) }
+    /// Whether the status is one of success.
+    var isSuccess: Bool { (200...299).contains(status) }
+
+    /// Whether it is the service's consent. What the ``AnswerRule`` of its request does not take for consent has a refusal.
+    var isAccepted: Bool { isSuccess && rejection == nil }
 
     /// The answer with its refusal read.
     func read() -> RawAnswer {
-        guard !isAccepted, rejection == nil else { return self }
+        guard !isSuccess else { return self }
+        return refused()
+    }
+
+    /// The answer as a refusal, whatever its status.
+    func refused() -> RawAnswer {
+        guard rejection == nil else { return self }
         var answer = self
         answer.rejection = APNsRejection(self)
         return answer
@@ -79,7 +89,10 @@ extension APNsRejection {
         var reason: String?
         var timestamp: Double?
 
-        var knownReason: APNsReason? { reason.map { APNsReason(rawValue: APNsRejection.cut($0)) } }
+        /// Nil for an empty text, which is no reason.
+        var knownReason: APNsReason? {
+            reason.flatMap { $0.isEmpty ? nil : APNsReason(rawValue: APNsRejection.cut($0)) }
+        }
 
         enum CodingKeys: String, CodingKey { case reason, timestamp }
 

@@ -72,7 +72,8 @@ public struct APNsChannels: Sendable {
         }
         let head = APNsRequestHead(fields: [HeaderField(.contentType, "application/json")])
         let answer = try await client.request(
-            head, path: path("channels"), body: RequestBody(body), at: address, isRepeatable: false)
+            head, path: path("channels"), body: RequestBody(body), at: address, rule: .management,
+            isRepeatable: false)
         return try read(answer) { answer throws(APNsError) in
             guard let id = answer.channelID, !id.isEmpty else {
                 throw APNsError(
@@ -84,7 +85,9 @@ public struct APNsChannels: Sendable {
 
     /// Reads how a channel is set.
     public func read(_ id: String) async throws(APNsError) -> Answer<Channel> {
-        let answer = try await client.request(try head(.get, id), path: path("channels"), body: .none, at: address)
+        let answer = try await client.request(
+            try head(.get, id), path: path("channels"), body: .none, at: address,
+            rule: .management)
         return try read(answer) { answer throws(APNsError) in
             let body = try Self.decode(ChannelBody.self, answer.body)
             guard let storage = Storage(rawValue: body.policy) else {
@@ -97,14 +100,16 @@ public struct APNsChannels: Sendable {
     /// The IDs of all channels.
     public func list() async throws(APNsError) -> Answer<[String]> {
         let answer = try await client.request(
-            APNsRequestHead(method: .get, fields: []), path: path("all-channels"), body: .none, at: address)
+            APNsRequestHead(method: .get, fields: []), path: path("all-channels"), body: .none, at: address,
+            rule: .management)
         return try read(answer) { answer throws(APNsError) in try Self.decode(ListBody.self, answer.body).channels }
     }
 
     /// Deletes a channel. Its listeners get no more broadcasts.
     public func delete(_ id: String) async throws(APNsError) -> Answer<Void> {
         let answer = try await client.request(
-            try head(.delete, id), path: path("channels"), body: .none, at: address, isRepeatable: false)
+            try head(.delete, id), path: path("channels"), body: .none, at: address, rule: .management,
+            isRepeatable: false)
         return try read(answer) { _ throws(APNsError) in () }
     }
 
@@ -117,7 +122,7 @@ public struct APNsChannels: Sendable {
     private func read<Value: Sendable>(
         _ answer: RawAnswer, _ value: (RawAnswer) throws(APNsError) -> Value
     ) throws(APNsError) -> Answer<Value> {
-        guard (200...299).contains(answer.status) else {
+        guard answer.isSuccess else {
             return Answer(outcome: .rejected(APNsRejection(answer)), requestID: answer.requestID)
         }
         return Answer(outcome: .done(try value(answer)), requestID: answer.requestID)

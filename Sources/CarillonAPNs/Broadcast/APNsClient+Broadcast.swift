@@ -32,7 +32,7 @@ extension APNsClient {
         let prepared = try prepare(notification, channelID: try BroadcastPath.checked(channelID))
         let answer = try await request(
             prepared.head, path: "/4/broadcasts/apps/\(bundleID)", body: prepared.payload,
-            at: (environment ?? configuration.environment).push)
+            at: (environment ?? configuration.environment).push, rule: .broadcast)
         return APNsResponse(answer)
     }
 }

@@ -39,8 +39,8 @@ extension ConnectionPool {
     }
 
     private func answered(_ push: PushID, _ answer: RawAnswer, _ link: Link, _ now: Moment) {
-        guard !(200...299).contains(answer.status) else { return finish(push, .success(answer)) }
         guard pushes.holds(push) else { return }
+        if answer.isSuccess { return succeeded(push, answer) }
         pushes[push]?.answers += 1
         guard let pending = pushes[push] else { return }
         let answer = answer.read()
@@ -83,6 +83,13 @@ extension ConnectionPool {
         finish(push, .success(answer))
     }
 
+    /// Without the service's ID nobody knows what became of the push.
+    private func succeeded(_ push: PushID, _ answer: RawAnswer) {
+        let result = pushes[push]?.rule.result(answer) ?? .success(answer)
+        guard case .failure(let error) = result else { return finish(push, result) }
+        lost(push, error)
+    }
+
     /// Connections are replaced for such answers at most once a minute.
     private func mayReplace(_ link: Link, _ now: Moment, _ why: String) -> Bool {
         if link.machine.phase == .draining { return true }
@@ -111,13 +118,16 @@ extension ConnectionPool {
             pushes[push]?.resets += 1
             return again(push)
         }
-        if mayHaveBeenProcessed, pending.isRepeatable,
-            pending.lostCount < options.policy.resendsOfUnknownFate
-        {
-            pushes[push]?.lostCount += 1
-            return again(push)
-        }
-        fail(push, APNsError(.connectionLost, detail, mayHaveBeenProcessed: mayHaveBeenProcessed))
+        let error = APNsError(.connectionLost, detail, mayHaveBeenProcessed: mayHaveBeenProcessed)
+        if mayHaveBeenProcessed { lost(push, error) } else { fail(push, error) }
+    }
+
+    /// The service may have taken it: the policy says whether it is sent again.
+    private func lost(_ push: PushID, _ error: APNsError) {
+        guard let pending = pushes[push], pending.isRepeatable, pending.lostCount < options.policy.resendsOfUnknownFate
+        else { return fail(push, error) }
+        pushes[push]?.lostCount += 1
+        again(push)
     }
 
     private func again(_ push: PushID) {

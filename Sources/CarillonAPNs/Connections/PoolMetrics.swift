@@ -35,7 +35,7 @@ struct PoolMetrics: Sendable {
     func finished(_ result: SubmissionResult, _ duration: Duration) {
         let outcome: String
         switch result {
-        case .success(let answer) where (200...299).contains(answer.status):
+        case .success(let answer) where answer.isAccepted:
             accepted.increment()
             outcome = "accepted"
         case .success(let answer):

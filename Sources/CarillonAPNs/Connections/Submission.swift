@@ -33,6 +33,8 @@ final class Submission: @unchecked Sendable {
     let timeout: Duration
     /// Whether it may be sent again, by policy, when nobody knows what became of it.
     let isRepeatable: Bool
+    /// Which answers are consent.
+    let rule: AnswerRule
     /// Its number in its batch.
     let index: Int
     private let stage = Atomic(Stage.new)
@@ -58,7 +60,7 @@ final class Submission: @unchecked Sendable {
 
     init(
         head: APNsRequestHead, path: String, body: RequestBody, timeout: Duration, waiter: Waiter? = nil,
-        isRepeatable: Bool = true, index: Int = 0
+        isRepeatable: Bool = true, rule: AnswerRule = .push, index: Int = 0
     ) {
         self.head = head
         self.path = path
@@ -66,6 +68,7 @@ final class Submission: @unchecked Sendable {
         self.timeout = timeout
         self.waiter = waiter
         self.isRepeatable = isRepeatable
+        self.rule = rule
         self.index = index
     }
 

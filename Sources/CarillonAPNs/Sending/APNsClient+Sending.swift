@@ -79,10 +79,11 @@ extension APNsClient {
 
     func request(
         _ head: APNsRequestHead, path: String, body: RequestBody, at address: APNsEnvironment.Address,
-        isRepeatable: Bool = true
+        rule: AnswerRule = .push, isRepeatable: Bool = true
     ) async throws(APNsError) -> RawAnswer {
         let submission = Submission(
-            head: head, path: path, body: body, timeout: configuration.timeout, isRepeatable: isRepeatable)
+            head: head, path: path, body: body, timeout: configuration.timeout, isRepeatable: isRepeatable,
+            rule: rule)
         return try await submission.result(of: pool(of: address)).get()
     }
 }

@@ -12,8 +12,11 @@ extension SimulatorConnectionHandler {
             return false
         case .answer(let status, let body):
             var answer = SimulatorAnswer(status: status)
-            answer.id = processed?.id ?? head.fields.id
-            answer.uniqueID = processed?.uniqueID
+            // A page of HTML is another program's answer, which has none of the service's IDs.
+            if body != .html {
+                answer.id = processed?.id ?? head.fields.id
+                answer.uniqueID = processed?.uniqueID
+            }
             var headers = headers(of: answer)
             if let type = body.contentType { headers.add(name: "content-type", value: type) }
             http.answer(stream, headers, body: ByteBuffer(string: body.text))

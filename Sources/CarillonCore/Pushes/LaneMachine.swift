@@ -1,3 +1,5 @@
+package import CarillonWire
+
 /// Whether pushes of a lane may be sent, and how many at once.
 ///
 /// - *open*: as many as its window are under way. Silence halves the window, down to one; an answer widens it.
@@ -6,6 +8,9 @@
 ///
 /// New credentials open it. The pause after a service that cannot be reached grows from a second to a minute; that after
 /// credentials that are refused is a minute.
+///
+/// Answers that are not the service's pause the lane as a service that cannot be reached does, when ``strangersInARow`` pushes
+/// in a row had such an answer. One push that always has such an answer counts once, so that it does not pause the others.
 package struct LaneMachine: Equatable, Sendable {
     package struct Fault: Equatable, Sendable {
         package var reason: String
@@ -15,6 +20,7 @@ package struct LaneMachine: Equatable, Sendable {
 
     package static let widest = 1000
     package static let probeSeconds: Int64 = 60
+    package static let strangersInARow = 10
 
     package private(set) var underWay = 0
     package private(set) var window = LaneMachine.widest
@@ -22,6 +28,8 @@ package struct LaneMachine: Equatable, Sendable {
     package private(set) var fault: Fault?
     private var pausedUntil = Timestamp(milliseconds: 0)
     private var failures = 0
+    /// The pushes whose answers were not the service's, since its last answer.
+    private var strange: [Bytes16] = []
 
     package init() {}
 
@@ -36,8 +44,10 @@ package struct LaneMachine: Equatable, Sendable {
     package mutating func began(_ count: Int) { underWay += count }
 
     /// Answers whether the lane was opened or paused by it.
+    ///
+    /// - Parameter push: The push that ended.
     @discardableResult
-    package mutating func ended(_ signal: LaneSignal, at now: Timestamp) -> Bool {
+    package mutating func ended(_ signal: LaneSignal, of push: Bytes16, at now: Timestamp) -> Bool {
         underWay -= 1
         switch signal {
         case .nothing:
@@ -45,14 +55,20 @@ package struct LaneMachine: Equatable, Sendable {
         case .well:
             window = min(Self.widest, window + max(1, window / 8))
             failures = 0
+            strange = []
             defer { fault = nil }
             return fault != nil
         case .silent:
             window = max(1, window / 2)
             return false
         case .unreachable(let reason):
-            return pause(reason, areCredentialsRefused: false, for: 1 << Int64(min(failures, 6)), at: now)
+            return pauseAsUnreachable(reason, at: now)
+        case .unknown(let description):
+            if !strange.contains(push), strange.count < Self.strangersInARow { strange.append(push) }
+            guard fault != nil || strange.count == Self.strangersInARow else { return false }
+            return pauseAsUnreachable(description, at: now)
         case .credentialsRefused(let reason):
+            strange = []
             return pause(reason, areCredentialsRefused: true, for: Self.probeSeconds, at: now)
         }
     }
@@ -61,7 +77,12 @@ package struct LaneMachine: Equatable, Sendable {
     package mutating func renewed() {
         fault = nil
         failures = 0
+        strange = []
         window = Self.widest
+    }
+
+    private mutating func pauseAsUnreachable(_ reason: String, at now: Timestamp) -> Bool {
+        pause(reason, areCredentialsRefused: false, for: 1 << Int64(min(failures, 6)), at: now)
     }
 
     private mutating func pause(

@@ -128,7 +128,7 @@ package final class Outbox: Sendable {
             state.underWay -= 1
             var lane = state.lanes[push.lane, default: LaneMachine()]
             let isOfNow = push.generation == state.generations[push.lane, default: 0]
-            let hasTurned = lane.ended(isOfNow ? LaneSignal(answer) : .nothing, at: now)
+            let hasTurned = lane.ended(isOfNow ? LaneSignal(answer) : .nothing, of: push.id, at: now)
             let turn: Turn? = hasTurned ? lane.fault.map { .paused($0) } ?? .opened : nil
             // One that is open and has nothing to do is as a new one.
             state.lanes[push.lane] = lane == LaneMachine() ? nil : lane

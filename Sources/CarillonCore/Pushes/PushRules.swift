@@ -15,6 +15,10 @@ package enum PushAnswer: Equatable, Sendable {
     case unreachable(reason: String)
     /// There is no answer, and the service may have had the push.
     case unanswered(reason: String)
+    /// The answer is not the service's, or nobody knows what it means. It says nothing about the token or the push.
+    ///
+    /// - `description`: the answer in a form that an operator can recognize.
+    case unknown(reason: String, description: String)
     /// It was not sent, as the server stops.
     case notSent
 }
@@ -52,6 +56,9 @@ package enum PushRules {
         case .unanswered(let reason):
             let seconds = unansweredSeconds << Int64(min(max(0, attempt - 1), 5))
             return .again(at: later(seconds, spread, than: now), isSpent: true, reason: reason)
+        case .unknown(let reason, _):
+            let seconds = min(unknownSeconds << Int64(min(max(0, attempt - 1), 5)), longestUnknownSeconds)
+            return .again(at: later(seconds, spread, than: now), isSpent: true, reason: reason)
         case .notSent: return .again(at: now, isSpent: false, reason: "not sent")
         }
     }
@@ -62,6 +69,8 @@ package enum PushRules {
     }
 
     private static let unansweredSeconds: Int64 = 30
+    private static let unknownSeconds: Int64 = 30
+    private static let longestUnknownSeconds: Int64 = 900
     /// When a token is said to be dead since before the device confirmed it: the vendor may learn better.
     package static let staleSeconds: Int64 = 900
 }
@@ -73,6 +82,8 @@ package enum LaneSignal: Equatable, Sendable {
     case nothing
     /// No answer came.
     case silent
+    /// An answer came that is not the service's.
+    case unknown(description: String)
     case unreachable(reason: String)
     case credentialsRefused(reason: String)
 
@@ -81,6 +92,7 @@ package enum LaneSignal: Equatable, Sendable {
         case .taken, .tokenDead, .tokenUnknownHere, .wrong, .later: self = .well
         case .notSent: self = .nothing
         case .unanswered: self = .silent
+        case .unknown(_, let description): self = .unknown(description: description)
         case .unreachable(let reason): self = .unreachable(reason: reason)
         case .credentialsRefused(let reason): self = .credentialsRefused(reason: reason)
         }

@@ -71,13 +71,24 @@ extension PushAnswer {
         case .slowDown, .tryLater:
             // Without a delay it is the provider token's fault, which all pushes of the lane share.
             self = wait.map { .later(reason: reason, seconds: $0.components.seconds) } ?? .credentialsRefused(reason: reason)
-        case .unknown:
-            self = attempt > Self.patience ? .wrong(reason: reason) : .later(reason: reason, seconds: 60 << Int64(attempt))
+        case .unknown: self = .unknown(reason: reason, description: Self.description(of: rejection))
         }
     }
 
-    /// How often an answer that nobody knows is followed by another attempt.
-    private static let patience = 4
+    /// The status and the first 100 bytes of the body, on one line.
+    private static func description(of rejection: APNsRejection) -> String {
+        guard let body = rejection.text ?? rejection.reason?.rawValue else { return "\(rejection.status) without a body" }
+        let line = String.UnicodeScalarView(
+            body.unicodeScalars.map {
+                switch $0.properties.generalCategory {
+                case .control, .format, .lineSeparator, .paragraphSeparator: " "
+                default: $0
+                }
+            })
+        var start = String(line)
+        while start.utf8.count > 100 { start.unicodeScalars.removeLast() }
+        return "\(rejection.status): \(start)"
+    }
 
     init(_ error: APNsError) {
         let reason = error.code.description

@@ -44,6 +44,46 @@ struct AnswerTests {
         #expect(isKnown == !["SomethingNew", "Service Unavailable"].contains(reason))
     }
 
+    @Test(
+        arguments: [204, 302, 400, 401, 403, 404, 408, 410, 413, 421, 425],
+        ["", "<html>gone</html>", "{}", #"{"error":"no"}"#, #"{"reason":""}"#, #"{"reason":7}"#])
+    func `an answer without a reason is not the service's`(status: Int, body: String) throws {
+        var raw = RawAnswer(status: status)
+        raw.id = "the-id"
+        raw.body = Array(body.utf8)
+        let rejection = try #require(APNsResponse(try AnswerRule.push.result(raw).get()).rejection)
+        #expect(rejection.kind == .unknown)
+        #expect(rejection.status == status)
+        #expect(APNsRetryPolicy.recommendedDelay(.init(number: 1, rejection: rejection)) == nil)
+    }
+
+    @Test func `only 429 and 5xx have a meaning without a reason`() {
+        for status in 100..<600 {
+            let kind = APNsRejection(status: status).kind
+            #expect(kind == (status == 429 ? .slowDown : status >= 500 ? .tryLater : .unknown))
+        }
+    }
+
+    @Test func `success without an ID is no consent`() throws {
+        func isAccepted(_ rule: AnswerRule, _ status: Int, id: String? = nil, requestID: String? = nil) throws -> Bool {
+            var raw = RawAnswer(status: status)
+            raw.id = id
+            raw.requestID = requestID
+            let answer = try rule.result(raw).get()
+            #expect(answer.isAccepted == APNsResponse(answer).isAccepted)
+            return answer.isAccepted
+        }
+        #expect(try isAccepted(.push, 200, id: "x"))
+        #expect(try !isAccepted(.push, 201, id: "x"))
+        #expect(try isAccepted(.broadcast, 200, requestID: "x"))
+        #expect(try isAccepted(.management, 204, requestID: "x"))
+        for (rule, requestID) in [(AnswerRule.push, "x"), (.broadcast, nil), (.management, nil)] {
+            let error = #expect(throws: APNsError.self) { try isAccepted(rule, 200, requestID: requestID) }
+            #expect(error?.code == .answerInvalid)
+            #expect(error?.mayHaveBeenProcessed == true)
+        }
+    }
+
     @Test(arguments: APNsReason.known) func `each known reason says what to do, in words of its own`(reason: APNsReason) {
         let advice = APNsRejection(status: 0, reason: reason).advice
         #expect(advice.hasSuffix("."))

@@ -176,11 +176,14 @@ final class ServerConnection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    func answer(_ stream: Int, _ status: Int, _ headers: [(String, String)] = [], body: String = "", endsStream: Bool = true)
-    {
+    /// - Parameter hasID: whether an `apns-id` is added where there is none.
+    func answer(
+        _ stream: Int, _ status: Int, _ headers: [(String, String)] = [], body: String = "", endsStream: Bool = true,
+        hasID: Bool = true
+    ) {
         let id = HTTP2StreamID(stream)
         var fields = HPACKHeaders([(":status", String(status))] + headers)
-        if !headers.contains(where: { $0.0 == "apns-id" }) {
+        if hasID, !headers.contains(where: { $0.0 == "apns-id" }) {
             fields.add(name: "apns-id", value: "00000000-0000-0000-0000-\(String(format: "%012d", stream))")
         }
         var frames = [

@@ -86,6 +86,28 @@ struct ResendingTests {
         try await stage.end()
     }
 
+    @Test func `200 without an ID is no answer, and by policy the push is sent again with the same ID`() async throws {
+        let stage = try await Stage(configure: { $0.retryPolicy.resendsOfUnknownFate = 1 }) { connection, request in
+            connection.answer(request.stream, 200, body: "<html>Welcome</html>", hasID: request.stream != 1)
+        }
+        #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
+        let ids = stage.server.requests.compactMap { $0.headers["apns-id"] }
+        #expect(ids.count == 2)
+        #expect(Set(ids).count == 1)
+        try await stage.end()
+        let once = try await Stage { connection, request in connection.answer(request.stream, 200, hasID: false) }
+        let error = await #expect(throws: APNsError.self) {
+            try await once.client.send(.alert("Hi"), to: Samples.token)
+        }
+        #expect(error?.code == .answerInvalid)
+        #expect(error?.mayHaveBeenProcessed == true)
+        #expect(once.server.requests.count == 1)
+        var codes: [APNsError.Code?] = []
+        for await result in try once.client.send(.alert("Hi"), to: Samples.tokens(3)) { codes.append(result.error?.code) }
+        #expect(codes == [.answerInvalid, .answerInvalid, .answerInvalid])
+        try await once.end()
+    }
+
     @Test func `what was lost once is never called unprocessed, however it ends`() async throws {
         let certificates = try TestCertificates()
         let strange = try TestCertificates()

@@ -55,6 +55,18 @@ struct PushRulesTests {
         #expect(waits == [30, 60, 120, 960, 960, 960])
     }
 
+    @Test
+    func `an answer of a stranger is followed by another attempt after 30 seconds, doubled up to 15 minutes, for ever`() {
+        let waits = [1, 2, 3, 5, 6, 7, 1000].map { attempt in
+            let answer = PushAnswer.unknown(reason: "410", description: "410: gone")
+            if case .again(let at, true, "410") = verdict(answer, attempt: attempt) {
+                return (at.milliseconds - now.milliseconds) / 1000
+            }
+            return Int64(0)
+        }
+        #expect(waits == [30, 60, 120, 480, 900, 900, 900])
+    }
+
     @Test func `what failed together does not come back together, nor too early, nor more than a quarter late`() {
         for answer in [PushAnswer.later(reason: "x", seconds: 900), .unanswered(reason: "x")] {
             let least: Int64 = answer == .unanswered(reason: "x") ? 30_000 : 900_000
@@ -76,6 +88,7 @@ struct PushRulesTests {
         #expect(LaneSignal(.later(reason: "x", seconds: 1)) == .well)
         #expect(LaneSignal(.notSent) == .nothing)
         #expect(LaneSignal(.unanswered(reason: "x")) == .silent)
+        #expect(LaneSignal(.unknown(reason: "404", description: "404: x")) == .unknown(description: "404: x"))
         #expect(LaneSignal(.unreachable(reason: "x")) == .unreachable(reason: "x"))
         #expect(LaneSignal(.credentialsRefused(reason: "x")) == .credentialsRefused(reason: "x"))
     }

@@ -79,11 +79,20 @@ struct PresenceTests {
         await world.simulator.stop()
     }
 
-    @Test func `an answer that nobody knows is waited out a few times, and then somebody must look`() {
-        let odd = APNsRejection(status: 299, text: "odd")
-        #expect(PushAnswer(odd, attempt: 1) == .later(reason: "299", seconds: 120))
-        #expect(PushAnswer(odd, attempt: 4) == .later(reason: "299", seconds: 960))
-        #expect(PushAnswer(odd, attempt: 5) == .wrong(reason: "299"))
+    @Test(arguments: [204, 299, 302, 400, 401, 403, 404, 405, 408, 410, 413, 421, 425, 431])
+    func `an answer without a reason says nothing, however often it comes`(_ status: Int) {
+        let odd = APNsRejection(status: status, text: "<p>\r\n\u{1B}[32m" + String(repeating: "ä", count: 100))
+        let description = "\(status): <p>   [32m" + String(repeating: "ä", count: 45)
+        #expect(PushAnswer(odd, attempt: 1) == .unknown(reason: "\(status)", description: description))
+        #expect(PushAnswer(odd, attempt: 1000) == .unknown(reason: "\(status)", description: description))
+        #expect(
+            PushAnswer(APNsRejection(status: status), attempt: 1)
+                == .unknown(reason: "\(status)", description: "\(status) without a body"))
+    }
+
+    @Test func `haste and trouble count without a reason`() {
+        #expect(PushAnswer(APNsRejection(status: 429, text: "slow"), attempt: 2) == .later(reason: "429", seconds: 2))
+        #expect(PushAnswer(APNsRejection(status: 502, text: "<p>"), attempt: 1) == .later(reason: "502", seconds: 900))
     }
 
     @Test(arguments: [

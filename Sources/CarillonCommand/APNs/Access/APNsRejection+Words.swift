@@ -10,7 +10,8 @@ extension APNsRejection {
     /// Whether every other push of the same notification would be refused for the same reason.
     var concernsAll: Bool {
         if kind == .fixCredentials { return true }
-        guard let reason else { return kind == .unknown }
+        // What has no reason is another program's answer, and says nothing about other pushes.
+        guard let reason else { return false }
         return [
             .badCollapseID, .badExpirationDate, .badMessageID, .badPriority, .badTopic, .duplicateHeaders, .invalidPushType,
             .missingTopic, .payloadEmpty, .payloadTooLarge, .badPath, .methodNotAllowed, .tooManyProviderTokenUpdates,
