@@ -131,6 +131,22 @@ struct MigrationTests {
         try reopened.close()
     }
 
+    @Test(arguments: 1..<Schema.version)
+    func `outcomes of an earlier file count among those that are kept of a device`(version: Int) async throws {
+        let directory = try makeFile(version: version)
+        var settings = StoreSettings()
+        settings.inbox.outcomes = 1
+        let store = try SQLiteStore(directory: directory, settings: settings)
+        let (first, second) = (
+            MessageID(position: 1, secret: Bytes16(high: 5, low: 1)), MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
+        )
+        let settle = InboxOperation.settle(first, device: DeviceSerial(1), Settlement(.acknowledged, at: start))
+        #expect(try await store.commit([settle]) == [.settled])
+        let left = try await [store.record(of: first, at: start), store.record(of: second, at: start)].compactMap(\.self)
+        #expect(left.count == 1)
+        try store.close()
+    }
+
     @Test(arguments: 7..<Schema.version)
     func `an earlier file keeps the keys that seal, what devices said, and how many devices there are`(
         version: Int

@@ -16,6 +16,15 @@ struct AccessKeyTests {
         #expect(!key("a").accepts(SecretHash(of: "b".utf8), at: now))
     }
 
+    @Test(arguments: 0..<32) func `every byte of a hash counts`(place: Int) {
+        let hash = SecretHash(of: "a".utf8)
+        var bytes = hash.bytes
+        bytes[place] ^= 1
+        #expect(!hash.matches(SecretHash(stored: bytes)) && !SecretHash(stored: bytes).matches(hash))
+        #expect(hash.matches(SecretHash(stored: hash.bytes)))
+        #expect(!hash.matches(SecretHash(stored: Array(hash.bytes.prefix(place)))))
+    }
+
     @Test func `after rotation, the earlier secret works until its time is over`() {
         let earlier = AccessKey.EarlierSecret(hash: SecretHash(of: "old".utf8), validUntil: now.adding(seconds: 5))
         let key = key("new", earlier: earlier)

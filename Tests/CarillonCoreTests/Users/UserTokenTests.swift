@@ -88,6 +88,8 @@ struct UserTokenTests {
         #"{"sub":"ada","exp":1800000060}"#,
         #"{"sub":"ada","aud":"com.example.other","exp":1800000060}"#,
         #"{"sub":"ada","aud":["com.example.other"],"exp":1800000060}"#,
+        #"{"sub":"ada","aud":["com.example.other","com.example.third"],"exp":1800000060}"#,
+        #"{"sub":"ada","aud":[],"exp":1800000060}"#,
         #"{"sub":"ada","aud":"com.example.app"}"#,
         #"{"sub":"ada","aud":"com.example.app","exp":"1800000060"}"#,
         #"{"sub":"ada","aud":"com.example.app","exp":1799999970}"#,

@@ -131,6 +131,30 @@ struct ItemEngineBoundsTests {
         #expect(try await publish(Array(updates.prefix(10)), to: engine).count(where: Self.isBusy) == 0)
     }
 
+    @Test func `an app's waiting bytes are free again when its updates were taken`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        var limits = ItemEngine.Limits()
+        limits.waitingBytesOfApp = 50_000
+        let engine = engine(world, limits)
+        let updates = (0..<30).map { _ in (world.device.app, "i", bytes: 4000) }
+        for _ in 0..<3 {
+            let taken = try await publish(updates, to: engine).count { !Self.isBusy($0) }
+            #expect((10...12).contains(taken), "\(taken)")
+        }
+    }
+
+    @Test func `an app that is deleted leaves no items and no firings`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        _ = try await world.subscribe("price > 1.0")
+        try await world.leave(2, version: 1)
+        #expect(try await world.store.rowCount(of: "firing") == 1)
+        #expect(try await world.store.rowCount(of: "item") == 1)
+        try await world.domain.apps.delete(try #require(AppID("com.example.app")))
+        while try await !world.domain.apps.continueDeletions() {}
+        #expect(try await world.store.rowCount(of: "firing") == 0)
+        #expect(try await world.store.rowCount(of: "item") == 0)
+    }
+
     @Test(arguments: [(20, 1 << 40), (10_000, 100_000)])
     func `items that are not wanted leave memory, by number and by weight`(count: Int, bytes: Int) async throws {
         let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
