@@ -85,6 +85,13 @@ struct LeasedWorkTests {
             _ = try await fixture.store.putWatch(wish, at: clock.now)
         }
 
+        /// Calls everything that is due, and answers how much that was.
+        func call(_ rounds: LeasedWork<WatchWork>, _ result: CallResult) async throws -> Int {
+            let due = try await rounds.due()
+            for call in due { try await rounds.ended(call, result) }
+            return due.count
+        }
+
         /// As many channels, each of a device and with a back end of its own.
         func watch(count: Int, every seconds: Int) async throws {
             try await withThrowingDiscardingTaskGroup { group in
@@ -106,6 +113,22 @@ struct LeasedWorkTests {
             _ = try await fixture.store.putWatch(wish, at: clock.now)
             _ = try await fixture.store.closeChannel(channel.id, device: channel.device, at: clock.now)
         }
+    }
+
+    @Test(arguments: [-3600, -300 * 86_400] as [Int64])
+    func `a clock that goes back puts off no ping and no callback`(step: Int64) async throws {
+        let world = try await World()
+        let rounds = world.makeRounds()
+        try await rounds.begin()
+        try await world.watch(world.fixture.base.first, "http://ping.example", every: 60, within: 1)
+        try await world.end(world.fixture.base.second, "http://gone.example")
+        world.clock.now = world.clock.now.adding(seconds: 1)
+        #expect(try await world.call(rounds, .answered(status: 500)) == 2)
+        world.clock.now = world.clock.now.adding(seconds: step)
+        #expect(try await world.call(rounds, .answered(status: 500)) == 0)
+        // The longest of both waits, with what they may be spread by.
+        world.clock.now = world.clock.now.adding(seconds: 75)
+        #expect(try await world.call(rounds, .answered(status: 500)) == 2)
     }
 
     @Test func `a failure reaches the channel's inbox once, and so does recovery`() async throws {

@@ -23,6 +23,8 @@ struct OutboxTests {
         let store: SQLiteStore
         let clock = Clock()
         let outbox: Outbox
+        let fixture: StoreFixture
+        let channels: [PushChannel]
 
         /// - Parameter lease: Whether a lane can be leased; for a store that fails.
         init(
@@ -33,7 +35,8 @@ struct OutboxTests {
             let clock = clock
             outbox = Outbox(
                 store: FailingStore(store: store, lease: lease), limits: limits, time: TimeSource { clock.now })
-            let fixture = try await StoreFixture(store)
+            fixture = try await StoreFixture(store)
+            var channels: [PushChannel] = []
             for number in 1...UInt64(devices) {
                 var profile = DeviceProfile()
                 profile.address = .init(
@@ -43,10 +46,12 @@ struct OutboxTests {
                     DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, profile: profile)
                 let device = try #require(try await fixture.insert(new, secret: [9] + Array("\(number)".utf8)))
                 let channel = try await StoreFixture.open(number, of: device, in: store)
+                channels.append(channel)
                 let envelope = fixture.envelope(Int64(number) * 10, on: channel, ttl: 100_000)
                 let rules = AppendRules(wake: WakeWish(.background, dueAt: StoreFixture.start))
                 _ = try await store.commit([.append(envelope, rules)])
             }
+            self.channels = channels
         }
 
         func due() async throws -> [LeasedPush] { try await outbox.due { _ in true }.pushes }
@@ -70,8 +75,8 @@ struct OutboxTests {
         func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord] {
             try await store.pushes(for: message, of: device, at: now)
         }
-        func sweepPushes(at now: Timestamp, limit: Int) async throws -> Bool {
-            try await store.sweepPushes(at: now, limit: limit)
+        func sweepPushes(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Bool {
+            try await store.sweepPushes(at: now, forgetting: retention, limit: limit)
         }
         func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord] {
             try await store.parkedPushes(of: app, limit: limit)
@@ -246,14 +251,33 @@ struct OutboxTests {
         #expect(try await world.due().map(\.id) == [push.id])
     }
 
-    @Test func `a clock that goes back by an hour puts nothing off by an hour`() async throws {
+    @Test(arguments: [-3600, -300 * 86_400] as [Int64])
+    func `a clock that goes back puts no push off`(step: Int64) async throws {
         let world = try await World(devices: 1)
         let push = try #require(try await world.due().first)
         _ = await world.outbox.ended(push, .later(reason: "ServiceUnavailable", seconds: 900), hasOther: false)
-        world.clock.now = world.clock.now.adding(seconds: -3600)
+        world.clock.now = world.clock.now.adding(seconds: step)
         #expect(try await world.due().isEmpty)
         world.clock.now = world.clock.now.adding(seconds: 1125)
         #expect(try await world.due().map(\.id) == [push.id])
+    }
+
+    @Test(arguments: [-3600, -300 * 86_400] as [Int64])
+    func `a clock that goes back puts no wake off`(step: Int64) async throws {
+        let world = try await World(devices: 1)
+        let push = try #require(try await world.due().first)
+        _ = await world.outbox.ended(push, .taken, hasOther: false)
+        let rules = AppendRules(wake: WakeWish(.background, dueAt: world.clock.now))
+        let another = world.fixture.envelope(
+            20, on: world.channels[0], ttl: 100_000, at: world.clock.now)
+        _ = try await world.store.commit([
+            .settle(world.fixture.envelope(10).id, device: push.device, Settlement(.acknowledged, at: world.clock.now)),
+            .append(another, rules),
+        ])
+        world.clock.now = world.clock.now.adding(seconds: step)
+        #expect(try await world.due().isEmpty)
+        world.clock.now = world.clock.now.adding(seconds: WakePace.shortestSeconds)
+        #expect(try await world.due().count == 1)
     }
 }
 

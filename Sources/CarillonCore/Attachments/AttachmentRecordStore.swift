@@ -4,8 +4,8 @@ package import CarillonWire
 package protocol AttachmentRecordStore: Sendable {
     /// Reserves the whole length in the allowances of the owner and the app, or says why not.
     func addAttachment(_ wish: AttachmentWish, at now: Timestamp) async throws -> AttachmentAddition
-    /// Nil for none, and for one that has expired.
-    func attachment(_ id: AttachmentID, at now: Timestamp) async throws -> Attachment?
+    /// Nil for none. An attachment whose time is over is there until it is removed.
+    func attachment(_ id: AttachmentID) async throws -> Attachment?
     /// Whether somebody may fetch it.
     func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool
     /// So much is on disk, and it is kept until then. Answers false when the upload was removed.
@@ -17,7 +17,13 @@ package protocol AttachmentRecordStore: Sendable {
     /// A reader has it. It is removed with its last reader; answers whether it was.
     func attachmentReceived(_ attachment: AttachmentSerial, by reader: Party) async throws -> Bool
     /// Removes what has expired, and what its owner or its last reader left; answers what it was, and whether that was all.
-    func removeEndedAttachments(at now: Timestamp, limit: Int) async throws -> (removed: [AttachmentID], isDone: Bool)
+    ///
+    /// - Parameters:
+    ///   - retention: Nil removes nothing that has expired.
+    ///   - unfinishedSeconds: How long an upload is kept that brings nothing.
+    func removeEndedAttachments(
+        by retention: RetentionTime?, unfinishedSeconds: Int64, limit: Int
+    ) async throws -> (removed: [AttachmentID], isDone: Bool)
     /// Which of some are known.
     func knownAttachments(_ ids: [AttachmentID]) async throws -> Set<AttachmentID>
 }

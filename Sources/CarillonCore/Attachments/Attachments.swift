@@ -70,7 +70,7 @@ package struct Attachments: Sendable {
 
     /// What somebody uploads or has uploaded.
     private func own(_ id: AttachmentID, of owner: AttachmentUser) async throws -> Attachment {
-        guard let attachment = try await records.attachment(id, at: time.now()), attachment.app == owner.app,
+        guard let attachment = try await records.attachment(id), attachment.app == owner.app,
             attachment.owner == owner.party
         else { throw Refusal.attachmentUnknown }
         return attachment
@@ -165,7 +165,7 @@ package struct Attachments: Sendable {
     }
 
     package func fetchable(_ id: AttachmentID, for user: AttachmentUser) async throws -> Attachment {
-        guard let attachment = try await records.attachment(id, at: time.now()), attachment.isComplete,
+        guard let attachment = try await records.attachment(id), attachment.isComplete,
             try await mayFetch(attachment, user)
         else { throw Refusal.attachmentUnknown }
         return attachment
@@ -181,7 +181,7 @@ package struct Attachments: Sendable {
 
     /// The owner wants it no more, or a reader has it.
     package func end(_ id: AttachmentID, by user: AttachmentUser) async throws {
-        guard let attachment = try await records.attachment(id, at: time.now()) else { throw Refusal.attachmentUnknown }
+        guard let attachment = try await records.attachment(id) else { throw Refusal.attachmentUnknown }
         if attachment.owner == user.party, attachment.app == user.app {
             return try await turns.take(id) { _ in try await remove(attachment) }
         }
@@ -198,8 +198,11 @@ package struct Attachments: Sendable {
     }
 
     /// Removes what has ended, some at a time. Answers whether that was all.
-    package func sweep() async throws -> Bool {
-        let (removed, isDone) = try await records.removeEndedAttachments(at: time.now(), limit: Self.sweptAtOnce)
+    ///
+    /// - Parameter retention: Nil removes nothing that has expired.
+    package func sweep(forgetting retention: RetentionTime?) async throws -> Bool {
+        let (removed, isDone) = try await records.removeEndedAttachments(
+            by: retention, unfinishedSeconds: limits.unfinishedSeconds, limit: Self.sweptAtOnce)
         ended.increment(by: removed.count)
         try await files.remove(removed)
         return isDone

@@ -136,7 +136,7 @@ package final class Publisher: Sendable {
                 IdempotencyClaim(
                     keyHash: Array(SHA256.hash(data: Array(key.utf8))),
                     fingerprint: request.fingerprint,
-                    validUntil: now.adding(seconds: 86_400))
+                    validUntil: now.adding(seconds: IdempotencyClaim.keptSeconds))
             })
     }
 

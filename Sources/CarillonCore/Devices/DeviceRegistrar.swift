@@ -3,15 +3,15 @@ package import CarillonWire
 
 /// Registers devices, recognises them, and lets them go.
 package struct DeviceRegistrar: Sendable {
-    private let devices: any DeviceStore
-    private let sessions: LiveSessions
-    private let directory: ChannelDirectory
+    let devices: any DeviceStore
+    let sessions: LiveSessions
+    let directory: ChannelDirectory
     private let allowances: Allowances
     private let news: StatusNews
     private let formerChannels: FormerChannels
     private let subscriptions: SubscriptionRegistrar
     private let vetoes: any Vetoes
-    private let seen = SeenDevices()
+    let seen = SeenDevices()
     private let time: TimeSource
     private let random: RandomSource
 
@@ -239,7 +239,7 @@ package struct DeviceRegistrar: Sendable {
 
     /// An anonymous device connected.
     package func saw(_ device: Device) {
-        let isFresh = device.isAnonymous && device.seenAt.adding(seconds: Self.seenSeconds) > time.now()
+        let isFresh = device.isAnonymous && isMarked(device, sinceSeconds: Self.seenSeconds)
         if !isFresh { seen.saw(device.serial) }
     }
 
@@ -248,8 +248,14 @@ package struct DeviceRegistrar: Sendable {
     /// A registered device proved who it is; kept to the day.
     package func sawRegistered(_ device: Device) {
         seen.came(device.serial)
-        guard device.seenAt.adding(seconds: Self.registeredSeenSeconds) <= time.now() else { return }
+        guard !isMarked(device, sinceSeconds: Self.registeredSeenSeconds) else { return }
         seen.saw(device.serial, isAnonymous: device.isAnonymous)
+    }
+
+    /// Whether the device was marked as seen a short time ago. A mark of a clock that was ahead does not count.
+    private func isMarked(_ device: Device, sinceSeconds seconds: Int64) -> Bool {
+        let now = time.now()
+        return device.seenAt <= now && now < device.seenAt.adding(seconds: seconds)
     }
 
     private static let registeredSeenSeconds: Int64 = 86_400
@@ -272,53 +278,6 @@ package struct DeviceRegistrar: Sendable {
     }
 
     private static let seenAtOnce = 500
-
-    /// Removes anonymous devices that nobody uses any more, a few at a time. Answers how many.
-    ///
-    /// - Parameters:
-    ///   - idleSeconds: How long a device need not have connected.
-    ///   - unusedSeconds: The same of one that has no channel.
-    package func collectIdle(idleSeconds: Int, unusedSeconds: Int, limit: Int) async throws -> Int {
-        let now = time.now()
-        let (idleSince, unusedSince) = (now.adding(seconds: -Int64(idleSeconds)), now.adding(seconds: -Int64(unusedSeconds)))
-        let idle = try await devices.idleDevices(
-            seenBefore: idleSince, orWithoutChannelBefore: unusedSince, limit: limit)
-        return try await collect(idle, areAnonymous: true, unlessSeenAfter: max(idleSince, unusedSince))
-    }
-
-    /// The same of registered devices.
-    ///
-    /// - Parameters:
-    ///   - inactiveSeconds: How long a device need not have been seen.
-    ///   - suspendedSeconds: The same of one that has been suspended for as long.
-    package func collectInactive(inactiveSeconds: Int, suspendedSeconds: Int, limit: Int) async throws -> Int {
-        let now = time.now()
-        let inactiveSince = now.adding(seconds: -Int64(inactiveSeconds))
-        let suspendedSince = now.adding(seconds: -Int64(suspendedSeconds))
-        let idle = try await devices.idleRegisteredDevices(
-            seenBefore: inactiveSince, orSuspendedBefore: suspendedSince, limit: limit)
-        return try await collect(idle, areAnonymous: false, unlessSeenAfter: max(inactiveSince, suspendedSince))
-    }
-
-    /// Answers how many were removed. One that is connected is not idle, nor is one that came since it was found.
-    private func collect(
-        _ idle: [DeviceSerial], areAnonymous: Bool, unlessSeenAfter moment: Timestamp
-    ) async throws -> Int {
-        var collected = 0
-        for serial in idle {
-            guard sessions.session(of: serial) == nil else {
-                seen.saw(serial, isAnonymous: areAnonymous)
-                continue
-            }
-            guard let removed = try await devices.deleteDevice(serial, unlessSeenAfter: moment, at: time.now()) else {
-                continue
-            }
-            directory.forget(removed.channels)
-            sessions.end(removed.devices, because: .deviceGone)
-            collected += 1
-        }
-        return collected
-    }
 
     /// Removes the device, its channels and its inbox, and ends its session.
     package func delete(_ device: Device) async throws {

@@ -25,12 +25,9 @@ package protocol DeviceStore: Sendable {
     func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws
     /// Devices were there: they are woken as usual again, where that had become rare.
     func devicesCame(_ devices: [DeviceSerial], at now: Timestamp) async throws
-    /// Anonymous devices that were not seen since a moment, or have no channel and were not seen since another.
-    func idleDevices(seenBefore: Timestamp, orWithoutChannelBefore: Timestamp, limit: Int) async throws
-        -> [DeviceSerial]
-    /// Registered devices that were not seen since a moment, or are suspended and were not seen since another.
-    func idleRegisteredDevices(seenBefore: Timestamp, orSuspendedBefore: Timestamp, limit: Int) async throws
-        -> [DeviceSerial]
+    /// Devices that may be removed for a reason, the first of those that were last seen by a moment; a suspended device must
+    /// have been suspended by then as well.
+    func idleDevices(_ reason: CollectionReason, by cutoff: RetentionCutoff, limit: Int) async throws -> [IdleDevice]
     /// The number on the app's icon is counted from the beginning. Answers false when there is no such device.
     func resetBadge(of device: DeviceSerial) async throws -> Bool
     /// Gives a device another credential. Answers false when there is no such device.
@@ -40,8 +37,8 @@ package protocol DeviceStore: Sendable {
     /// Removes the device with its channels; nil when there is none. Waiting messages end as ``Outcome/gone``, those of a long
     /// inbox by ``AppStore/continueDeletions(at:limit:)``.
     ///
-    /// - Parameter moment: One that was seen after it stays, and nil is answered.
-    func deleteDevice(_ serial: DeviceSerial, unlessSeenAfter moment: Timestamp?, at now: Timestamp) async throws
+    /// - Parameter cutoff: One that was seen after it stays, and nil is answered.
+    func deleteDevice(_ serial: DeviceSerial, unlessSeenAfter cutoff: RetentionCutoff?, at now: Timestamp) async throws
         -> RemovedDevices?
 }
 

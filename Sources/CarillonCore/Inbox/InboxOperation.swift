@@ -64,6 +64,9 @@ package struct IdempotencyClaim: Equatable, Sendable {
     package var fingerprint: [UInt8]
     package var validUntil: Timestamp
 
+    /// How long a key is remembered.
+    package static let keptSeconds: Int64 = 86_400
+
     package init(keyHash: [UInt8], fingerprint: [UInt8], validUntil: Timestamp) {
         self.keyHash = keyHash
         self.fingerprint = fingerprint

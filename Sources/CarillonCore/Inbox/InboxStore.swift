@@ -19,9 +19,11 @@ package protocol InboxStore: Sendable {
     /// How much waits in all inboxes together.
     func waitingInAll() async throws -> InboxUsage.Waiting
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord?
-    /// Ends expired envelopes and forgets outcomes and idempotency keys that are past keeping, about so many in one
+    /// Ends expired envelopes, and forgets outcomes and idempotency keys that are past keeping, about so many in one
     /// transaction.
-    func sweep(at now: Timestamp, limit: Int) async throws -> Swept
+    ///
+    /// - Parameter retention: Nil forgets nothing.
+    func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Swept
 }
 
 /// A device that was found, and what waits for it.

@@ -8,6 +8,11 @@ package protocol ServerStore: Sendable {
     func history(orMake make: @escaping @Sendable () -> Int64) async throws -> Int64
     /// An epoch that no home had before, and later than every place that is stored (``PositionSource``).
     func claimEpoch() async throws -> Int64
+    /// The counter of seconds for which the server was in service, as it was written last. The store writes its value into
+    /// each row that is removed for good after a time (``RetentionCutoff``).
+    func servedSeconds() async throws -> Int64
+    /// Writes the counter, which never goes back.
+    func noteServed(_ seconds: Int64) async throws
     /// Answers when what is kept can be read and can be trusted.
     ///
     /// - Throws: ``StoreFault``.

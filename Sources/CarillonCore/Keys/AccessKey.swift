@@ -9,7 +9,7 @@ package struct AccessKey: Equatable, Sendable {
     package var app: AppID?
     package var name: String?
     package var secretHash: SecretHash
-    /// The secret before the last rotation, and until when it still works.
+    /// The secret before the last rotation, and until when it still works: as long as one of the two clocks allows it.
     package var earlier: EarlierSecret?
     package var createdAt: Timestamp
     package var revokedAt: Timestamp?
@@ -17,9 +17,12 @@ package struct AccessKey: Equatable, Sendable {
     package struct EarlierSecret: Equatable, Sendable {
         package var hash: SecretHash
         package var validUntil: Timestamp
-        package init(hash: SecretHash, validUntil: Timestamp) {
+        /// The same in seconds for which the server was in service.
+        package var servedUntil: Int64
+        package init(hash: SecretHash, validUntil: Timestamp, servedUntil: Int64) {
             self.hash = hash
             self.validUntil = validUntil
+            self.servedUntil = servedUntil
         }
     }
 
@@ -38,10 +41,12 @@ package struct AccessKey: Equatable, Sendable {
     }
 
     /// Whether a presented secret opens this key now.
-    package func accepts(_ hash: SecretHash, at now: Timestamp) -> Bool {
+    ///
+    /// - Parameter served: For how many seconds the server was in service.
+    package func accepts(_ hash: SecretHash, at now: Timestamp, served: Int64) -> Bool {
         guard revokedAt == nil else { return false }
         if secretHash.matches(hash) { return true }
-        guard let earlier, now < earlier.validUntil else { return false }
+        guard let earlier, now < earlier.validUntil || served < earlier.servedUntil else { return false }
         return earlier.hash.matches(hash)
     }
 }

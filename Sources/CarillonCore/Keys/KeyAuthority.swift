@@ -4,11 +4,13 @@ package import CarillonWire
 package struct KeyAuthority: Sendable {
     private let keys: any KeyStore
     private let time: TimeSource
+    private let served: ServedTime
     private let random: RandomSource
 
-    package init(keys: any KeyStore, time: TimeSource, random: RandomSource) {
+    package init(keys: any KeyStore, time: TimeSource, served: ServedTime, random: RandomSource) {
         self.keys = keys
         self.time = time
+        self.served = served
         self.random = random
     }
 
@@ -46,8 +48,11 @@ package struct KeyAuthority: Sendable {
     package func rotate(_ id: KeyID, overlapSeconds: Int) async throws -> (key: AccessKey, secret: KeySecret) {
         guard let key = try await keys.key(id), key.revokedAt == nil else { throw unknown(id) }
         let secret = KeySecret(role: key.role, id: id, random: random)
-        let validUntil = time.now().adding(seconds: Int64(overlapSeconds))
-        guard try await keys.rotateKey(id, to: secret.hash, earlierValidUntil: validUntil) else { throw unknown(id) }
+        let overlap = Int64(overlapSeconds)
+        let isRotated = try await keys.rotateKey(
+            id, to: secret.hash, earlierValidUntil: time.now().adding(seconds: overlap),
+            servedUntil: served.seconds + overlap)
+        guard isRotated else { throw unknown(id) }
         return (key, secret)
     }
 
@@ -58,7 +63,7 @@ package struct KeyAuthority: Sendable {
             throw Refusal(.credentialMissing, "Send a key of role \(wanted) as \"Authorization: Bearer …\".")
         }
         guard let secret = KeySecret(parsing: bearer), let key = try await keys.key(secret.id),
-            key.accepts(secret.hash, at: time.now())
+            key.accepts(secret.hash, at: time.now(), served: served.seconds)
         else {
             throw Refusal(.credentialInvalid, "The key is unknown, revoked, or mistyped; a key of role \(wanted) is wanted.")
         }

@@ -7,6 +7,9 @@ package protocol KeyStore: Sendable {
     func keys() async throws -> [AccessKey]
     /// Answers false when there is no such key, or it was revoked before.
     func revokeKey(_ id: KeyID, at now: Timestamp) async throws -> Bool
-    /// Replaces the secret, and keeps the present one valid until a moment. Answers false as ``revokeKey(_:at:)`` does.
-    func rotateKey(_ id: KeyID, to hash: SecretHash, earlierValidUntil: Timestamp) async throws -> Bool
+    /// Replaces the secret, and keeps the present one valid until a moment by both clocks (``AccessKey/EarlierSecret``). Answers
+    /// false as ``revokeKey(_:at:)`` does.
+    func rotateKey(
+        _ id: KeyID, to hash: SecretHash, earlierValidUntil: Timestamp, servedUntil: Int64
+    ) async throws -> Bool
 }

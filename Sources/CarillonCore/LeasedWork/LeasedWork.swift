@@ -32,13 +32,12 @@ package final class LeasedWork<User: WorkUser>: Sendable {
         var pace: WorkPace
         /// What the store could not take. Until it can, the work that it is about is not done again.
         var unwritten: [Ended] = []
-        /// The latest moment of a round.
-        var latest: Timestamp?
     }
 
     private let store: any LeasedWorkStore
     private let user: User
     private let time: TimeSource
+    private let steps = BackwardSteps()
     private let state: Mutex<State>
 
     package init(store: any LeasedWorkStore, user: User, limits: WorkPace.Limits = .init(), time: TimeSource) {
@@ -53,7 +52,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     /// To be said once, before the first round.
     package func begin() async throws {
         let now = time.now()
-        try await store.bringBackWork(at: now)
+        try await followClock(now)
         try await user.beganAfterPause(at: now)
     }
 
@@ -189,13 +188,7 @@ package final class LeasedWork<User: WorkUser>: Sendable {
     // MARK: The clock
 
     private func followClock(_ now: Timestamp) async throws {
-        let latest = state.withLock { $0.latest }
-        if let latest, now.adding(seconds: WorkBounds.clockToleranceSeconds) < latest {
-            try await store.bringBackWork(at: now)
-            state.withLock { $0.latest = now }
-        } else {
-            state.withLock { $0.latest = max(now, latest ?? now) }
-        }
+        try await steps.follow(now) { _ in try await store.bringBackWork(at: now) }
     }
 }
 
@@ -205,8 +198,6 @@ private enum WorkBounds {
     static let writesAtOnce = 64
     /// How often the store is asked in one round, as those it names first may be all of one device.
     static let looks = 3
-    /// A clock that goes back by less puts nothing off for longer.
-    static let clockToleranceSeconds: Int64 = 10
 
     static let resultsDropped = ServerMetric.callResultsDropped.counter()
     static let unreadable = ServerMetric.callsUnreadable.counter()

@@ -128,7 +128,7 @@ extension ServerMetric {
         case .inboxBytes: "Bytes that wait in all inboxes."
         case .outcomesForgotten: "Outcomes forgotten because a device had too many."
         case .idempotencyKeysForgotten: "Idempotency keys forgotten because a device had too many."
-        case .devicesCollected: "Devices removed because nobody used them."
+        case .devicesCollected: "Devices removed because nobody used them, by reason."
         case .commitChanges: "Changes of inboxes in one commit."
         case .commitDuration: "Time of a commit, from its beginning until it is on disk."
         case .commitFailures: "Commits that failed as a whole."
@@ -188,6 +188,7 @@ extension ServerMetric {
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]
         case .watchesRefused: ["full"]
+        case .devicesCollected: ["reason"]
         default: []
         }
     }

@@ -28,8 +28,6 @@ package final class Outbox: Sendable {
         /// Results that are not on disk.
         var ends: [PushEnd] = []
         var isWriting = false
-        /// The latest moment of a round.
-        var latest: Timestamp?
         /// With which lane the next round begins.
         var turn = 0
     }
@@ -37,6 +35,7 @@ package final class Outbox: Sendable {
     private let store: any PushStore
     private let limits: Limits
     private let time: TimeSource
+    private let steps = BackwardSteps()
     private let state = Mutex(State())
 
     package init(store: any PushStore, limits: Limits = .init(), time: TimeSource) {
@@ -51,7 +50,7 @@ package final class Outbox: Sendable {
     package var faults: [PushLane: LaneMachine.Fault] { state.withLock { $0.lanes.compactMapValues(\.fault) } }
 
     /// To be said once, before the first round.
-    package func begin() async throws { try await store.bringBackPushes(at: time.now()) }
+    package func begin() async throws { try await followClock(time.now()) }
 
     /// The credentials of a lane were set or taken away.
     package func renewed(_ lane: PushLane) {
@@ -186,21 +185,13 @@ package final class Outbox: Sendable {
 
     private func followClock(_ now: Timestamp) async throws {
         await writeUnwritten()
-        let latest = state.withLock { $0.latest }
-        if let latest, now.adding(seconds: OutboxBounds.clockToleranceSeconds) < latest {
-            try await store.bringBackPushes(at: now)
-            state.withLock { $0.latest = now }
-        } else {
-            state.withLock { $0.latest = max(now, latest ?? now) }
-        }
+        try await steps.follow(now) { _ in try await store.bringBackPushes(at: now) }
     }
 }
 
 private enum OutboxBounds {
     static let writtenAtOnce = 512
     static let unwritten = 8192
-    /// A clock that goes back by less puts nothing off for longer.
-    static let clockToleranceSeconds: Int64 = 10
     static let resultsDropped = ServerMetric.pushResultsDropped.counter()
 }
 

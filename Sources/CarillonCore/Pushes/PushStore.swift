@@ -16,7 +16,9 @@ package protocol PushStore: Sendable {
     /// What is known of the pushes for a message, the oldest first.
     func pushes(for message: MessageID, of device: DeviceSerial, at now: Timestamp) async throws -> [PushRecord]
     /// Ends what was not sent in its time, and forgets what was kept long enough. Answers whether nothing is left to do now.
-    func sweepPushes(at now: Timestamp, limit: Int) async throws -> Bool
+    ///
+    /// - Parameter retention: Nil forgets nothing.
+    func sweepPushes(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Bool
     /// Pushes of an app that are parked, the oldest first.
     func parkedPushes(of app: AppSerial, limit: Int) async throws -> [PushRecord]
     /// Has parked pushes of an app tried again, and answers how many.

@@ -37,5 +37,5 @@ package protocol ServiceStore: Sendable {
     /// Some that are to be ended: their deadline came, or their provider went.
     func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest]
     /// Forgets some that were finished long enough. Answers how many.
-    func forgetRequests(at now: Timestamp, limit: Int) async throws -> Int
+    func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int
 }

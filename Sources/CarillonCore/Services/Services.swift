@@ -225,7 +225,9 @@ package struct Services: Sendable {
     // MARK: Time
 
     /// Ends what is due, and forgets what was finished long enough; some at a time. Answers whether that was all.
-    package func sweep(limit: Int = 200) async throws -> Bool {
+    ///
+    /// - Parameter retention: Nil forgets nothing.
+    package func sweep(forgetting retention: RetentionTime?, limit: Int = 200) async throws -> Bool {
         let due = try await store.dueRequests(at: time.now(), limit: limit)
         for request in due {
             _ = try await takeBack(request)
@@ -236,7 +238,8 @@ package struct Services: Sendable {
                 step, wakes: true)
             failed.increment()
         }
-        let forgotten = try await store.forgetRequests(at: time.now(), limit: limit)
+        guard let retention else { return due.count < limit }
+        let forgotten = try await store.forgetRequests(by: retention, limit: limit)
         return due.count < limit && forgotten < limit
     }
 

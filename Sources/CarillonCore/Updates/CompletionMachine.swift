@@ -53,6 +53,8 @@ package struct CompletionMachine: Equatable, Sendable {
     package static let mostFailures = 10
     package static let mostFailingSeconds: Int64 = 7 * 86_400
     package static let mostDelaySeconds: Int64 = 30 * 86_400
+    /// How long one waits for which the inbox has no room.
+    package static let fullSeconds: Int64 = 60
     private static let firstDelaySeconds: Int64 = 30
     private static let longestDelaySeconds: Int64 = 6 * 3600
 
@@ -133,6 +135,16 @@ package struct CompletionMachine: Equatable, Sendable {
         guard failures > 1 else { return 0 }
         let doublings = min(failures - 2, 20)
         return min(firstDelaySeconds << Int64(doublings), longestDelaySeconds)
+    }
+
+    /// The longest time for which a completion waits until it is given again.
+    package static func longestWaitSeconds(in state: State) -> Int64 {
+        switch state {
+        case .waiting: fullSeconds
+        case .stored: silenceSeconds
+        case .failed: longestDelaySeconds
+        default: mostDelaySeconds
+        }
     }
 
     /// It is to be given again now: the device lost what it had, its kinds changed, or its inbox had no room before.

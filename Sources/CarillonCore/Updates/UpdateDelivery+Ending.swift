@@ -27,8 +27,11 @@ extension UpdateDelivery {
 
     /// What time brings, a little at a time: updates expire, what is due is given again, what ended is taken out of inboxes, and what
     /// ended long ago is forgotten.
-    package func sweep() async throws {
+    ///
+    /// - Parameter retention: Nil forgets nothing that ended long ago.
+    package func sweep(forgetting retention: RetentionTime?) async throws {
         forgetAbsent()
+        try await followClock()
         while !Task.isCancelled {
             let expired = try await store.endExpiredUpdates(at: time.now(), limit: Self.dueAtOnce)
             for update in expired { logs.expired(update.update, of: update.app) }
@@ -51,19 +54,44 @@ extension UpdateDelivery {
         }
         try await store.forgetLocations(
             before: time.now().adding(seconds: -UpdateBinding.locationSeconds), limit: Self.forgottenAtOnce)
-        if time.now() >= auditTended.withLock({ $0 }) {
-            auditTended.withLock { $0 = time.now().adding(seconds: Self.auditSeconds) }
+        if let retention, isTime(auditTended) {
+            wait(Self.auditSeconds, for: auditTended)
             try await store.forgetAudit(
-                before: time.now().adding(seconds: -AuditEntry.keptSeconds), beyond: AuditEntry.mostOfApp,
+                before: retention.now.adding(seconds: -AuditEntry.keptSeconds), beyond: AuditEntry.mostOfApp,
                 limit: Self.auditAtOnce)
         }
-        if time.now() >= endedTended.withLock({ $0 }) {
+        if isTime(endedTended) {
             while !Task.isCancelled {
-                if try await store.forgetUpdates(limits, at: time.now(), limit: Self.forgottenAtOnce) { break }
+                if try await store.forgetUpdates(limits, by: retention, limit: Self.forgottenAtOnce) { break }
             }
-            endedTended.withLock { $0 = time.now().adding(seconds: Self.endedSeconds) }
+            wait(Self.endedSeconds, for: endedTended)
         }
     }
+
+    private func isTime(_ moment: borrowing Mutex<Int64?>) -> Bool {
+        let now = ticks.now()
+        return moment.withLock { $0.map { now >= $0 } ?? true }
+    }
+
+    private func wait(_ seconds: Int64, for moment: borrowing Mutex<Int64?>) {
+        let next = ticks.now() + seconds * 1_000_000_000
+        moment.withLock { $0 = next }
+    }
+
+    /// At the start only what no wait explains is looked for: to look at everything that is due later takes long.
+    private func followClock() async throws {
+        let now = time.now()
+        try await steps.follow(now) { isFirst in
+            let moment = isFirst ? now.adding(seconds: CompletionMachine.mostDelaySeconds) : now
+            while !Task.isCancelled {
+                let isDone = try await store.bringBackCompletions(
+                    dueAfter: moment, at: now, limit: Self.broughtBackAtOnce)
+                if isDone { break }
+            }
+        }
+    }
+
+    private static let broughtBackAtOnce = 1000
 
     private static let forgottenAtOnce = 500
     /// To count the audit's rows takes a look at all of them.

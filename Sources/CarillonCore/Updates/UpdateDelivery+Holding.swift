@@ -210,7 +210,7 @@ extension UpdateDelivery {
             case .stored, .settled, .given: offeredAgain.increment()
             case .refused, .dropped:
                 if result == .refused(.full) { full.increment() }
-                try await store.putOff(due[place].completion.key, until: now.adding(seconds: Self.fullSeconds))
+                try await store.putOff(due[place].completion.key, until: now.adding(seconds: CompletionMachine.fullSeconds))
             case .failed(let fault): throw fault
             }
         }
@@ -218,7 +218,6 @@ extension UpdateDelivery {
     }
 
     static let dueAtOnce = 256
-    private static let fullSeconds: Int64 = 60
 
     // MARK: Waking
 

@@ -15,17 +15,18 @@ package final class UpdateDelivery: Sendable {
     let homes: Homes
     let limits: UpdateLimits
     let time: TimeSource
-    private let ticks: TickSource
+    let ticks: TickSource
     let random: RandomSource
     private let pace = Mutex(PollPace())
     /// How often a log was held against a device.
     package var looks: Int { lookCount.load(ordering: .relaxed) }
     let lookCount = Atomic(0)
     let present = Mutex<[AppSerial: PresentDevices]>([:])
-    /// When the audit is looked at next.
-    let auditTended = Mutex(Timestamp(milliseconds: 0))
+    /// When the audit is looked at next, by the monotonic clock; nil: now.
+    let auditTended = Mutex<Int64?>(nil)
     /// The same of updates that ended.
-    let endedTended = Mutex(Timestamp(milliseconds: 0))
+    let endedTended = Mutex<Int64?>(nil)
+    let steps = BackwardSteps()
 
     let offered = ServerMetric.updatesOffered.counter("first")
     let offeredAgain = ServerMetric.updatesOffered.counter("again")

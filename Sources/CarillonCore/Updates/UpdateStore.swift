@@ -26,7 +26,9 @@ package protocol UpdateStore: Sendable {
     func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate]
     /// Forgets the oldest of an app's ended updates beyond a number, and those that ended before a moment, as far as nothing of them is
     /// left to do. Answers whether nothing is left to forget.
-    func forgetUpdates(_ limits: UpdateLimits, at now: Timestamp, limit: Int) async throws -> Bool
+    ///
+    /// - Parameter retention: Nil forgets only what is beyond the number.
+    func forgetUpdates(_ limits: UpdateLimits, by retention: RetentionTime?, limit: Int) async throws -> Bool
     /// How many completions of an update are in each state.
     func counts(of update: UpdateSerial) async throws -> [CompletionMachine.State: Int]
     /// A page of an update's completions, in the order of their bindings.
@@ -115,6 +117,11 @@ package protocol UpdateStore: Sendable {
     func dueCompletions(of binding: BindingSerial?, at now: Timestamp, limit: Int) async throws -> [DueCompletion]
     /// The inbox had no room for one: it is due later.
     func putOff(_ completion: CompletionKey, until moment: Timestamp) async throws
+    /// The clock was set back. A completion whose due time was set by the later clock waits as long from now on; no completion waits
+    /// longer than its state allows (``CompletionMachine/longestWaitSeconds(in:)``). Answers whether these were all.
+    ///
+    /// - Parameter moment: Completions that are due by then stay as they are.
+    func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool
     /// Completions of ended updates that are not final.
     func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion]
     /// They come to an end, as far as they did not before.

@@ -9,7 +9,8 @@ import CarillonWire
 /// | none, or older than a day | less than five minutes ago | it is refused until they can be fetched again |
 ///
 /// So a key that was taken out of the set is not believed for longer than five minutes while the set can be fetched, and an
-/// address that does not answer is asked twelve times an hour, whatever comes.
+/// address that does not answer is asked twelve times an hour, whatever comes. All moments are of the monotonic clock
+/// (``TickSource``): a wall clock that is set makes nobody wait, and takes no keys away.
 package struct UserKeyFetches: Sendable {
     package enum Step: Sendable {
         case fetch
@@ -21,31 +22,32 @@ package struct UserKeyFetches: Sendable {
     package static let staleSeconds: Int64 = 86_400
 
     private var keys: UserKeySet?
-    private var fetchedAt: Timestamp?
-    private var triedAt: Timestamp?
+    private var fetchedAt: Int64?
+    private var triedAt: Int64?
 
     package init() {}
 
-    package func step(at now: Timestamp) -> Step {
-        // A clock that was set back makes nobody wait.
-        guard let triedAt, triedAt <= now, now < triedAt.adding(seconds: Self.spacingSeconds) else { return .fetch }
+    package func step(at now: Int64) -> Step {
+        guard let triedAt, Self.seconds(from: triedAt, to: now) < Self.spacingSeconds else { return .fetch }
         if let keys = usable(at: now) { return .use(keys) }
         return .unavailable(retryAfterSeconds: secondsUntilNext(at: now))
     }
 
     /// Until they can be fetched again.
-    package func secondsUntilNext(at now: Timestamp) -> Int {
+    package func secondsUntilNext(at now: Int64) -> Int {
         guard let triedAt else { return 1 }
-        return Int(max(1, triedAt.adding(seconds: Self.spacingSeconds).seconds - now.seconds))
+        return Int(max(1, Self.spacingSeconds - Self.seconds(from: triedAt, to: now)))
     }
 
+    private static func seconds(from earlier: Int64, to now: Int64) -> Int64 { (now - earlier) / 1_000_000_000 }
+
     /// Those of the last day.
-    private func usable(at now: Timestamp) -> UserKeySet? {
-        guard let keys, let fetchedAt, now < fetchedAt.adding(seconds: Self.staleSeconds) else { return nil }
+    private func usable(at now: Int64) -> UserKeySet? {
+        guard let keys, let fetchedAt, Self.seconds(from: fetchedAt, to: now) < Self.staleSeconds else { return nil }
         return keys
     }
 
-    package mutating func began(at now: Timestamp) { triedAt = now }
+    package mutating func began(at now: Int64) { triedAt = now }
 
-    package mutating func succeeded(_ keys: UserKeySet, at now: Timestamp) { (self.keys, fetchedAt) = (keys, now) }
+    package mutating func succeeded(_ keys: UserKeySet, at now: Int64) { (self.keys, fetchedAt) = (keys, now) }
 }

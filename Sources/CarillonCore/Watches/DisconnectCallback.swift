@@ -53,7 +53,8 @@ package enum DisconnectReason: String, CaseIterable, Sendable {
     }
 }
 
-/// The attempts of one callback: until it is answered, or a day has passed since the channel ended.
+/// The attempts of one callback: until it is answered, or a day has passed since the channel ended and it was tried as often as
+/// in such a day. A wall clock that is ahead, or a server that was stopped, gives up none.
 package struct CallbackMachine: Equatable, Sendable {
     package enum Step: Equatable, Sendable {
         /// Answered with 2xx, or with 410, which asks for no more.
@@ -69,6 +70,8 @@ package struct CallbackMachine: Equatable, Sendable {
     package init(attempts: Int = 0) { self.attempts = attempts }
 
     package static let patienceSeconds: Int64 = 86_400
+    /// A day has room for more.
+    package static let leastAttempts = 20
     private static let firstDelay: Int64 = 5000
     private static let longestDelay: Int64 = 3_600_000
 
@@ -87,7 +90,8 @@ package struct CallbackMachine: Equatable, Sendable {
             let delay = min(Self.longestDelay, Self.firstDelay << Int64(min(attempts, 12)))
             attempts += 1
             let next = now.adding(milliseconds: delay * 3 / 4 + Int64(chance % UInt64(delay / 2 + 1)))
-            return next < endedAt.adding(seconds: Self.patienceSeconds) ? .retry(at: next) : .givenUp
+            let isOver = next >= endedAt.adding(seconds: Self.patienceSeconds) && attempts >= Self.leastAttempts
+            return isOver ? .givenUp : .retry(at: next)
         }
     }
 }

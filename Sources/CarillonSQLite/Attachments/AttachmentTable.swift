@@ -17,9 +17,9 @@ struct AttachmentTable {
     private static let columns =
         "serial, id, app, device, length, synced, is_complete, digest, lifetime, expires_at FROM attachment"
 
-    func attachment(_ id: AttachmentID, at now: Timestamp) throws -> Attachment? {
-        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE id = ? AND expires_at > ?")
-        return try Row.first(select, [Data(id.bytes), now.milliseconds], Attachment.init)
+    func attachment(_ id: AttachmentID) throws -> Attachment? {
+        let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE id = ?")
+        return try Row.first(select, [Data(id.bytes)], Attachment.init)
     }
 
     // MARK: Beginning
@@ -28,16 +28,12 @@ struct AttachmentTable {
         let (app, owner) = (wish.owner.app.rawValue, wish.owner.party.number)
         if let (key, fingerprint) = wish.idempotency {
             let select = try db.cachedStatement(
-                sql: "SELECT \(Self.columns) WHERE app = ? AND device = ? AND idempotency = ? AND expires_at > ?")
-            if let known = try Row.first(select, [app, owner, Data(key), now.milliseconds], Attachment.init) {
+                sql: "SELECT \(Self.columns) WHERE app = ? AND device = ? AND idempotency = ?")
+            if let known = try Row.first(select, [app, owner, Data(key)], Attachment.init) {
                 let earlier = try Data.fetchOne(
                     db, sql: "SELECT fingerprint FROM attachment WHERE serial = ?", arguments: [known.serial.rawValue])
                 return earlier.map(Array.init) == fingerprint ? .repeated(known) : .reused
             }
-            // One that has expired is not waited for.
-            try db.run(
-                "UPDATE attachment SET idempotency = NULL WHERE app = ? AND device = ? AND idempotency = ?",
-                [app, owner, Data(key)])
         }
         guard let allowance = try allowance(of: wish.owner) else { return .ownerGone }
         if let refusal = try refusal(of: wish, allowance) { return refusal }
@@ -45,8 +41,8 @@ struct AttachmentTable {
         try db.run(
             """
             INSERT INTO attachment
-                (id, app, device, allowance, length, charged, digest, lifetime, expires_at, idempotency, fingerprint)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                (id, app, device, allowance, length, charged, digest, lifetime, expires_at, idempotency, fingerprint, kept_served)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
             """,
             [
                 Data(wish.proposed.bytes), app, owner, allowance, wish.length, charge(wish), wish.digest.map { Data($0) },
@@ -108,9 +104,21 @@ struct AttachmentTable {
         return db.changesCount == 1
     }
 
-    func removeExpired(at now: Timestamp, limit: Int) throws -> [AttachmentID] {
+    func removeExpired(by retention: RetentionTime, unfinishedSeconds: Int64, limit: Int) throws -> [AttachmentID] {
         try remove(
-            "SELECT serial FROM attachment WHERE expires_at <= ? ORDER BY expires_at LIMIT ?", [now.milliseconds, limit])
+            "SELECT serial FROM attachment WHERE \(Self.isExpired) ORDER BY expires_at LIMIT ?",
+            Self.expiry(retention, unfinishedSeconds) + [limit])
+    }
+
+    static func isAnyExpired(_ db: Database, by retention: RetentionTime, unfinishedSeconds: Int64) throws -> Bool {
+        try Int64.first(
+            db, "SELECT 1 FROM attachment WHERE \(isExpired) LIMIT 1", expiry(retention, unfinishedSeconds)) != nil
+    }
+
+    private static let isExpired = "expires_at <= ? AND kept_served + iif(is_complete, lifetime, ?) <= ?"
+
+    private static func expiry(_ retention: RetentionTime, _ unfinishedSeconds: Int64) -> StatementArguments {
+        [retention.now.milliseconds, unfinishedSeconds, retention.cutoff(afterSeconds: 0).served]
     }
 
     /// What belonged to somebody who is gone, or was for nobody else.

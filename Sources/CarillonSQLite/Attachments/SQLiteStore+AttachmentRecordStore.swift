@@ -13,8 +13,8 @@ extension SQLiteStore: AttachmentRecordStore {
         try await group.run { db in try AttachmentTable(db).add(wish, at: now) }
     }
 
-    package func attachment(_ id: AttachmentID, at now: Timestamp) async throws -> Attachment? {
-        try await read { db in try AttachmentTable(db).attachment(id, at: now) }
+    package func attachment(_ id: AttachmentID) async throws -> Attachment? {
+        try await read { db in try AttachmentTable(db).attachment(id) }
     }
 
     package func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool {
@@ -30,7 +30,10 @@ extension SQLiteStore: AttachmentRecordStore {
     ) async throws -> Bool {
         try await group.run { db in
             try db.run(
-                "UPDATE attachment SET synced = max(synced, ?), expires_at = ? WHERE serial = ? AND NOT is_complete",
+                """
+                UPDATE attachment SET synced = max(synced, ?), expires_at = ?, kept_served = (SELECT seconds FROM served)
+                WHERE serial = ? AND NOT is_complete
+                """,
                 [offset, expiresAt.milliseconds, attachment.rawValue])
             return db.changesCount == 1
         }
@@ -39,7 +42,11 @@ extension SQLiteStore: AttachmentRecordStore {
     package func completeAttachment(_ attachment: AttachmentSerial, expiresAt: Timestamp) async throws -> Bool {
         try await group.run { db in
             try db.run(
-                "UPDATE attachment SET is_complete = 1, synced = length, expires_at = ? WHERE serial = ? AND NOT is_complete",
+                """
+                UPDATE attachment SET is_complete = 1, synced = length, expires_at = ?,
+                    kept_served = (SELECT seconds FROM served)
+                WHERE serial = ? AND NOT is_complete
+                """,
                 [expiresAt.milliseconds, attachment.rawValue])
             return db.changesCount == 1
         }
@@ -61,20 +68,20 @@ extension SQLiteStore: AttachmentRecordStore {
     }
 
     package func removeEndedAttachments(
-        at now: Timestamp, limit: Int
+        by retention: RetentionTime?, unfinishedSeconds: Int64, limit: Int
     ) async throws -> (removed: [AttachmentID], isDone: Bool) {
         let isThere = try await read { db in
-            try Int64.first(
-                db,
-                """
-                SELECT EXISTS (SELECT 1 FROM attachment WHERE expires_at <= ?)
-                    OR EXISTS (SELECT 1 FROM attachment_party_gone)
-                """, [now.milliseconds]) == 1
+            if try Int64.first(db, "SELECT 1 FROM attachment_party_gone LIMIT 1") != nil { return true }
+            guard let retention else { return false }
+            return try AttachmentTable.isAnyExpired(db, by: retention, unfinishedSeconds: unfinishedSeconds)
         }
         guard isThere else { return ([], true) }
         return try await group.run { db in
             let table = AttachmentTable(db)
-            var removed = try table.removeExpired(at: now, limit: limit)
+            var removed =
+                try retention.map {
+                    try table.removeExpired(by: $0, unfinishedSeconds: unfinishedSeconds, limit: limit)
+                } ?? []
             guard removed.count < limit else { return (removed, false) }
             removed += try table.removeOfGone(limit: limit - removed.count)
             return (removed, try Int64.first(db, "SELECT 1 FROM attachment_party_gone LIMIT 1") == nil)

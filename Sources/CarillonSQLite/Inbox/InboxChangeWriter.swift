@@ -136,8 +136,8 @@ struct InboxChangeWriter {
             db,
             """
             INSERT INTO outcome (position, secret, device, app, origin_kind, origin, kind, accepted_at, expires_at,
-                outcome, code, final_at, wake)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                outcome, code, final_at, wake, final_served)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
             """)
         insert.bind(row.position)
         insert.bind(row.id.secret)
@@ -212,8 +212,8 @@ struct InboxChangeWriter {
         let insert = try db.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO idempotency (origin_kind, origin, key_hash, fingerprint, position, secret, device,
-                    accepted_at, expires_at, valid_until)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    accepted_at, expires_at, valid_until, made_served)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
                 """)
         try insert.execute(arguments: [
             key.origin.kind.rawValue, key.origin.serial, Data(key.keyHash), Data(claim.fingerprint), claim.id.position,
@@ -233,16 +233,18 @@ struct InboxChangeWriter {
     }
 
     /// Keys that were remembered long enough; answers how many.
-    func forgetKeys(before now: Timestamp, limit: Int) throws -> Int {
+    func forgetKeys(by retention: RetentionTime, limit: Int) throws -> Int {
         let rows = try Row.fetchAll(
             db,
             sql: """
                 DELETE FROM idempotency WHERE (origin_kind, origin, key_hash) IN
-                    (SELECT origin_kind, origin, key_hash FROM idempotency WHERE valid_until <= ?
-                        ORDER BY valid_until LIMIT ?)
+                    (SELECT origin_kind, origin, key_hash FROM idempotency INDEXED BY idempotency_end
+                        WHERE made_served <= ? AND valid_until <= ? LIMIT ?)
                 RETURNING device
                 """,
-            arguments: [now.milliseconds, limit])
+            arguments: [
+                retention.cutoff(afterSeconds: IdempotencyClaim.keptSeconds).served, retention.now.milliseconds, limit,
+            ])
         var changes: [DeviceSerial: InboxUsage.Change] = [:]
         for row in rows { changes[DeviceSerial(row["device"]), default: .init()].keys -= 1 }
         usage.apply(changes)

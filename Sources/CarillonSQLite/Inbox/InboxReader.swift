@@ -129,10 +129,22 @@ struct InboxReader {
     }
 
     /// What became final at these positions until a moment.
-    func finalRows(in positions: ClosedRange<Int64>, until moment: Timestamp, limit: Int) throws -> [InboxRow] {
+    func finalRows(in positions: ClosedRange<Int64>, by cutoff: RetentionCutoff, limit: Int) throws -> [InboxRow] {
         try rows(
-            "SELECT \(InboxRow.finalColumns) FROM outcome WHERE position BETWEEN ? AND ? AND final_at <= ? LIMIT ?",
-            positions, moment.milliseconds, Int64(limit), read: InboxRow.init(final:))
+            """
+            SELECT \(InboxRow.finalColumns) FROM outcome
+            WHERE position BETWEEN ? AND ? AND final_at <= ? AND final_served <= ? LIMIT ?
+            """, positions, cutoff.wall.milliseconds, cutoff.served, Int64(limit), read: InboxRow.init(final:))
+    }
+
+    /// The least value of the counter among what became final at these positions until a moment.
+    func leastServed(in positions: ClosedRange<Int64>, until moment: Timestamp) throws -> Int64? {
+        try Int64.first(
+            db,
+            """
+            SELECT final_served FROM outcome WHERE position BETWEEN ? AND ? AND final_at <= ?
+            ORDER BY final_served LIMIT 1
+            """, [positions.lowerBound, positions.upperBound, moment.milliseconds])
     }
 
     func nextFinalRow(in positions: ClosedRange<Int64>, after moment: Timestamp) throws -> InboxRow? {

@@ -82,7 +82,9 @@ final class InboxTransaction {
     // MARK: Time
 
     /// Ends what has expired, and forgets what is past keeping.
-    func sweep(at now: Timestamp, limit: Int) throws -> Swept {
+    func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) throws -> Swept {
+        let released = try retention.map { try memory.due.releaseHeld(by: $0, limit: limit, in: db) } ?? 0
+        let cutoff = retention.map { memory.due.cutoff(by: $0) }
         let entries = try DueTimes.entries(by: now, limit: limit, in: db)
         var swept: [Swept.Expired] = []
         var (entriesDone, rowsDone) = (0, 0)
@@ -93,19 +95,31 @@ final class InboxTransaction {
             for (row, result) in zip(expired, results) where result == .settled {
                 swept.append(.init(device: row.device, position: row.position))
             }
-            let last = memory.due.lastForgotten(at: now)
-            let forgotten = try reader.finalRows(in: entry.positions, until: last, limit: limit)
+            let forgotten = try cutoff.map { try reader.finalRows(in: entry.positions, by: $0, limit: limit) } ?? []
             try writer.forget(forgotten)
             rowsDone += expired.count + forgotten.count
             // Where there were so many there may be more.
             guard expired.count < limit, forgotten.count < limit else { break }
             try memory.due.remove(entry, in: db)
-            // Outcomes may be kept longer than when the entry was made.
-            if let next = try reader.nextFinalRow(in: entry.positions, after: last) { try memory.due.add(next, in: db) }
+            try keep(entry, retention, at: now)
             entriesDone += 1
         }
-        let keys = try writer.forgetKeys(before: now, limit: limit)
+        let keys = try retention.map { try writer.forgetKeys(by: $0, limit: limit) } ?? 0
         try writer.forgetReleasedContent()
-        return Swept(expired: swept, isDone: entriesDone == entries.count && entries.count < limit && keys < limit)
+        let isDone = entriesDone == entries.count && max(entries.count, keys, released) < limit
+        return Swept(expired: swept, isDone: isDone)
+    }
+
+    /// Outcomes that are left where something was due are looked at again when their time comes.
+    private func keep(_ entry: DueTimes.Entry, _ retention: RetentionTime?, at now: Timestamp) throws {
+        let cutoff = retention.map { memory.due.cutoff(by: $0) }
+        let last = cutoff?.wall ?? memory.due.lastForgotten(at: now)
+        if let least = try reader.leastServed(in: entry.positions, until: last) {
+            var until: Int64 = 0
+            if let retention, let cutoff { until = retention.served + max(1, least - cutoff.served) }
+            try memory.due.hold(entry.chunk, untilServed: until, in: db)
+        }
+        // Outcomes may be kept longer than when the entry was made.
+        if let next = try reader.nextFinalRow(in: entry.positions, after: last) { try memory.due.add(next, in: db) }
     }
 }

@@ -143,10 +143,8 @@ extension SQLiteStore: InboxStore {
     }
 
     package func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? {
-        let retention = settings.inbox.outcomeRetentionSeconds
-        return try await read { db in
+        try await read { db in
             guard let row = try Self.row(of: id, in: db), row.kind.behaviour.keepsOutcome else { return nil }
-            if let settlement = row.settlement, settlement.at.adding(seconds: retention) <= now { return nil }
             var record = MessageRecord(row, at: now)
             // What waited for a device that is gone ends a little later.
             if record.settlement == nil, try !Self.exists(row.device, in: db) {
@@ -161,8 +159,10 @@ extension SQLiteStore: InboxStore {
         return row?.id == id ? row : nil
     }
 
-    package func sweep(at now: Timestamp, limit: Int) async throws -> Swept {
-        try await changeInboxes { _, transaction in try transaction.sweep(at: now, limit: limit) }
+    package func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Swept {
+        try await changeInboxes { _, transaction in
+            try transaction.sweep(at: now, forgetting: retention, limit: limit)
+        }
     }
 
     package func waitingInAll() async throws -> InboxUsage.Waiting {

@@ -183,7 +183,11 @@ struct PushTable {
         _ serial: Int64, _ device: DeviceSerial, _ kind: PushKind, _ state: PushState, _ reason: String?, at now: Timestamp
     ) throws {
         var update = try BoundStatement(
-            db, "UPDATE push SET state = ?, state_at = ?, due_at = NULL, ends_at = ?, reason = ? WHERE serial = ?")
+            db,
+            """
+            UPDATE push SET state = ?, state_at = ?, state_served = (SELECT seconds FROM served), due_at = NULL, ends_at = ?,
+                reason = ? WHERE serial = ?
+            """)
         update.bind(state.rawValue)
         update.bind(now.milliseconds)
         update.bind(now.adding(seconds: retentionSeconds).milliseconds)
@@ -212,7 +216,8 @@ struct PushTable {
     func cancelAll(of device: DeviceSerial, at now: Timestamp) throws {
         try db.run(
             """
-            UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?, due_at = NULL, ends_at = ?
+            UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?,
+                state_served = (SELECT seconds FROM served), due_at = NULL, ends_at = ?
             WHERE device = ? AND state IN (\(PushState.scheduled.rawValue), \(PushState.parked.rawValue))
             """, [now.milliseconds, now.adding(seconds: retentionSeconds).milliseconds, device.rawValue])
         db.count(db.changesCount, of: Self.cancelled)
@@ -254,7 +259,10 @@ struct PushTable {
                     """, ["now": now.milliseconds, "serial": push.serial])
             } else {
                 try db.run(
-                    "UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?, ends_at = ? WHERE serial = ?",
+                    """
+                    UPDATE push SET state = \(PushState.cancelled.rawValue), state_at = ?,
+                        state_served = (SELECT seconds FROM served), ends_at = ? WHERE serial = ?
+                    """,
                     [now.milliseconds, now.adding(seconds: retentionSeconds).milliseconds, push.serial])
                 db.count(1, of: Self.cancelled)
             }
@@ -279,11 +287,47 @@ struct PushTable {
             ["end": now.adding(seconds: LeasedPush.leaseSeconds).milliseconds])
     }
 
-    func sweep(at now: Timestamp, limit: Int) throws -> Bool {
-        var select = try BoundStatement(
-            db, "SELECT serial, device, kind, state FROM push WHERE ends_at <= ? ORDER BY ends_at LIMIT ?")
-        select.bind(now.milliseconds)
-        select.bind(limit)
+    func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) throws -> Bool {
+        let expired = try rows("state < 2 AND ends_at <= ? ORDER BY ends_at LIMIT ?", now.milliseconds, Int64(limit))
+        for row in expired {
+            if row.state == PushState.scheduled.rawValue {
+                try finish(row.serial, row.device, PushKind(rawValue: row.kind) ?? .wake, .expired, nil, at: now)
+            } else {
+                // Its answer comes soon, or its lease ends.
+                try db.run(
+                    "UPDATE push SET ends_at = ? WHERE serial = ?",
+                    [now.adding(seconds: LeasedPush.leaseSeconds).milliseconds, row.serial])
+            }
+        }
+        let forgotten = try retention.map { try forget(by: $0, limit: limit) } ?? 0
+        return try forgetIdleWakes(at: now, limit: limit) && max(expired.count, forgotten) < limit
+    }
+
+    /// What is over or parked, and was kept long enough. Answers how many there were.
+    private func forget(by retention: RetentionTime, limit: Int) throws -> Int {
+        let old = try rows(
+            "state >= 2 AND state_served <= ? AND ends_at <= ? LIMIT ?",
+            retention.cutoff(afterSeconds: retentionSeconds).served, retention.now.milliseconds, Int64(limit))
+        for row in old {
+            if row.state == PushState.parked.rawValue {
+                // Nobody looked, and nobody will.
+                db.count(1, of: Self.parkedForgotten)
+                if row.kind != PushKind.wake.rawValue { try tellByWake(row.serial, row.device, at: retention.now) }
+            }
+            try db.run("DELETE FROM push WHERE serial = ?", [row.serial])
+            if var reach = memory.pushes[row.device] {
+                reach.kept -= 1
+                memory.pushes[row.device] = reach
+            }
+        }
+        return old.count
+    }
+
+    private func rows(
+        _ condition: String, _ values: Int64...
+    ) throws -> [(serial: Int64, device: DeviceSerial, kind: Int, state: Int)] {
+        var select = try BoundStatement(db, "SELECT serial, device, kind, state FROM push WHERE \(condition)")
+        for value in values { select.bind(value) }
         var rows: [(serial: Int64, device: DeviceSerial, kind: Int, state: Int)] = []
         try select.forEachRow { columns in
             rows.append(
@@ -292,29 +336,7 @@ struct PushTable {
                 ))
             return true
         }
-        for row in rows {
-            let state = PushState(rawValue: row.state) ?? .cancelled
-            if state == .scheduled {
-                try finish(row.serial, row.device, PushKind(rawValue: row.kind) ?? .wake, .expired, nil, at: now)
-            } else if state == .leased {
-                // Its answer comes soon, or its lease ends.
-                try db.run(
-                    "UPDATE push SET ends_at = ? WHERE serial = ?",
-                    [now.adding(seconds: LeasedPush.leaseSeconds).milliseconds, row.serial])
-            } else {
-                if state == .parked {
-                    // Nobody looked, and nobody will.
-                    db.count(1, of: Self.parkedForgotten)
-                    if row.kind != PushKind.wake.rawValue { try tellByWake(row.serial, row.device, at: now) }
-                }
-                try db.run("DELETE FROM push WHERE serial = ?", [row.serial])
-                if var reach = memory.pushes[row.device] {
-                    reach.kept -= 1
-                    memory.pushes[row.device] = reach
-                }
-            }
-        }
-        return try forgetIdleWakes(at: now, limit: limit) && rows.count < limit
+        return rows
     }
 
     /// Of devices that answered, and whose next wake would not come too soon any more. Answers whether these were all.

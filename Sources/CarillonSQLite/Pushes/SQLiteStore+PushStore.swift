@@ -29,9 +29,11 @@ extension SQLiteStore: PushStore {
         }
     }
 
-    package func sweepPushes(at now: Timestamp, limit: Int) async throws -> Bool {
+    package func sweepPushes(
+        at now: Timestamp, forgetting retention: RetentionTime?, limit: Int
+    ) async throws -> Bool {
         try await group.run { [memory, settings] db in
-            try PushTable(db, memory: memory, settings: settings).sweep(at: now, limit: limit)
+            try PushTable(db, memory: memory, settings: settings).sweep(at: now, forgetting: retention, limit: limit)
         }
     }
 

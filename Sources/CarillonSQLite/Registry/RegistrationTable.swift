@@ -91,15 +91,16 @@ struct RegistrationTable {
         var insert = try BoundStatement(
             db,
             """
-            INSERT INTO device_profile (\(Self.columns), app, is_told)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO device_profile (\(Self.columns), app, is_told, status_served)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
             ON CONFLICT (device) DO UPDATE SET platform = excluded.platform, token = excluded.token,
                 environment = excluded.environment, revision = excluded.revision, confirmed_at = excluded.confirmed_at,
                 takings = excluded.takings, taken_on = excluded.taken_on, reason = excluded.reason,
                 status_at = excluded.status_at, app_version = excluded.app_version, locale = excluded.locale,
                 time_zone = excluded.time_zone, parameters = excluded.parameters, user = excluded.user,
                 said_environment = excluded.said_environment,
-                is_told = iif(reason IS excluded.reason, is_told, 0)
+                is_told = iif(reason IS excluded.reason, is_told, 0),
+                status_served = iif(status_at = excluded.status_at, status_served, excluded.status_served)
             """)
         let profile = registration.profile
         insert.bind(registration.device.rawValue)

@@ -63,8 +63,8 @@ extension SQLiteStore: DeviceStore {
         let hash = credential(new.proposed)
         try db.run(
             """
-            INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO device (id, app, credential_hash, created_at, is_anonymous, seen_at, access_key, seen_served)
+            VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
             """,
             [
                 new.proposed.value.data, app, Data(hash.bytes), now.milliseconds, new.isAnonymous,
@@ -240,7 +240,10 @@ extension SQLiteStore: DeviceStore {
     package func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws {
         try await group.run { db in
             let update = try db.cachedStatement(
-                sql: "UPDATE device SET seen_at = ?, is_anonymous = is_anonymous OR ? WHERE serial = ?")
+                sql: """
+                    UPDATE device SET seen_at = ?, seen_served = (SELECT seconds FROM served),
+                        is_anonymous = is_anonymous OR ? WHERE serial = ?
+                    """)
             for device in devices { try update.execute(arguments: [now.milliseconds, areAnonymous, device.rawValue]) }
         }
     }
@@ -255,29 +258,6 @@ extension SQLiteStore: DeviceStore {
         try await group.run { [memory] db in
             let table = WakeTable(db, memory: memory)
             for device in slow { try table.came(device, at: now) }
-        }
-    }
-
-    package func idleRegisteredDevices(
-        seenBefore: Timestamp, orSuspendedBefore: Timestamp, limit: Int
-    ) async throws -> [DeviceSerial] {
-        try await read { db in
-            let idle = try Int64.fetchAll(
-                db,
-                sql: "SELECT serial FROM device WHERE NOT is_anonymous AND seen_at <= ? ORDER BY seen_at LIMIT ?",
-                arguments: [seenBefore.milliseconds, limit])
-            guard idle.count < limit else { return idle.map(DeviceSerial.init) }
-            let suspended = try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT profile.device FROM device_profile AS profile JOIN device ON device.serial = profile.device
-                    WHERE reason IS NOT NULL AND status_at <= :at AND seen_at <= :at AND seen_at > :idle
-                    ORDER BY status_at LIMIT :limit
-                    """,
-                arguments: [
-                    "at": orSuspendedBefore.milliseconds, "idle": seenBefore.milliseconds, "limit": limit - idle.count,
-                ])
-            return (idle + suspended).map(DeviceSerial.init)
         }
     }
 
@@ -296,22 +276,6 @@ extension SQLiteStore: DeviceStore {
         }
     }
 
-    package func idleDevices(
-        seenBefore: Timestamp, orWithoutChannelBefore: Timestamp, limit: Int
-    ) async throws -> [DeviceSerial] {
-        try await read { db in
-            try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT serial FROM device WHERE is_anonymous AND (seen_at <= ? OR seen_at <= ? AND NOT EXISTS
-                        (SELECT 1 FROM channel WHERE channel.device = device.serial))
-                    ORDER BY seen_at LIMIT ?
-                    """,
-                arguments: [seenBefore.milliseconds, orWithoutChannelBefore.milliseconds, limit]
-            ).map(DeviceSerial.init)
-        }
-    }
-
     package func devices(registeredWith key: KeyID, limit: Int) async throws -> [Device] {
         try await read { db in
             var select = try BoundStatement(db, Self.selectByKey)
@@ -327,12 +291,13 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func deleteDevice(
-        _ serial: DeviceSerial, unlessSeenAfter moment: Timestamp?, at now: Timestamp
+        _ serial: DeviceSerial, unlessSeenAfter cutoff: RetentionCutoff?, at now: Timestamp
     ) async throws -> RemovedDevices? {
         try await changeInboxes { [settings] db, transaction in
-            if let moment {
+            if let cutoff {
                 let isIdle = try Int64.first(
-                    db, "SELECT 1 FROM device WHERE serial = ? AND seen_at <= ?", [serial.rawValue, moment.milliseconds])
+                    db, "SELECT 1 FROM device WHERE serial = ? AND seen_at <= ? AND seen_served <= ?",
+                    [serial.rawValue, cutoff.wall.milliseconds, cutoff.served])
                 if isIdle == nil { return nil }
             }
             let deletions = Deletions(db, transaction, settings: settings)

@@ -49,14 +49,18 @@ extension SQLiteStore: KeyStore {
         }
     }
 
-    package func rotateKey(_ id: KeyID, to hash: SecretHash, earlierValidUntil: Timestamp) async throws -> Bool {
+    package func rotateKey(
+        _ id: KeyID, to hash: SecretHash, earlierValidUntil: Timestamp, servedUntil: Int64
+    ) async throws -> Bool {
         try await group.run { db in
             try db.execute(
                 sql: """
-                    UPDATE access_key SET earlier_hash = secret_hash, earlier_until = ?, secret_hash = ?
+                    UPDATE access_key SET earlier_hash = secret_hash, earlier_until = ?, earlier_served = ?, secret_hash = ?
                     WHERE id = ? AND revoked_at IS NULL
                     """,
-                arguments: [earlierValidUntil.milliseconds, Data(hash.bytes), Int64(bitPattern: id.value)])
+                arguments: [
+                    earlierValidUntil.milliseconds, servedUntil, Data(hash.bytes), Int64(bitPattern: id.value),
+                ])
             return db.changesCount == 1
         }
     }
@@ -72,7 +76,9 @@ extension AccessKey {
         }
         var earlier: EarlierSecret?
         if let hash = row.bytes("earlier_hash") {
-            earlier = EarlierSecret(hash: SecretHash(stored: hash), validUntil: row.timestamp("earlier_until"))
+            earlier = EarlierSecret(
+                hash: SecretHash(stored: hash), validUntil: row.timestamp("earlier_until"),
+                servedUntil: row["earlier_served"])
         }
         self.init(
             id: KeyID(UInt64(bitPattern: row["id"])),

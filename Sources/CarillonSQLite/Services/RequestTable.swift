@@ -68,7 +68,11 @@ struct RequestTable {
     func finish(_ serial: RequestSerial, replyHash: [UInt8]?, at now: Timestamp) throws -> Bool {
         let forgottenAt = now.adding(seconds: ServiceRequest.rememberedSeconds)
         try db.run(
-            "UPDATE service_request SET state = 2, reply_hash = ?, due_at = max(expires_at, ?) WHERE serial = ? AND state < 2",
+            """
+            UPDATE service_request SET state = 2, reply_hash = ?, due_at = max(expires_at, ?),
+                finished_served = (SELECT seconds FROM served)
+            WHERE serial = ? AND state < 2
+            """,
             [replyHash.map { Data($0) }, forgottenAt.milliseconds, serial.rawValue])
         return db.changesCount == 1
     }
@@ -105,12 +109,17 @@ struct RequestTable {
         return try Row.fetchAll(select, arguments: arguments).map(ServiceRequest.init)
     }
 
-    func forget(at now: Timestamp, limit: Int) throws -> Int {
+    func forget(by retention: RetentionTime, limit: Int) throws -> Int {
         try db.run(
             """
             DELETE FROM service_request WHERE serial IN
-                (SELECT serial FROM service_request WHERE (state = 2) = 1 AND due_at <= ? ORDER BY due_at LIMIT ?)
-            """, [now.milliseconds, limit])
+                (SELECT serial FROM service_request WHERE (state = 2) = 1 AND due_at <= ? AND finished_served <= ?
+                ORDER BY due_at LIMIT ?)
+            """,
+            [
+                retention.now.milliseconds,
+                retention.cutoff(afterSeconds: ServiceRequest.rememberedSeconds).served, limit,
+            ])
         return db.changesCount
     }
 }

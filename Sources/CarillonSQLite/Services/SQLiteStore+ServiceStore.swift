@@ -83,7 +83,7 @@ extension SQLiteStore: ServiceStore {
         try await read { db in try RequestTable(db).due(at: now, limit: limit) }
     }
 
-    package func forgetRequests(at now: Timestamp, limit: Int) async throws -> Int {
-        try await group.run { db in try RequestTable(db).forget(at: now, limit: limit) }
+    package func forgetRequests(by retention: RetentionTime, limit: Int) async throws -> Int {
+        try await group.run { db in try RequestTable(db).forget(by: retention, limit: limit) }
     }
 }

@@ -21,6 +21,14 @@ extension SQLiteStore: ServerStore {
         }
     }
 
+    package func servedSeconds() async throws -> Int64 {
+        try await read { db in try Int64.first(db, "SELECT seconds FROM served") ?? 0 }
+    }
+
+    package func noteServed(_ seconds: Int64) async throws {
+        try await group.run { db in try db.run("UPDATE served SET seconds = max(seconds, ?)", [seconds]) }
+    }
+
     package func claimEpoch() async throws -> Int64 {
         try await group.run { db in
             // A sequence that was used up went on in the epoch after its own.

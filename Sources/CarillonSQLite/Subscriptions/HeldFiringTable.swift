@@ -93,12 +93,12 @@ struct HeldFiringTable {
 
     // MARK: Leaving
 
-    /// The clock was put back: what would wait longer than its pace is due now.
+    /// The clock was set back: no firing waits longer than its pace.
     func bringBack(at now: Timestamp) throws {
+        let pace = "1000 / (SELECT max_frequency FROM subscription WHERE serial = held_firing.subscription)"
         try db.run(
             """
-            UPDATE held_firing SET due_at = :now WHERE due_at > :now + 1 + 1000
-                / (SELECT max_frequency FROM subscription WHERE serial = held_firing.subscription)
+            UPDATE held_firing SET due_at = :now + CAST(\(pace) AS INTEGER) WHERE due_at > :now + 1 + \(pace)
             """, ["now": now.milliseconds])
     }
 

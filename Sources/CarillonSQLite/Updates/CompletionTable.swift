@@ -4,7 +4,7 @@ import GRDB
 
 /// What became of updates at bindings, inside a transaction.
 struct CompletionTable {
-    private let db: Database
+    let db: Database
 
     init(_ db: Database) { self.db = db }
 

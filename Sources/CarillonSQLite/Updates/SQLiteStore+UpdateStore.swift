@@ -80,8 +80,10 @@ extension SQLiteStore: UpdateStore {
         return try await group.run { db in try UpdateTable(db).endExpired(at: now, limit: limit) }
     }
 
-    package func forgetUpdates(_ limits: UpdateLimits, at now: Timestamp, limit: Int) async throws -> Bool {
-        try await group.run { db in try UpdateTable(db).forget(limits, at: now, limit: limit) }
+    package func forgetUpdates(
+        _ limits: UpdateLimits, by retention: RetentionTime?, limit: Int
+    ) async throws -> Bool {
+        try await group.run { db in try UpdateTable(db).forget(limits, by: retention, limit: limit) }
     }
 
     package func counts(of update: UpdateSerial) async throws -> [CompletionMachine.State: Int] {
@@ -404,6 +406,10 @@ extension SQLiteStore: UpdateStore {
                 "UPDATE completion SET due_at = ? WHERE binding = ? AND in_update = ? AND entry = ? AND due_at NOT NULL",
                 [moment.milliseconds, key.binding.rawValue, key.update.rawValue, key.entry])
         }
+    }
+
+    package func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool {
+        try await group.run { db in try CompletionTable(db).bringBack(dueAfter: moment, at: now, limit: limit) }
     }
 
     package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {

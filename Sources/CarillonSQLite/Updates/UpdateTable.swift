@@ -207,7 +207,11 @@ struct UpdateTable {
 
     func end(_ update: UpdateSerial, as status: Update.Status, at now: Timestamp) throws -> Bool {
         try db.run(
-            "UPDATE audience_update SET status = ?, status_at = ?, is_left_over = 1, woken_to = NULL WHERE serial = ? AND status = 0",
+            """
+            UPDATE audience_update SET status = ?, status_at = ?, status_served = (SELECT seconds FROM served),
+                is_left_over = 1, woken_to = NULL
+            WHERE serial = ? AND status = 0
+            """,
             [status.rawValue, now.milliseconds, update.rawValue])
         return db.changesCount == 1
     }
@@ -251,14 +255,17 @@ struct UpdateTable {
     }
 
     /// Forgets some that ended long ago, with what became of them. Answers whether nothing is left to forget.
-    func forget(_ limits: UpdateLimits, at now: Timestamp, limit: Int) throws -> Bool {
-        let old = try Int64.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT serial FROM audience_update WHERE status != 0 AND NOT is_left_over AND status_at <= ?
-                    ORDER BY status_at LIMIT 1
-                    """), arguments: [now.adding(seconds: -limits.endedSeconds).milliseconds])
-        guard let serial = try old.first ?? tooMany(limits) else { return true }
+    func forget(_ limits: UpdateLimits, by retention: RetentionTime?, limit: Int) throws -> Bool {
+        let old = try retention.flatMap { retention in
+            let cutoff = retention.cutoff(afterSeconds: limits.endedSeconds)
+            return try Int64.first(
+                db,
+                """
+                SELECT serial FROM audience_update
+                WHERE status != 0 AND NOT is_left_over AND status_at <= ? AND status_served <= ? ORDER BY status_at LIMIT 1
+                """, [cutoff.wall.milliseconds, cutoff.served])
+        }
+        guard let serial = try old ?? tooMany(limits) else { return true }
         // Of expired content, whoever was away and is back later is to know that he missed it.
         try db.run(
             """

@@ -121,7 +121,11 @@ package struct CarillonServer: Service {
         }
         var configuration = ServiceGroupConfiguration(
             services: (metricsListener.map { [.init(service: $0)] } ?? []) + [
-                .init(service: Sweeper(store: store, domain: domain, settings: settings, logger: logger)),
+                .init(
+                    service: Sweeper(
+                        store: store, domain: domain,
+                        collector: DeviceCollector(domain: domain, settings: settings, logger: logger), settings: settings,
+                        logger: logger)),
                 .init(service: WatchRunner(domain: domain, caller: caller, logger: logger)),
                 .init(service: PushRunner(outbox: domain.outbox, gateways: domain.gateways, logger: logger)),
                 .init(service: listener),
@@ -133,6 +137,11 @@ package struct CarillonServer: Service {
         try await ServiceGroup(configuration: configuration).run()
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
         for home in domain.homes.here { await home.inbox.flush() }
+        do {
+            try await domain.served.writeLast()
+        } catch {
+            logger.warning("cannot write the served time of the last minute", metadata: ["reason": "\(error)"])
+        }
     }
 
     /// The app of devices that never registered; it is made when it is missing.

@@ -20,6 +20,8 @@ package final class Domain: Sendable {
     package let publisher: Publisher
     package let homes: Homes
     package let time: TimeSource
+    /// By what is decided what is removed for good.
+    package let served: ServedTime
     package let watches: WatchRegistrar
     package let work: LeasedWork<WatchWork>
     package let allowances: Allowances
@@ -63,6 +65,7 @@ package final class Domain: Sendable {
             var random = random
             return ServerID(.random(using: &random))
         }
+        served = try await ServedTime(store: store, time: time, ticks: ticks)
         let sessions = LiveSessions()
         let directory = ChannelDirectory(store: store)
         epoch = try await store.claimEpoch()
@@ -80,7 +83,7 @@ package final class Domain: Sendable {
         formerChannels = FormerChannels(users: store, homes: homes, directory: directory, time: time)
         users = AppUsers(
             store: store, keys: tokenKeys, isKeyRingWrapped: wrapping != nil, source: userKeys,
-            callRules: watchSettings.rules, time: time, random: random, logger: logger)
+            callRules: watchSettings.rules, time: time, ticks: ticks, random: random, logger: logger)
         vetoes = try await AppVetoes(
             store: store, keys: tokenKeys, source: vetoSource, rules: watchSettings.rules, time: time, random: random,
             logger: logger)
@@ -105,7 +108,7 @@ package final class Domain: Sendable {
             random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
-        keys = KeyAuthority(keys: store, time: time, random: random)
+        keys = KeyAuthority(keys: store, time: time, served: served, random: random)
         devices = DeviceRegistrar(
             devices: store, sessions: sessions, directory: directory, news: statusNews,
             formerChannels: formerChannels, subscriptions: subscriptions, allowances: allowances, vetoes: vetoes, time: time,

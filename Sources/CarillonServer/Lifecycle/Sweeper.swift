@@ -5,16 +5,15 @@ import ServiceLifecycle
 
 /// Ends what has expired, forgets what was kept long enough, and finishes deletions, a little at a time beside the other writes.
 ///
-/// Once a minute it looks for anonymous devices that nobody uses any more.
+/// Once a minute it looks for devices that nobody uses any more. What is removed for good is removed by ``ServedTime``.
 struct Sweeper: Service {
     let store: any InboxStore
     let domain: Domain
+    let collector: DeviceCollector
     let settings: ServerSettings
     let logger: Logger
 
-    private let collected = ServerMetric.devicesCollected.counter()
     private static let rowsAtOnce = 500
-    private static let devicesAtOnce = 100
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -28,11 +27,12 @@ struct Sweeper: Service {
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 // What fails holds up nothing else.
+                await report("served time") { try await tendServedTime() }
                 await report("devices") {
                     try await domain.devices.writeSeen()
                     guard ContinuousClock.now >= nextCollection else { return }
                     nextCollection = .now + .seconds(60)
-                    try await collect()
+                    try await collector.collect()
                 }
                 await report("deletions") {
                     while !Task.isCancelled { if try await domain.apps.continueDeletions() { break } }
@@ -48,7 +48,9 @@ struct Sweeper: Service {
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
                 await report("pushes") {
                     while !Task.isCancelled {
-                        if try await domain.pushes.sweepPushes(at: domain.time.now(), limit: Self.rowsAtOnce) { break }
+                        let isDone = try await domain.pushes.sweepPushes(
+                            at: domain.time.now(), forgetting: domain.served.retention(), limit: Self.rowsAtOnce)
+                        if isDone { break }
                     }
                 }
                 try? await Task.sleep(for: .seconds(settings.sweepSeconds))
@@ -69,12 +71,12 @@ struct Sweeper: Service {
         while !Task.isCancelled {
             await report("attachments") {
                 // A little at a time: others commit meanwhile.
-                while !Task.isCancelled, try await !domain.attachments.sweep() {
+                while !Task.isCancelled, try await !domain.attachments.sweep(forgetting: domain.served.retention()) {
                     try? await Task.sleep(for: .milliseconds(5))
                 }
             }
-            if ContinuousClock.now >= next {
-                await removeOrphans(before: domain.time.now().adding(seconds: -3600))
+            if ContinuousClock.now >= next, let retention = domain.served.retention() {
+                await removeOrphans(before: retention.now.adding(seconds: -3600))
                 next = .now + Self.betweenOrphans
             }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
@@ -94,7 +96,9 @@ struct Sweeper: Service {
 
     private func sweepServices() async {
         while !Task.isCancelled {
-            await report("requests of services") { while !Task.isCancelled, try await !domain.services.sweep() {} }
+            await report("requests of services") {
+                while !Task.isCancelled, try await !domain.services.sweep(forgetting: domain.served.retention()) {}
+            }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
@@ -118,7 +122,7 @@ struct Sweeper: Service {
 
     private func sweepUpdates() async {
         while !Task.isCancelled {
-            await report("updates") { try await domain.updateDelivery.sweep() }
+            await report("updates") { try await domain.updateDelivery.sweep(forgetting: domain.served.retention()) }
             try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
@@ -132,6 +136,15 @@ struct Sweeper: Service {
         }
     }
 
+    private func tendServedTime() async throws {
+        if let step = domain.served.takeStep() {
+            logger.warning(
+                "the wall clock was set; nothing is removed for good for an hour",
+                metadata: ["seconds": "\(step)"])
+        }
+        try await domain.served.write()
+    }
+
     private func report(_ what: String, _ work: () async throws -> Void) async {
         do {
             try await work()
@@ -142,29 +155,13 @@ struct Sweeper: Service {
 
     private func sweep() async throws {
         while !Task.isCancelled {
-            let swept = try await store.sweep(at: domain.time.now(), limit: Self.rowsAtOnce)
+            let swept = try await store.sweep(
+                at: domain.time.now(), forgetting: domain.served.retention(), limit: Self.rowsAtOnce)
             for envelope in swept.expired {
                 domain.homes.home(of: envelope.device).sessions.session(of: envelope.device)?
                     .withdrew(.envelope(envelope.position)) {}
             }
             if swept.isDone { break }
-        }
-    }
-
-    private func collect() async throws {
-        while !Task.isCancelled {
-            let count = try await domain.devices.collectIdle(
-                idleSeconds: settings.anonymousIdleSeconds, unusedSeconds: settings.anonymousUnusedSeconds,
-                limit: Self.devicesAtOnce)
-            collected.increment(by: count)
-            if count < Self.devicesAtOnce { break }
-        }
-        while !Task.isCancelled {
-            let count = try await domain.devices.collectInactive(
-                inactiveSeconds: settings.inactiveSeconds, suspendedSeconds: settings.suspendedSeconds,
-                limit: Self.devicesAtOnce)
-            collected.increment(by: count)
-            if count < Self.devicesAtOnce { break }
         }
     }
 }

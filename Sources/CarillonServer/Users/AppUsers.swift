@@ -23,12 +23,13 @@ package final class AppUsers: Sendable {
     private let source: UserKeySource
     private let callRules: CallRules
     private let time: TimeSource
+    private let ticks: TickSource
     private let logger: Logger
     private let opened = Mutex<[AppSerial: Opened]>([:])
 
     package init(
         store: any UserStore & AppStore, keys: [TokenKey], isKeyRingWrapped: Bool, source: UserKeySource,
-        callRules: CallRules, time: TimeSource, random: RandomSource, logger: Logger
+        callRules: CallRules, time: TimeSource, ticks: TickSource, random: RandomSource, logger: Logger
     ) {
         self.store = store
         apps = store
@@ -37,6 +38,7 @@ package final class AppUsers: Sendable {
         self.source = source
         self.callRules = callRules
         self.time = time
+        self.ticks = ticks
         self.logger = logger
     }
 
@@ -167,7 +169,7 @@ package final class AppUsers: Sendable {
     }
 
     private func keys(of stored: StoredUserRules, at address: CallAddress) -> Keys {
-        let now = time.now()
+        let now = ticks.now()
         return opened.withLock { opened in
             guard var entry = opened[stored.app], entry.sealed == stored.sealed else {
                 return .unavailable(retryAfterSeconds: 1)
@@ -203,7 +205,7 @@ package final class AppUsers: Sendable {
                 "the keys of an app's users could not be fetched",
                 metadata: ["address": "\(address.peer)", "reason": "\(reason)"])
         }
-        let now = time.now()
+        let now = ticks.now()
         opened.withLock { opened in
             guard var entry = opened[stored.app], entry.sealed == stored.sealed else { return }
             entry.fetching = nil

@@ -256,7 +256,9 @@ private final class ScriptedInboxStore: InboxStore {
     func waitingCount(device: DeviceSerial, at now: Timestamp) async throws -> Int { throw NotAsked() }
     func waitingInAll() async throws -> InboxUsage.Waiting { throw NotAsked() }
     func record(of id: MessageID, at now: Timestamp) async throws -> MessageRecord? { throw NotAsked() }
-    func sweep(at now: Timestamp, limit: Int) async throws -> Swept { throw NotAsked() }
+    func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Swept {
+        throw NotAsked()
+    }
 }
 
 /// A session that has withdrawn when the test says so.

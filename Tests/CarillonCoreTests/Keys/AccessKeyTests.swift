@@ -12,8 +12,8 @@ struct AccessKeyTests {
     }
 
     @Test func `a key opens with its secret, and not with another`() {
-        #expect(key("a").accepts(SecretHash(of: "a".utf8), at: now))
-        #expect(!key("a").accepts(SecretHash(of: "b".utf8), at: now))
+        #expect(key("a").accepts(SecretHash(of: "a".utf8), at: now, served: 0))
+        #expect(!key("a").accepts(SecretHash(of: "b".utf8), at: now, served: 0))
     }
 
     @Test(arguments: 0..<32) func `every byte of a hash counts`(place: Int) {
@@ -26,15 +26,18 @@ struct AccessKeyTests {
     }
 
     @Test func `after rotation, the earlier secret works until its time is over`() {
-        let earlier = AccessKey.EarlierSecret(hash: SecretHash(of: "old".utf8), validUntil: now.adding(seconds: 5))
+        let earlier = AccessKey.EarlierSecret(
+            hash: SecretHash(of: "old".utf8), validUntil: now.adding(seconds: 5), servedUntil: 105)
         let key = key("new", earlier: earlier)
-        #expect(key.accepts(SecretHash(of: "old".utf8), at: now.adding(seconds: 4)))
-        #expect(!key.accepts(SecretHash(of: "old".utf8), at: now.adding(seconds: 5)))
-        #expect(key.accepts(SecretHash(of: "new".utf8), at: now.adding(seconds: 5)))
+        #expect(key.accepts(SecretHash(of: "old".utf8), at: now.adding(seconds: 4), served: 104))
+        #expect(!key.accepts(SecretHash(of: "old".utf8), at: now.adding(seconds: 5), served: 105))
+        #expect(key.accepts(SecretHash(of: "old".utf8), at: now.adding(seconds: 500), served: 104), "the server was stopped")
+        #expect(key.accepts(SecretHash(of: "old".utf8), at: now.adding(seconds: -500), served: 105))
+        #expect(key.accepts(SecretHash(of: "new".utf8), at: now.adding(seconds: 5), served: 105))
     }
 
     @Test func `a revoked key opens with nothing`() {
-        #expect(!key("a", revokedAt: now).accepts(SecretHash(of: "a".utf8), at: now))
+        #expect(!key("a", revokedAt: now).accepts(SecretHash(of: "a".utf8), at: now, served: 0))
     }
 
     @Test func `a secret is written with its role and its public name, and read back`() throws {

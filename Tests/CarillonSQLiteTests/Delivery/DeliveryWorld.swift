@@ -123,7 +123,9 @@ final class MortalStore: InboxStore {
         try await store.record(of: id, at: now)
     }
 
-    func sweep(at now: Timestamp, limit: Int) async throws -> Swept { try await store.sweep(at: now, limit: limit) }
+    func sweep(at now: Timestamp, forgetting retention: RetentionTime?, limit: Int) async throws -> Swept {
+        try await store.sweep(at: now, forgetting: retention, limit: limit)
+    }
 }
 
 /// A connection without a wire: a ``DeliveryMachine``, and what it gave.

@@ -60,7 +60,10 @@ struct PresenceTests {
         let session = Session()
         sessions.join(session, device: device.serial)
         func collect() async throws -> Int {
-            try await world.domain.devices.collectInactive(inactiveSeconds: 1000, suspendedSeconds: 100, limit: 10)
+            let retention = RetentionTime.uninterrupted(at: world.now)
+            let inactive = try await world.domain.devices.collect(.inactive, afterSeconds: 1000, by: retention, atOnce: 10)
+            let suspended = try await world.domain.devices.collect(.suspended, afterSeconds: 100, by: retention, atOnce: 10)
+            return inactive.count + suspended.count
         }
         world.advance(seconds: 999)
         #expect(try await collect() == 0)

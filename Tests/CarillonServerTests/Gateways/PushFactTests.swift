@@ -117,7 +117,7 @@ struct PushFactTests {
         let id = try await other.send(ttl: 20)
         let now = other.domain.time.now()
         try await other.end(try await other.lease(), .again(at: now.adding(seconds: 30), isSpent: true, reason: "x"))
-        _ = try await other.store.sweepPushes(at: now.adding(seconds: 31), limit: 100)
+        _ = try await other.store.sweepPushes(at: now.adding(seconds: 31), forgetting: nil, limit: 100)
         #expect(try await other.states(id) == [.string("expired")])
     }
 

@@ -232,6 +232,10 @@ struct ServiceRouteTests {
         try await world.sweep()
         #expect(try await world.reply(1, by: provider).code == "request_finished")
         world.clock.pass(2)
+        for retention in [nil, RetentionTime(now: world.clock.now, served: 86_400)] {
+            #expect(try await world.routes.domain.services.sweep(forgetting: retention))
+        }
+        #expect(try await world.reply(1, by: provider).code == "request_finished", "the server was stopped for a while")
         try await world.sweep()
         #expect(try await world.reply(1, by: provider).code == "request_unknown")
     }

@@ -156,5 +156,7 @@ struct ServiceWorld {
         return frames
     }
 
-    func sweep() async throws { while try await !routes.domain.services.sweep() {} }
+    func sweep() async throws {
+        while try await !routes.domain.services.sweep(forgetting: .uninterrupted(at: clock.now)) {}
+    }
 }

@@ -219,8 +219,9 @@ struct KilledUpdatesTests {
         }
 
         private func sweep() async throws {
-            while try await !store.sweep(at: clock.time.now(), limit: 500).isDone {}
-            try await routes.domain.updateDelivery.sweep()
+            let now = clock.time.now()
+            while try await !store.sweep(at: now, forgetting: .uninterrupted(at: now), limit: 500).isDone {}
+            try await routes.domain.updateDelivery.sweep(forgetting: .uninterrupted(at: now))
         }
 
         private func move(_ name: String, to region: String) async throws {

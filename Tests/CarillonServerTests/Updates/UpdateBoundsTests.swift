@@ -81,11 +81,16 @@ struct UpdateBoundsTests {
         }
         #expect(known == [404, 200, 200, 200])
         world.advance(seconds: 1000)
+        let afterPause = RetentionTime(now: world.now, served: 999)
+        try await world.routes.domain.updateDelivery.sweep(forgetting: afterPause)
+        #expect(
+            try await world.routes.store.rowCount(of: "audience_update") == 3, "the server was not in service for so long")
+        world.advance(seconds: 60)
         try await world.sweep()
         #expect(try await world.routes.store.rowCount(of: "audience_update") == 1)
         #expect(try await world.routes.store.rowCount(of: "completion") == 1)
         // Their bodies go with the next sweep of the inboxes.
-        _ = try await world.routes.store.sweep(at: .never, limit: 1000)
+        _ = try await world.routes.store.sweep(at: .never, forgetting: .uninterrupted(at: .never), limit: 1000)
         #expect(try await world.routes.store.rowCount(of: "shared_content") <= 1)
     }
 

@@ -393,6 +393,23 @@ struct UpdateTests {
         #expect(entries == [5] && names.count >= 5)
     }
 
+    @Test(arguments: [-3600, -300 * 86_400] as [Int64])
+    func `a clock that goes back puts no repetition off`(step: Int64) async throws {
+        let world = try await UpdateWorld()
+        try await world.publish("content", nil, #","ttl":2000000"#)
+        _ = try await world.poll()
+        try await world.ask()
+        try await world.sweep()
+        world.advance(seconds: step)
+        try await world.sweep()
+        world.advance(seconds: 86_399)
+        try await world.sweep()
+        #expect(try await world.poll().isEmpty)
+        world.advance(seconds: 1)
+        try await world.sweep()
+        #expect(try await world.poll().map(\.attempt) == [2])
+    }
+
     @Test func `what is due is given once, however many look for it`() async throws {
         let world = try await UpdateWorld()
         try await world.publish()
@@ -400,8 +417,8 @@ struct UpdateTests {
         try await world.ask()
         world.advance(seconds: 86_400)
         let delivery = world.routes.domain.updateDelivery
-        async let one: Void = delivery.sweep()
-        async let two: Void = delivery.sweep()
+        async let one: Void = delivery.sweep(forgetting: nil)
+        async let two: Void = delivery.sweep(forgetting: nil)
         _ = try await (one, two)
         #expect(try await world.poll().map(\.attempt) == [2])
     }
@@ -598,7 +615,7 @@ struct UpdateTests {
             default: world.advance(seconds: 61)
             }
             // The inbox's own sweep may be first.
-            _ = try await world.routes.store.sweep(at: world.now, limit: 100)
+            _ = try await world.routes.store.sweep(at: world.now, forgetting: nil, limit: 100)
             try await world.sweep()
             #expect(try await world.counts(update) == [end: 1])
             let copies = try await world.poll()

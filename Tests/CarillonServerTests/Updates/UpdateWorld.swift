@@ -58,9 +58,11 @@ final class UpdateWorld: Sendable {
         #"{"parameters":{"region":"string","level":"int","score":"double","on":"bool","since":"timestamp","tags":"strings","place":"location"}}"#
     static let kinds = ["content", "definitions", "status", "popup"]
 
-    init(store: SQLiteStore? = nil, limits: UpdateLimits = .init(), ticks: TickSource = .system) async throws {
+    init(store: SQLiteStore? = nil, limits: UpdateLimits = .init(), ticks: TickSource? = nil) async throws {
         (clock, objects) = (.init(), Counter())
-        routes = try await RouteFixture(updateLimits: limits, store: store, time: clock.time, ticks: ticks)
+        let time = clock.time
+        let ticks = ticks ?? TickSource { time.now().milliseconds * 1_000_000 }
+        routes = try await RouteFixture(updateLimits: limits, store: store, time: time, ticks: ticks)
         let (id, credential, client) = try await routes.device()
         self.client = client
         first = Device(id: id, credential: credential)
@@ -158,5 +160,7 @@ final class UpdateWorld: Sendable {
         #""results":[{"update":"\#(copy.update)","entry":\#(copy.entry),"result":"\#(result)"\#(rest)}]"#
     }
 
-    func sweep() async throws { try await routes.domain.updateDelivery.sweep() }
+    func sweep() async throws {
+        try await routes.domain.updateDelivery.sweep(forgetting: .uninterrupted(at: now))
+    }
 }

@@ -28,6 +28,7 @@ struct UserRoutesTests {
         }
 
         var time: TimeSource { TimeSource { self.now.withLock { $0 } } }
+        var ticks: TickSource { TickSource { self.now.withLock { $0.milliseconds * 1_000_000 } } }
 
         func publish(_ signer: TokenSigner, _ id: String) throws {
             let keys = "{\"keys\":[\(try signer.jwk(id))]}"
@@ -51,7 +52,7 @@ struct UserRoutesTests {
     private func routes(wrapped: Bool = true) async throws -> RouteFixture {
         try await RouteFixture(
             key: wrapped ? WrappingKey(bytes: Array(repeating: 1, count: 32)) : nil, userKeys: world.source,
-            time: world.time)
+            time: world.time, ticks: world.ticks)
     }
 
     @discardableResult

@@ -53,17 +53,17 @@ private func keyIsRotatedAndRevoked(_ stores: any StoreMaker) async throws {
     let store = try await stores.open(StoreSettings())
     var key = key(1, .admin)
     let (next, later) = (SecretHash(of: [7]), start.adding(seconds: 60))
-    #expect(try await !store.rotateKey(key.id, to: next, earlierValidUntil: later))
+    #expect(try await !store.rotateKey(key.id, to: next, earlierValidUntil: later, servedUntil: 90))
     #expect(try await !store.revokeKey(key.id, at: later))
     _ = try await store.insertKey(key)
-    #expect(try await store.rotateKey(key.id, to: next, earlierValidUntil: later))
-    key.earlier = .init(hash: key.secretHash, validUntil: later)
+    #expect(try await store.rotateKey(key.id, to: next, earlierValidUntil: later, servedUntil: 90))
+    key.earlier = .init(hash: key.secretHash, validUntil: later, servedUntil: 90)
     key.secretHash = next
     #expect(try await store.key(key.id) == key)
     #expect(try await store.revokeKey(key.id, at: later))
     key.revokedAt = later
     #expect(try await store.key(key.id) == key)
     #expect(try await !store.revokeKey(key.id, at: later.adding(seconds: 1)))
-    #expect(try await !store.rotateKey(key.id, to: SecretHash(of: [8]), earlierValidUntil: later))
+    #expect(try await !store.rotateKey(key.id, to: SecretHash(of: [8]), earlierValidUntil: later, servedUntil: 90))
     #expect(try await store.key(key.id) == key)
 }

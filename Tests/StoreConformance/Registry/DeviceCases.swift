@@ -18,6 +18,10 @@ private func anonymous(_ number: UInt64, seenAt: Int64, _ fixture: StoreFixture)
         try await fixture.insert(new, secret: [9, UInt8(number)], at: start.adding(seconds: seenAt)))
 }
 
+private func cutoff(_ seconds: Int64) -> RetentionCutoff {
+    RetentionCutoff(wall: start.adding(seconds: seconds), served: 0)
+}
+
 private func register(_ number: UInt64, _ key: KeyID?, _ fixture: StoreFixture) async throws -> DeviceID? {
     let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: try StoreFixture.appID, key: key)
     return try await fixture.insert(new, secret: [9, UInt8(number)])?.id
@@ -94,17 +98,18 @@ private func anonymousDeviceIsIdle(_ stores: any StoreMaker) async throws {
     let bare = try await anonymous(2, seenAt: 50, fixture)
     let used = try await anonymous(3, seenAt: 50, fixture)
     for device in [old, used] { _ = try await StoreFixture.open(1, of: device, in: store) }
-    func idle(_ seen: Int64, _ unused: Int64) async throws -> [DeviceSerial] {
-        try await store.idleDevices(
-            seenBefore: start.adding(seconds: seen), orWithoutChannelBefore: start.adding(seconds: unused), limit: 10
-        )
+    func idle(_ reason: CollectionReason, _ seen: Int64) async throws -> [DeviceSerial] {
+        try await store.idleDevices(reason, by: cutoff(seen), limit: 10).map(\.serial)
     }
-    #expect(try await idle(-1, -1).isEmpty)
-    #expect(try await idle(0, 0) == [old.serial])
-    #expect(try await idle(0, 50) == [old.serial, bare.serial])
-    #expect(try await idle(50, 50) == [old.serial, bare.serial, used.serial])
+    #expect(try await idle(.anonymousIdle, -1).isEmpty)
+    #expect(try await idle(.anonymousIdle, 0) == [old.serial])
+    #expect(try await idle(.anonymousUnused, 49).isEmpty)
+    #expect(try await idle(.anonymousUnused, 50) == [bare.serial])
+    #expect(try await idle(.anonymousIdle, 50) == [old.serial, bare.serial, used.serial])
+    let found = try await store.idleDevices(.anonymousIdle, by: cutoff(0), limit: 10)
+    #expect(found == [IdleDevice(serial: old.serial, id: old.id, app: try StoreFixture.appID, seenAt: start)])
     try await store.markSeen([old.serial], areAnonymous: true, at: start.adding(seconds: 100))
-    #expect(try await idle(50, 50) == [bare.serial, used.serial])
+    #expect(try await idle(.anonymousIdle, 50) == [bare.serial, used.serial])
     #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
 }
 
@@ -128,27 +133,26 @@ private func deviceOfAKeyIsFound(_ stores: any StoreMaker) async throws {
 private func registeredDeviceIsIdle(_ stores: any StoreMaker) async throws {
     let fixture = try await StoreFixture(stores)
     let (store, device) = (fixture.store, fixture.device.serial)
-    func idle(_ seen: Int64, _ suspended: Int64) async throws -> [DeviceSerial] {
-        try await store.idleRegisteredDevices(
-            seenBefore: start.adding(seconds: seen), orSuspendedBefore: start.adding(seconds: suspended), limit: 10)
+    func idle(_ reason: CollectionReason, _ seen: Int64) async throws -> [DeviceSerial] {
+        try await store.idleDevices(reason, by: cutoff(seen), limit: 10).map(\.serial)
     }
-    #expect(try await idle(-1, 1000).isEmpty)
-    #expect(try await idle(0, -1) == [device])
+    #expect(try await idle(.inactive, -1).isEmpty)
+    #expect(try await idle(.suspended, 1000).isEmpty)
+    #expect(try await idle(.inactive, 0) == [device])
     try await store.markSeen([device], areAnonymous: false, at: start.adding(seconds: 100))
     #expect(try await store.device(fixture.device.id)?.isAnonymous == false)
-    #expect(try await idle(99, 1000).isEmpty)
-    #expect(try await idle(100, -1) == [device])
+    #expect(try await idle(.inactive, 99).isEmpty)
+    #expect(try await idle(.inactive, 100) == [device])
     _ = try await store.changeRegistration(of: device, at: start) { current in
         RegistrationRules.suspend(current, because: .byOperator, at: start.adding(seconds: 50)).map { .becomes($0) }
             ?? .nothing
     }
-    #expect(try await idle(10, 99).isEmpty, "it was seen since")
-    #expect(try await idle(10, 100) == [device])
-    #expect(try await idle(100, 100) == [device], "once")
-    #expect(try await store.idleDevices(seenBefore: .never, orWithoutChannelBefore: .never, limit: 10).isEmpty)
+    #expect(try await idle(.suspended, 99).isEmpty, "it was seen since")
+    #expect(try await idle(.suspended, 100) == [device])
+    for reason in [CollectionReason.anonymousIdle, .anonymousUnused] { #expect(try await idle(reason, 1000).isEmpty) }
     let seen = start.adding(seconds: 100)
     func collect(_ moment: Timestamp) async throws -> RemovedDevices? {
-        try await store.deleteDevice(device, unlessSeenAfter: moment, at: seen)
+        try await store.deleteDevice(device, unlessSeenAfter: .init(wall: moment, served: 0), at: seen)
     }
     #expect(try await collect(start.adding(seconds: 99)) == nil, "it came meanwhile")
     #expect(try await store.device(fixture.device.id) != nil)

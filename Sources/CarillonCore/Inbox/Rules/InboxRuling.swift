@@ -157,7 +157,8 @@ struct InboxRuling {
             missing.claims.insert(key)
             return nil
         }
-        guard let used = claims[key] ?? facts.claims[key], used.validUntil > envelope.acceptedAt else { return nil }
+        // A key counts until it is forgotten.
+        guard let used = claims[key] ?? facts.claims[key] else { return nil }
         guard used.fingerprint == claim.fingerprint else { return .keyReused }
         return .duplicate(
             of: used.id, acceptedAt: used.acceptedAt, expiresAt: used.expiresAt,

@@ -35,7 +35,8 @@ extension Firings {
 
     /// Tells those whose time has come. Answers when the next one's comes; nil when none waits.
     package func tellHeld() async throws -> Timestamp? {
-        try await followClock()
+        let now = time.now()
+        try await heldSteps.follow(now) { _ in try await store.bringBackHeld(at: now) }
         while !Task.isCancelled {
             let due = try await store.dueFirings(at: time.now(), limit: Self.heldAtOnce)
             guard !due.isEmpty else { break }
@@ -69,17 +70,6 @@ extension Firings {
             if let fault { throw fault }
         }
         return try await store.nextHeldFiring()
-    }
-
-    /// At the beginning, and when the clock was put back.
-    private func followClock() async throws {
-        let now = time.now()
-        let last = lastHeldAt.withLock { last in
-            defer { last = now }
-            return last
-        }
-        guard last.map({ now < $0 }) ?? true else { return }
-        try await store.bringBackHeld(at: now)
     }
 
     private static let heldAtOnce = 256

@@ -17,7 +17,7 @@ package final class Firings: Sendable {
     private let payloadSize: PayloadSize
     let time: TimeSource
     /// When held firings were last looked for.
-    let lastHeldAt = Mutex<Timestamp?>(nil)
+    let heldSteps = BackwardSteps(toleranceSeconds: 0)
     private let templates = Mutex(RecentValues<TemplateKey, NotificationTemplate>(capacity: 500))
 
     let told = ServerMetric.firings.counter("told")

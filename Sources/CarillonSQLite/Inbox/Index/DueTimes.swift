@@ -28,6 +28,8 @@ final class DueTimes: Sendable {
     /// What became final by this moment is past keeping.
     func lastForgotten(at now: Timestamp) -> Timestamp { now.adding(milliseconds: -1000 * outcomeSeconds) }
 
+    func cutoff(by retention: RetentionTime) -> RetentionCutoff { retention.cutoff(afterSeconds: outcomeSeconds) }
+
     func add(_ row: InboxRow, in db: Database) throws {
         let (moment, since) = moment(of: row)
         let bucket = DueBucket.of(moment, since: since)
@@ -44,6 +46,30 @@ final class DueTimes: Sendable {
         known.withLock { $0[entry] = nil }
         try db.cachedStatement(sql: "DELETE FROM due WHERE bucket = ? AND chunk = ?")
             .execute(arguments: [entry.bucket, entry.chunk])
+    }
+
+    // MARK: Chunks that are held
+
+    /// In the chunk are outcomes whose time has come by the wall clock alone. The wall clock may be wrong, so that only the counter
+    /// can say when they are looked at again.
+    func hold(_ chunk: Int64, untilServed served: Int64, in db: Database) throws {
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO due_held (served, chunk) VALUES (?, ?)")
+            .execute(arguments: [served, chunk])
+    }
+
+    /// Makes chunks due that were held for long enough. Answers how many.
+    func releaseHeld(by retention: RetentionTime, limit: Int, in db: Database) throws -> Int {
+        let held = try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT served, chunk FROM due_held WHERE served <= ? LIMIT ?"),
+            arguments: [retention.served, limit])
+        for row in held {
+            let (served, chunk): (Int64, Int64) = (row[0], row[1])
+            try db.cachedStatement(sql: "INSERT OR IGNORE INTO due (bucket, chunk) VALUES (?, ?)")
+                .execute(arguments: [retention.now.milliseconds, chunk])
+            try db.cachedStatement(sql: "DELETE FROM due_held WHERE served = ? AND chunk = ?")
+                .execute(arguments: [served, chunk])
+        }
+        return held.count
     }
 
     /// What was written is taken back.

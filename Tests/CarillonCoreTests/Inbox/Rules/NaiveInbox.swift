@@ -93,8 +93,7 @@ struct NaiveInbox {
 
     private func earlierUse(_ rules: AppendRules, _ envelope: Envelope) -> InboxResult? {
         guard let claim = rules.idempotency,
-            let used = claims[ClaimKey(origin: envelope.origin.key, keyHash: claim.keyHash)],
-            used.validUntil > envelope.acceptedAt
+            let used = claims[ClaimKey(origin: envelope.origin.key, keyHash: claim.keyHash)]
         else { return nil }
         guard used.fingerprint == claim.fingerprint else { return .keyReused }
         var outcome: Outcome?

@@ -1,0 +1,30 @@
+package import CarillonWire
+
+/// Why a device is removed that nobody uses.
+package enum CollectionReason: String, CaseIterable, Sendable {
+    /// A registered device that was not seen for a long time.
+    case inactive
+    /// A registered device that is suspended and was not seen for as long.
+    case suspended
+    /// An anonymous device that did not connect for a long time.
+    case anonymousIdle = "anonymous_idle"
+    /// An anonymous device that has no channel and did not connect.
+    case anonymousUnused = "anonymous_unused"
+
+    package var isOfAnonymous: Bool { self == .anonymousIdle || self == .anonymousUnused }
+}
+
+/// A device that nobody used for as long as a limit allows.
+package struct IdleDevice: Equatable, Sendable {
+    package var serial: DeviceSerial
+    package var id: DeviceID
+    package var app: AppID
+    package var seenAt: Timestamp
+
+    package init(serial: DeviceSerial, id: DeviceID, app: AppID, seenAt: Timestamp) {
+        self.serial = serial
+        self.id = id
+        self.app = app
+        self.seenAt = seenAt
+    }
+}

@@ -1,0 +1,52 @@
+import CarillonCore
+import CarillonWire
+import Logging
+import Metrics
+
+/// Removes devices that nobody uses any more, and says so in the log and the metrics.
+struct DeviceCollector: Sendable {
+    private let domain: Domain
+    /// For how many seconds a device must not have been seen.
+    private let limits: [(reason: CollectionReason, seconds: Int)]
+    private let collected = Dictionary(
+        uniqueKeysWithValues: CollectionReason.allCases.map { ($0, ServerMetric.devicesCollected.counter($0.rawValue)) })
+    private let logger: Logger
+
+    init(domain: Domain, settings: ServerSettings, logger: Logger) {
+        self.domain = domain
+        self.logger = logger
+        limits = CollectionReason.allCases.map { reason in
+            switch reason {
+            case .inactive: (reason, settings.inactiveSeconds)
+            case .suspended: (reason, settings.suspendedSeconds)
+            case .anonymousIdle: (reason, settings.anonymousIdleSeconds)
+            case .anonymousUnused: (reason, settings.anonymousUnusedSeconds)
+            }
+        }
+    }
+
+    /// Removes nothing when irreversible decisions are not to be made now (``ServedTime/retention()``).
+    func collect() async throws {
+        for (reason, seconds) in limits {
+            while !Task.isCancelled {
+                guard let retention = domain.served.retention() else { return }
+                let removed = try await domain.devices.collect(
+                    reason, afterSeconds: seconds, by: retention, atOnce: Self.devicesAtOnce)
+                for device in removed { log(device, reason) }
+                collected[reason]?.increment(by: removed.count)
+                if removed.count < Self.devicesAtOnce { break }
+            }
+        }
+    }
+
+    private func log(_ device: IdleDevice, _ reason: CollectionReason) {
+        logger.info(
+            "device removed",
+            metadata: [
+                "app": "\(device.app)", "device": "\(device.id)", "reason": "\(reason.rawValue)",
+                "last_seen": "\(Timestamp3339.text(device.seenAt.milliseconds))",
+            ])
+    }
+
+    private static let devicesAtOnce = 100
+}
