@@ -16,7 +16,7 @@ package struct StoreCase: Sendable, CustomStringConvertible {
 
     static let registry = server + apps + devices + registrations + users + channels + deletion
     static let inbox = waiting + arrivals + ending + expiry + topics + room + idempotency + outcomes + origins + batches
-    static let pushes = wakes + outbox + alerts + gateways
+    static let pushes = wakes + outbox + alerts + unacceptedAlerts + gateways
     static let watches = watch + pings + fairness + callBounds + clock + news + callbacks
 }
 

@@ -56,6 +56,7 @@ package struct LaneMachine: Equatable, Sendable {
             window = min(Self.widest, window + max(1, window / 8))
             failures = 0
             strange = []
+            pausedUntil = Timestamp(milliseconds: 0)
             defer { fault = nil }
             return fault != nil
         case .silent:

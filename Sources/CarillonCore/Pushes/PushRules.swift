@@ -5,6 +5,8 @@ package enum PushAnswer: Equatable, Sendable {
     case tokenDead(reason: String, since: Timestamp?)
     /// The token is not one of this environment, or leads nowhere.
     case tokenUnknownHere(reason: String)
+    /// The token is not one of the app's.
+    case tokenOfAnotherApp(reason: String)
     /// The same push would be refused again.
     case wrong(reason: String)
     /// It is the credentials' fault: all pushes of the lane would be refused.
@@ -32,7 +34,8 @@ package enum PushVerdict: Equatable, Sendable {
     case elsewhere
     /// The device is suspended, unless it has another token since, or said later that it is its own.
     case tokenDead(reason: String, since: Timestamp?)
-    case parked(reason: String)
+    /// - `isOfAddress`: another address of the device corrects it.
+    case parked(reason: String, isOfAddress: Bool = false)
 }
 
 /// Decides what follows from an answer.
@@ -48,6 +51,7 @@ package enum PushRules {
         case .tokenDead(let reason, let since): return .tokenDead(reason: reason, since: since)
         case .tokenUnknownHere(let reason):
             return hasOther && !isElsewhere ? .elsewhere : .tokenDead(reason: reason, since: nil)
+        case .tokenOfAnotherApp(let reason): return .parked(reason: reason, isOfAddress: true)
         case .wrong(let reason): return .parked(reason: reason)
         case .credentialsRefused(let reason), .unreachable(let reason):
             return .again(at: now, isSpent: false, reason: reason)
@@ -89,7 +93,7 @@ package enum LaneSignal: Equatable, Sendable {
 
     package init(_ answer: PushAnswer) {
         switch answer {
-        case .taken, .tokenDead, .tokenUnknownHere, .wrong, .later: self = .well
+        case .taken, .tokenDead, .tokenUnknownHere, .tokenOfAnotherApp, .wrong, .later: self = .well
         case .notSent: self = .nothing
         case .unanswered: self = .silent
         case .unknown(_, let description): self = .unknown(description: description)

@@ -107,8 +107,8 @@ struct PushTable {
                 WHERE serial = ?
                 """, [other.number, end.at.milliseconds, end.at.milliseconds, end.lease.work])
             return .retried(kind)
-        case .parked(let reason):
-            try finish(end.lease.work, end.device, kind, .parked, reason, at: end.at)
+        case .parked(let reason, let isOfAddress):
+            try finish(end.lease.work, end.device, kind, .parked, reason, awaitsAddress: isOfAddress, at: end.at)
             return .parked(kind)
         case .tokenDead(let reason, let since):
             return try tokenDied(end, kind, reason, since)
@@ -118,8 +118,8 @@ struct PushTable {
     /// What was said of an address that the device has no more says nothing of the one that it has: the push begins anew with that.
     private func goesToAnotherAddress(_ end: PushEnd) throws -> Bool {
         switch end.verdict {
-        case .handed, .parked: return false
-        case .again, .elsewhere, .tokenDead: break
+        case .handed, .parked(_, isOfAddress: false): return false
+        case .again, .elsewhere, .tokenDead, .parked(_, isOfAddress: true): break
         }
         let current = try RegistrationTable(db, memory: memory).registration(of: end.device)
         guard let current, current.addressRevision != end.addressRevision, current.status == .registered,
@@ -148,7 +148,7 @@ struct PushTable {
     ) throws -> PushFact? {
         let registrations = RegistrationTable(db, memory: memory)
         guard let current = try registrations.registration(of: end.device) else {
-            try finish(end.lease.work, end.device, kind, .rejected, reason, at: end.at)
+            try finish(end.lease.work, end.device, kind, .rejected, reason, awaitsAddress: true, at: end.at)
             return .rejected(kind, deviceIsSuspended: false)
         }
         let suspended = RegistrationRules.suspend(
@@ -160,7 +160,7 @@ struct PushTable {
             try retry(end, dueAt, isSpent: true, reason: reason)
             return .retried(kind)
         }
-        try finish(end.lease.work, end.device, kind, .rejected, reason, at: end.at)
+        try finish(end.lease.work, end.device, kind, .rejected, reason, awaitsAddress: true, at: end.at)
         if let suspended { try registrations.store(suspended, app: end.lane.app, at: end.at) }
         return .rejected(kind, deviceIsSuspended: suspended != nil)
     }
@@ -179,18 +179,25 @@ struct PushTable {
     }
 
     /// What it was for is done, or never will be.
+    ///
+    /// - Parameter awaitsAddress: Whether another address of the device corrects it. An alert is then kept as long as its
+    ///   message, and sent to the next address.
     func finish(
-        _ serial: Int64, _ device: DeviceSerial, _ kind: PushKind, _ state: PushState, _ reason: String?, at now: Timestamp
+        _ serial: Int64, _ device: DeviceSerial, _ kind: PushKind, _ state: PushState, _ reason: String?,
+        awaitsAddress: Bool = false, at now: Timestamp
     ) throws {
+        let awaitsAddress = awaitsAddress && kind.isOfOneEnvelope
         var update = try BoundStatement(
             db,
             """
-            UPDATE push SET state = ?, state_at = ?, state_served = (SELECT seconds FROM served), due_at = NULL, ends_at = ?,
-                reason = ? WHERE serial = ?
+            UPDATE push SET state = ?1, state_at = ?2, state_served = (SELECT seconds FROM served), due_at = NULL,
+                ends_at = iif(?4, max(?3, expires_at), ?3), awaits_address = ?4, reason = ?5
+            WHERE serial = ?6
             """)
         update.bind(state.rawValue)
         update.bind(now.milliseconds)
         update.bind(now.adding(seconds: retentionSeconds).milliseconds)
+        update.bind(awaitsAddress ? 1 : 0)
         update.bind(reason)
         update.bind(serial)
         try update.run()
@@ -201,7 +208,6 @@ struct PushTable {
         default: break
         }
         try WakeTable(db, memory: memory).pushEnded(kind, of: device, state, at: now)
-        if kind.isOfOneEnvelope, state == .rejected { try tellByWake(serial, device, at: now) }
     }
 
     /// The message of an alert that is not shown waits still: a wake tells of it, when the device can be reached.
@@ -225,7 +231,7 @@ struct PushTable {
         memory.pushes[device] = nil
     }
 
-    private static let cancelled = ServerMetric.pushes.counter("cancelled")
+    static let cancelled = ServerMetric.pushes.counter("cancelled")
     private static let expired = ServerMetric.pushes.counter("expired")
 
     /// Answers how many there were, and the oldest of them; those before it are left to be done.
@@ -254,7 +260,7 @@ struct PushTable {
                 try db.run(
                     """
                     UPDATE push SET state = \(PushState.scheduled.rawValue), state_at = :now, due_at = :now, set_at = :now,
-                        ends_at = expires_at, reason = NULL
+                        ends_at = expires_at, reason = NULL, awaits_address = 0
                     WHERE serial = :serial
                     """, ["now": now.milliseconds, "serial": push.serial])
             } else {

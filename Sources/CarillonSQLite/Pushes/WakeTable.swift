@@ -98,6 +98,8 @@ struct WakeTable {
                 [device.rawValue])
             return
         }
+        let folded = try PushTable(db, memory: memory).readdressAlerts(
+            of: device, to: lane, hasOtherAddress: hasOtherAddress, at: now)
         // What the vendor said of the address before holds up nothing.
         try db.run(
             """
@@ -117,7 +119,14 @@ struct WakeTable {
             """, [lane.number, device.rawValue])
         // Whoever registers is awake.
         try db.run("UPDATE wake SET lane = ?, unanswered = 0 WHERE device = ?", [lane.number, device.rawValue])
-        reach.wake?.pace.answered()
+        reach = try read(device)
+        reach.follow(before)
+        if let folded { reach.quietBefore = min(reach.quietBefore, folded) }
+        if hasOtherAddress, let wake = reach.wake, let dueAt = wake.dueAt,
+            dueAt > wake.pace.dueAt(now.adding(seconds: WakeWish.presenceSeconds))
+        {
+            try put(device, lane, wake.pace.dueAt(now), at: now, &reach)
+        }
         guard reach.wake?.dueAt == nil, reach.wake?.isUnderWay != true,
             try WaitingWakes(db, index: memory.index).areAny(of: device, &reach, at: now)
         else { return }

@@ -66,6 +66,7 @@ extension PushAnswer {
                 Timestamp(milliseconds: Int64(($0.timeIntervalSince1970 * 1000).rounded(.down)))
             }
             self = .tokenDead(reason: reason, since: since)
+        case .fixRequest where rejection.reason == .deviceTokenNotForTopic: self = .tokenOfAnotherApp(reason: reason)
         case .fixRequest: self = .wrong(reason: reason)
         case .fixCredentials: self = .credentialsRefused(reason: reason)
         case .slowDown, .tryLater:

@@ -15,6 +15,10 @@ struct PushRulesTests {
     @Test func `what was taken is handed over, and what is wrong is parked`() {
         #expect(verdict(.taken) == .handed)
         #expect(verdict(.wrong(reason: "BadTopic")) == .parked(reason: "BadTopic"))
+        #expect(
+            verdict(.tokenOfAnotherApp(reason: "DeviceTokenNotForTopic"))
+                == .parked(reason: "DeviceTokenNotForTopic", isOfAddress: true))
+        #expect(LaneSignal(.tokenOfAnotherApp(reason: "x")) == .well)
     }
 
     @Test func `a token that is unknown here is tried in the other environment, once, if there is one`() {

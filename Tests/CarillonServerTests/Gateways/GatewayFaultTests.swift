@@ -1,4 +1,5 @@
 import CarillonAPNsSimulator
+import CarillonBasics
 import CarillonCore
 import CarillonWire
 import TestSupport
@@ -35,6 +36,36 @@ struct GatewayFaultTests {
             try world.book("00ff00aa")
             try await register("00ff00aa", device, world)
             try await handed(id, device, world)
+            #expect(world.shown("00ff00aa").count == 1)
+        }
+    }
+
+    @Test(arguments: [
+        APNsSimulator.Fault.reject(.unregistered), .reject(.expiredToken), .reject(.badDeviceToken),
+        .reject(.deviceTokenNotForTopic),
+    ])
+    func `an alert that the service refuses because of its token is shown at the next one`(
+        _ fault: APNsSimulator.Fault
+    ) async throws {
+        try await GatewayWorld.run { world in
+            try await world.setCredentials()
+            let text = JSONValue.object([.init(name: "title", value: .string("News"))])
+            try await world.domain.gateways.setAlert(try AlertText(text), of: world.app)
+            let device = try await world.device()
+            world.advance(seconds: 60)
+            try world.simulator.add(APNsSimulator.FaultRule(fault, pathSuffix: GatewayWorld.token))
+            let id = try await world.send(to: device, urgency: .high)
+            try await eventually {
+                let standing = try await world.standings(id, of: device).first
+                return standing == .state(.rejected) || standing == .state(.parked)
+            }
+            try world.book("00ff00aa")
+            world.advance(seconds: 5)
+            try await register("00ff00aa", device, world)
+            try await handed(id, device, world)
+            let shown = try #require(world.shown("00ff00aa").first)
+            let payload = JSONValue(parsing: shown.payload)
+            #expect(payload?["aps"]?["alert"]?["title"] == .string("News"))
             #expect(world.shown("00ff00aa").count == 1)
         }
     }

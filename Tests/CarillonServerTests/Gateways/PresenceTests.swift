@@ -104,7 +104,7 @@ struct PresenceTests {
             PushAnswer.tokenDead(reason: "Unregistered", since: Timestamp(milliseconds: 7000))
         ),
         (APNsRejection(status: 400, reason: .badDeviceToken), .tokenUnknownHere(reason: "BadDeviceToken")),
-        (APNsRejection(status: 400, reason: .deviceTokenNotForTopic), .wrong(reason: "DeviceTokenNotForTopic")),
+        (APNsRejection(status: 400, reason: .deviceTokenNotForTopic), .tokenOfAnotherApp(reason: "DeviceTokenNotForTopic")),
         (APNsRejection(status: 403, reason: .invalidProviderToken), .credentialsRefused(reason: "InvalidProviderToken")),
         (APNsRejection(status: 429, reason: .tooManyRequests), .later(reason: "TooManyRequests", seconds: 1)),
         (

@@ -12,7 +12,6 @@ extension StoreCase {
         StoreCase("alerts that gathered do not come at once", gatheredAlerts),
         StoreCase("alerts that gathered come one a second out of several batches, too", gatheredInBatches),
         StoreCase("alerts of a suspended device wait, and go out when it is resumed", suspendedAlerts),
-        StoreCase("what an alert could not tell, a wake tells when the device can be reached again", missedAlerts),
         StoreCase("what an alert without a text any more was to tell, a wake tells", alertWithoutText),
         StoreCase("what a parked alert was to tell, and nobody looked at, a wake tells", parkedAlertIsOver),
         StoreCase("alerts count for the badge, until it is reset", alertsCount),
@@ -20,7 +19,7 @@ extension StoreCase {
     ]
 }
 
-private func withText(_ stores: any StoreMaker) async throws -> PushFixture {
+func withText(_ stores: any StoreMaker) async throws -> PushFixture {
     let fixture = try await PushFixture(stores)
     #expect(try await fixture.store.putAlert("{}", of: try StoreFixture.appID) == fixture.base.device.app)
     return fixture
@@ -116,21 +115,6 @@ private func suspendedAlerts(_ stores: any StoreMaker) async throws {
     #expect(try await fixture.lease(at: start.after(10)).isEmpty)
     try await fixture.change(at: start.after(20)) { RegistrationRules.resume($0, at: start.after(20)) }
     #expect(try await fixture.lease(at: start.after(20)).count == 1)
-}
-
-private func missedAlerts(_ stores: any StoreMaker) async throws {
-    let fixture = try await withText(stores)
-    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
-    try await fixture.end(try await fixture.lease()[0], .tokenDead(reason: "Unregistered", since: nil))
-    #expect(try await fixture.status == .suspended(.tokenDead))
-    // This one comes while nobody can be told.
-    try await fixture.commit(fixture.append(2, .alert, urgency: .high))
-    #expect(try await fixture.lease(at: start.after(60)).isEmpty)
-    try await fixture.register("aa02", at: start.after(100))
-    let pushes = try await fixture.lease(at: start.after(100))
-    #expect(pushes.map(\.content) == [.wake])
-    #expect(try await fixture.standings(1) == [.state(.rejected), .state(.leased)])
-    #expect(try await fixture.standings(2) == [.state(.leased)])
 }
 
 private func replacedAlert(_ stores: any StoreMaker) async throws {

@@ -1,0 +1,172 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+private let start = PushFixture.start
+
+extension StoreCase {
+    static let unacceptedAlerts: [StoreCase] = [
+        StoreCase(
+            "an alert that a dead token refused goes to the next one, and a wake tells of what came meanwhile", deadToken),
+        StoreCase("what was acknowledged or has expired is not sent to the next token", overMeanwhile),
+        StoreCase(
+            "of the alerts that were refused the newest twenty go out, one a second, and a wake tells of the rest", newest),
+        StoreCase("an alert of a token of another app goes to another token, and not to the same", otherApp),
+        StoreCase("an answer about a token of another app says nothing of the next token", otherAppLate),
+        StoreCase("an alert whose token was taken goes to the next one", tokenTaken),
+        StoreCase("an alert that has no credentials goes where there are some", unconfigured),
+        StoreCase("an alert that was refused waits as long as its message", keptAsLong),
+        StoreCase("a wake of a token of another app comes soon at the next one", parkedWake),
+    ]
+}
+
+private let dead = PushVerdict.tokenDead(reason: "Unregistered", since: nil)
+
+private func positions(_ pushes: [LeasedPush]) -> [Int64] {
+    pushes.map { push in if case .alert(let envelope, _, _) = push.content { envelope.position } else { 0 } }
+}
+
+private func deadToken(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
+    let first = try await fixture.lease()[0]
+    #expect(try await fixture.end(first, dead) == .rejected(.alert, deviceIsSuspended: true))
+    #expect(try await fixture.status == .suspended(.tokenDead))
+    #expect(try await fixture.standings(1) == [.state(.rejected), .suspended])
+    // This one comes while nobody can be told.
+    try await fixture.commit(fixture.append(2, .alert, urgency: .high))
+    #expect(try await fixture.lease(at: start.after(60)).isEmpty)
+    try await fixture.register("aa02", at: start.after(100))
+    let pushes = try await fixture.lease(at: start.after(100))
+    #expect(positions(pushes) == [1, 0])
+    #expect(pushes[0].id == first.id && pushes[0].attempt == 1)
+    #expect(try pushes[0].token == PushToken(hexadecimal: "aa02"))
+    guard case .alert(_, _, let badge) = pushes[0].content else { return }
+    #expect(badge == 1, "it counts once")
+    try await fixture.end(pushes[0], .handed, at: start.after(101))
+    try await fixture.end(pushes[1], .handed, at: start.after(101))
+    #expect(try await fixture.standings(1) == [.state(.handed)])
+    #expect(try await fixture.standings(2) == [.state(.handed)])
+    // Another token later sends nothing again.
+    try await fixture.register("aa03", at: start.after(200))
+    #expect(try await fixture.lease(at: start.after(5000)).allSatisfy { $0.content == .wake })
+}
+
+private func overMeanwhile(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    for (position, ttl) in [(1, 1000), (2, 20), (3, 1000)] as [(Int64, Int64)] {
+        try await fixture.commit(fixture.append(position, .alert, ttl: ttl, urgency: .high))
+    }
+    var pushes: [LeasedPush] = []
+    for second in Int64(0)..<3 { pushes += try await fixture.lease(at: start.after(second)) }
+    for push in pushes { try await fixture.end(push, dead, at: start.after(3)) }
+    try await fixture.commit(fixture.acknowledge(1, at: start.after(4)))
+    try await fixture.register("aa02", at: start.after(30))
+    var sent: [Int64] = []
+    for second in Int64(30)..<40 { sent += positions(try await fixture.lease(at: start.after(second))) }
+    #expect(sent == [3])
+}
+
+private func newest(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    var pushes: [LeasedPush] = []
+    for position in Int64(1)...25 {
+        let now = start.after(position)
+        try await fixture.commit(fixture.append(position, .alert, at: now, urgency: .high))
+        pushes += try await fixture.lease(at: now)
+    }
+    #expect(pushes.count == 25)
+    for push in pushes { try await fixture.end(push, dead, at: start.after(26)) }
+    let back = start.after(100)
+    try await fixture.register("aa02", at: back)
+    var alerts: [Int64] = []
+    var wakes = 0
+    for second in Int64(0)..<40 {
+        let some = positions(try await fixture.lease(at: back.after(second)))
+        alerts += some.filter { $0 > 0 }
+        wakes += some.count { $0 == 0 }
+        #expect(some.count { $0 > 0 } <= 1, "second \(second)")
+        if second == 0 { #expect(some.contains(6)) }
+    }
+    #expect(alerts == Array(6...25))
+    #expect(wakes == 1)
+    #expect(try await fixture.standings(5, at: back) == [.state(.rejected), .state(.leased)])
+}
+
+private let otherTopic = PushVerdict.parked(reason: "DeviceTokenNotForTopic", isOfAddress: true)
+
+private func otherApp(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
+    try await fixture.end(try await fixture.lease()[0], otherTopic)
+    try await fixture.commit(fixture.append(2, .alert, at: start.after(5), urgency: .high))
+    try await fixture.end(try await fixture.lease(at: start.after(5))[0], .parked(reason: "BadTopic"), at: start.after(5))
+    try await fixture.register("aa01", at: start.after(80_000))
+    #expect(try await fixture.standings(1) == [.state(.parked)])
+    try await fixture.register("aa02", at: start.after(90_000))
+    #expect(positions(try await fixture.lease(at: start.after(90_000))) == [1])
+    #expect(try await fixture.standings(2) == [.state(.parked)], "another token changes nothing about it")
+}
+
+private func otherAppLate(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high))
+    let push = try await fixture.lease()[0]
+    try await fixture.register("aa02", at: start.after(1))
+    #expect(try await fixture.end(push, otherTopic, at: start.after(2)) == .retried(.alert))
+    #expect(positions(try await fixture.lease(at: start.after(2))) == [1])
+}
+
+private func tokenTaken(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    try await fixture.commit(fixture.append(1, .alert, urgency: .high), fixture.append(2, .alert, urgency: .high))
+    let underWay = try await fixture.lease()
+    try #require(underWay.count == 1)
+    var profile = DeviceProfile()
+    profile.address = try PushFixture.profile("aa01").address
+    let thief = NewDevice(DeviceID(Bytes16(high: 9, low: 9)), app: try StoreFixture.appID, profile: profile)
+    _ = try #require(try await fixture.base.insert(thief, secret: [9, 9]))
+    #expect(try await fixture.status == .suspended(.tokenTaken))
+    try await fixture.end(underWay[0], dead, at: start.after(2))
+    #expect(try await fixture.lease(at: start.after(10)).isEmpty)
+    try await fixture.register("aa02", at: start.after(20))
+    var sent: [Int64] = []
+    for second in Int64(20)..<25 { sent += positions(try await fixture.lease(at: start.after(second))) }
+    #expect(sent == [1, 2])
+}
+
+private func unconfigured(_ stores: any StoreMaker) async throws {
+    let fixture = try await withText(stores)
+    for position in Int64(1)...3 { try await fixture.commit(fixture.append(position, .alert, urgency: .high)) }
+    // Nobody leases the lane of production, which has no credentials.
+    try await fixture.register("aa01", .sandbox, at: start.after(100))
+    var sent: [Int64] = []
+    for second in Int64(100)..<110 {
+        let pushes = try await fixture.lease(at: start.after(second), in: fixture.sandbox)
+        #expect(pushes.count <= 1)
+        sent += positions(pushes)
+    }
+    #expect(sent == [1, 2, 3])
+    #expect(try await fixture.lease(at: start.after(110)).isEmpty)
+}
+
+private func keptAsLong(_ stores: any StoreMaker) async throws {
+    var limits = InboxLimits()
+    limits.outcomeRetentionSeconds = 1000
+    let fixture = try await PushFixture(stores, StoreSettings(inbox: limits))
+    _ = try await fixture.store.putAlert("{}", of: try StoreFixture.appID)
+    try await fixture.commit(fixture.append(1, .alert, ttl: 5000, urgency: .high))
+    try await fixture.end(try await fixture.lease()[0], dead)
+    #expect(try await fixture.store.sweepPushes(at: start.after(4000), limit: 10))
+    try await fixture.register("aa02", at: start.after(4000))
+    #expect(positions(try await fixture.lease(at: start.after(4000))) == [1])
+}
+
+private func parkedWake(_ stores: any StoreMaker) async throws {
+    let fixture = try await PushFixture(stores)
+    try await fixture.commit(fixture.append(1))
+    try await fixture.end(try await fixture.lease()[0], otherTopic)
+    #expect(try await fixture.lease(at: start.after(2000)).isEmpty)
+    try await fixture.register("aa02", at: start.after(2000))
+    #expect(try await fixture.lease(at: start.after(2000)).map(\.content) == [.wake])
+}
