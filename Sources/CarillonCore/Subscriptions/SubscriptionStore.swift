@@ -87,12 +87,14 @@ package struct HeldFiring: Sendable {
     package var body: [UInt8]
     package var ttl: Int64
     package var isAlwaysPushed: Bool
+    /// Whether each update of the item stands for itself.
+    package var isDistinct: Bool
     package var milliseconds: Int64
     package var buffer: Int
 
     package init(
         target: Firing.Target, device: DeviceSerial, item: ItemName, number: Int64, body: [UInt8], ttl: Int64,
-        isAlwaysPushed: Bool, milliseconds: Int64, buffer: Int
+        isAlwaysPushed: Bool, isDistinct: Bool, milliseconds: Int64, buffer: Int
     ) {
         self.target = target
         self.device = device
@@ -101,6 +103,7 @@ package struct HeldFiring: Sendable {
         self.body = body
         self.ttl = ttl
         self.isAlwaysPushed = isAlwaysPushed
+        self.isDistinct = isDistinct
         self.milliseconds = milliseconds
         self.buffer = buffer
     }
@@ -126,9 +129,12 @@ package struct DueFiring: Sendable {
     package var body: [UInt8]
     package var ttl: Int64
     package var isAlwaysPushed: Bool
+    /// Whether each update of the item stands for itself.
+    package var isDistinct: Bool
 
     package init(
-        number: Int64, device: DeviceSerial, app: AppSerial, origin: Origin, body: [UInt8], ttl: Int64, isAlwaysPushed: Bool
+        number: Int64, device: DeviceSerial, app: AppSerial, origin: Origin, body: [UInt8], ttl: Int64, isAlwaysPushed: Bool,
+        isDistinct: Bool
     ) {
         self.number = number
         self.device = device
@@ -137,6 +143,7 @@ package struct DueFiring: Sendable {
         self.body = body
         self.ttl = ttl
         self.isAlwaysPushed = isAlwaysPushed
+        self.isDistinct = isDistinct
     }
 }
 

@@ -43,6 +43,7 @@ enum Schema {
         { try $0.execute(sql: ServiceSchema.changes) },
         { try $0.execute(sql: ServedTimeSchema.changes) },
         { try $0.execute(sql: PushAddressSchema.changes) },
+        { try $0.execute(sql: DistinctFiringSchema.changes) },
     ]
 
     /// Devices of earlier files belong to no key that is known.

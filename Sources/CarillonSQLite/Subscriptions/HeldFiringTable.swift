@@ -70,8 +70,8 @@ struct HeldFiringTable {
         var insert = try BoundStatement(
             db,
             """
-            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed, is_distinct)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             """)
         insert.bind(held.target.subscription.rawValue)
         insert.bind(held.device.rawValue)
@@ -80,6 +80,7 @@ struct HeldFiringTable {
         insert.bind(held.body)
         insert.bind(held.ttl)
         insert.bind(held.isAlwaysPushed ? 1 : 0)
+        insert.bind(held.isDistinct ? 1 : 0)
         try insert.run()
     }
 
@@ -106,7 +107,8 @@ struct HeldFiringTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT held.serial, held.device, subscription.app, subscription.serial, id, notification, ttl, is_always_pushed
+            SELECT held.serial, held.device, subscription.app, subscription.serial, id, notification, ttl, is_always_pushed,
+                is_distinct
             FROM held_firing AS held JOIN subscription ON subscription.serial = held.subscription
             WHERE due_at <= ? ORDER BY due_at LIMIT ?
             """)
@@ -118,7 +120,8 @@ struct HeldFiringTable {
                 DueFiring(
                     number: columns.integer(0), device: DeviceSerial(columns.integer(1)), app: AppSerial(columns.integer(2)),
                     origin: Origin(.subscription, serial: columns.integer(3), id: try columns.bytes16(4)),
-                    body: columns.bytes(5) ?? [], ttl: columns.integer(6), isAlwaysPushed: columns.integer(7) != 0))
+                    body: columns.bytes(5) ?? [], ttl: columns.integer(6), isAlwaysPushed: columns.integer(7) != 0,
+                    isDistinct: columns.integer(8) != 0))
             return true
         }
         return due

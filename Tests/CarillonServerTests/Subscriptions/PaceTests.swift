@@ -278,6 +278,7 @@ struct PaceTests {
         let next = HeldFiring(
             target: .init(subscription: SubscriptionSerial(row[0]), revision: row[2]), device: DeviceSerial(row[1]),
             item: try #require(ItemName("stock.ACME")), number: 99, body: [], ttl: 60, isAlwaysPushed: false,
+            isDistinct: false,
             milliseconds: 100_000, buffer: 1)
         world.advance(seconds: 9)
         #expect(try await store.hold([next], at: world.routes.domain.time.now()) == [.late])
@@ -298,7 +299,8 @@ struct PaceTests {
             + store.numbers("SELECT device FROM held_firing") + store.numbers("SELECT revision FROM held_firing")
         let held = HeldFiring(
             target: .init(subscription: SubscriptionSerial(row[0]), revision: row[2]), device: DeviceSerial(row[1]),
-            item: try #require(ItemName("events")), number: 2, body: [], ttl: 60, isAlwaysPushed: false, milliseconds: 2000,
+            item: try #require(ItemName("events")), number: 2, body: [], ttl: 60, isAlwaysPushed: false,
+            isDistinct: true, milliseconds: 2000,
             buffer: 100)
         #expect(try await store.hold([held], at: world.routes.domain.time.now()) == [.late])
     }

@@ -15,7 +15,8 @@ extension Firings {
             return HeldFiring(
                 target: firing.target, device: subject.device, item: stored.firing.item, number: stored.number,
                 body: firing.notification.json.bytes, ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed,
-                milliseconds: pace.milliseconds, buffer: pace.buffer(of: stored.firing.state.mode))
+                isDistinct: stored.firing.state.mode == .distinct, milliseconds: pace.milliseconds,
+                buffer: pace.buffer(of: stored.firing.state.mode))
         }
         guard !firings.isEmpty else { return [:] }
         var results: [SubscriptionSerial: HoldResult] = [:]
@@ -48,7 +49,8 @@ extension Firings {
                     continue
                 }
                 deliver(
-                    notification, ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed, to: firing.device, firing.app,
+                    notification, replacing: FiringTopic.text(of: notification, isDistinct: firing.isDistinct),
+                    ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed, to: firing.device, firing.app,
                     firing.origin, .heldTold(firing.number, at: now), at: now
                 ) { deliveries.note(place, $0) }
             }

@@ -101,8 +101,8 @@ package final class Firings: Sendable {
             let now = time.now()
             let effect = Effect.fired(firing.target, on: stored.firing.item, by: stored.number, at: now)
             deliver(
-                firing.notification, ttl: firing.ttl, isAlwaysPushed: firing.isAlwaysPushed, to: subject.device, subject.app,
-                subject.origin, effect, at: now
+                firing.notification, replacing: topic(of: firing, of: stored), ttl: firing.ttl,
+                isAlwaysPushed: firing.isAlwaysPushed, to: subject.device, subject.app, subject.origin, effect, at: now
             ) { deliveries.note(place, $0) }
         }
         let results = await deliveries.all()
@@ -159,9 +159,15 @@ package final class Firings: Sendable {
         return template
     }
 
+    private func topic(of firing: RenderedFiring, of stored: StoredFiring) -> String? {
+        FiringTopic.text(of: firing.notification, isDistinct: stored.firing.state.mode == .distinct)
+    }
+
+    /// - Parameter topic: See ``FiringTopic``.
     func deliver(
-        _ notification: FiredNotification, ttl: Int64, isAlwaysPushed: Bool, to device: DeviceSerial, _ app: AppSerial,
-        _ origin: Origin, _ effect: Effect, at now: Timestamp, then: @escaping @Sendable (Inbox.Delivered) -> Void
+        _ notification: FiredNotification, replacing topic: String?, ttl: Int64, isAlwaysPushed: Bool,
+        to device: DeviceSerial, _ app: AppSerial, _ origin: Origin, _ effect: Effect, at now: Timestamp,
+        then: @escaping @Sendable (Inbox.Delivered) -> Void
     ) {
         let body = notification.json.bytes
         var wake = notification.isShown ? WakeMode.alert : .background
@@ -173,7 +179,7 @@ package final class Firings: Sendable {
             wake = .background
         }
         let rules = AppendRules(
-            topic: Self.topic, effects: [effect],
+            topic: topic, effects: [effect],
             wake: WakeWish(
                 wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
                 needsAlertText: notification.privateKeys != nil))
@@ -188,8 +194,6 @@ package final class Firings: Sendable {
     }
 
     private static let addedBytes = 1024
-    /// A newer firing of a subscription takes the place of one that waits.
-    private static let topic = "fired"
 }
 
 /// What a device is to be told, and how.
