@@ -44,6 +44,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
 
     case pushes = "carillon_pushes_total"
     case pushesFolded = "carillon_pushes_folded_total"
+    case pushesShortened = "carillon_pushes_shortened_total"
     case parkedPushesForgotten = "carillon_parked_pushes_forgotten_total"
     case pushesUnderWay = "carillon_pushes_under_way"
     case pushLanesPaused = "carillon_push_lanes_paused"
@@ -144,6 +145,7 @@ extension ServerMetric {
         case .watchesRefused: "Watches refused because a device or an app had as many as it may."
         case .pushes: "Pushes through vendors' services, by what became of them."
         case .pushesFolded: "Alerts that became part of a wake, because a device had as many as may wait."
+        case .pushesShortened: "Alerts whose texts were shortened so that the vendor's service takes them."
         case .parkedPushesForgotten: "Parked pushes forgotten because a device had too many."
         case .pushesUnderWay: "Pushes with vendors' services that have no answer yet."
         case .pushLanesPaused:

@@ -97,12 +97,15 @@ package struct LeasedPush: Equatable, Sendable {
     package var isElsewhere: Bool
     package var expiresAt: Timestamp
     package var content: Content
+    /// Whether the texts of its alert are shortened so that its payload fits.
+    package var isShortened: Bool
     /// Which of its lane's credentials it is sent with: answers to earlier ones say nothing of the lane.
     package var generation = 0
 
     package init(
         lease: WorkLease, id: Bytes16, device: DeviceSerial, lane: PushLane, token: PushToken, addressRevision: Int64,
-        attempt: Int, isElsewhere: Bool, expiresAt: Timestamp, content: Content
+        attempt: Int, isElsewhere: Bool, expiresAt: Timestamp, content: Content,
+        isShortened: Bool = false
     ) {
         self.lease = lease
         self.id = id
@@ -114,6 +117,7 @@ package struct LeasedPush: Equatable, Sendable {
         self.isElsewhere = isElsewhere
         self.expiresAt = expiresAt
         self.content = content
+        self.isShortened = isShortened
     }
 
     /// Longer than the vendor's service may take.
@@ -140,10 +144,12 @@ package struct PushRecord: Equatable, Sendable {
     /// Known once it was decided.
     package var id: Bytes16?
     package var reason: String?
+    /// Whether the texts of its alert are shortened.
+    package var isShortened: Bool
 
     package init(
         serial: Int64? = nil, kind: PushKind, lane: PushLane?, standing: Standing, at: Timestamp, dueAt: Timestamp? = nil,
-        id: Bytes16? = nil, reason: String? = nil
+        id: Bytes16? = nil, reason: String? = nil, isShortened: Bool = false
     ) {
         self.serial = serial
         self.kind = kind
@@ -153,5 +159,6 @@ package struct PushRecord: Equatable, Sendable {
         self.dueAt = dueAt
         self.id = id
         self.reason = reason
+        self.isShortened = isShortened
     }
 }

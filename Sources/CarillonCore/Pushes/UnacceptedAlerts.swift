@@ -1,5 +1,3 @@
-package import CarillonWire
-
 /// Decides which alerts of a device go to its new address: those that the vendor's service did not accept at the address before.
 ///
 /// The newest ``PushLimits/alertsPerDevice`` are sent, the oldest of them first, at the pace of alerts. A wake stands for the

@@ -9,12 +9,18 @@ package struct WakeWish: Equatable, Sendable {
     package var isUnconditional: Bool
     /// An alert shows the app's own text, and wakes in the background where the app has none.
     package var needsAlertText: Bool
+    /// Whether the texts of the alert are shortened so that its payload fits.
+    package var isShortened: Bool
 
-    package init(_ mode: WakeMode, dueAt: Timestamp, isUnconditional: Bool = false, needsAlertText: Bool = true) {
+    package init(
+        _ mode: WakeMode, dueAt: Timestamp, isUnconditional: Bool = false, needsAlertText: Bool = true,
+        isShortened: Bool = false
+    ) {
         self.mode = mode
         self.dueAt = dueAt
         self.isUnconditional = isUnconditional
         self.needsAlertText = needsAlertText
+        self.isShortened = isShortened
     }
 
     /// So long a device that is connected, or polls, may take to acknowledge.

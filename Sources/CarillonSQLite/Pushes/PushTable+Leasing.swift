@@ -76,13 +76,15 @@ extension PushTable {
         var expiresAt: Timestamp
         /// Nil until it was given out once.
         var badge: Int?
+        var isShortened: Bool
     }
 
     private func dueRows(of lane: PushLane, limit: Int, at now: Timestamp) throws -> [DueRow] {
         var select = try BoundStatement(
             db,
             """
-            SELECT serial, id, device, kind, last, attempts, fence, is_elsewhere, expires_at, badge FROM push
+            SELECT serial, id, device, kind, last, attempts, fence, is_elsewhere, expires_at, badge, is_shortened
+            FROM push
             WHERE lane = ? AND due_at <= ? ORDER BY due_at LIMIT ?
             """)
         select.bind(lane.number)
@@ -95,7 +97,8 @@ extension PushTable {
                     serial: columns.integer(0), id: try columns.bytes16(1), device: DeviceSerial(columns.integer(2)),
                     kind: PushKind(rawValue: Int(columns.integer(3))) ?? .wake, position: columns.integer(4),
                     attempts: Int(columns.integer(5)), fence: columns.integer(6), isElsewhere: columns.integer(7) != 0,
-                    expiresAt: columns.timestamp(8), badge: columns.integerIfAny(9).map { Int($0) }))
+                    expiresAt: columns.timestamp(8), badge: columns.integerIfAny(9).map { Int($0) },
+                    isShortened: columns.integer(10) != 0))
             return true
         }
         return rows
@@ -182,7 +185,7 @@ extension PushTable {
         return LeasedPush(
             lease: lease, id: row.id, device: row.device, lane: lane, token: address.token,
             addressRevision: address.revision, attempt: row.attempts + 1, isElsewhere: row.isElsewhere,
-            expiresAt: row.expiresAt, content: content)
+            expiresAt: row.expiresAt, content: content, isShortened: row.isShortened)
     }
 
     private func lease(_ due: DueWake, _ lane: PushLane, at now: Timestamp, until end: Timestamp) throws -> LeasedPush? {

@@ -19,14 +19,14 @@ struct PushTable {
     /// Answers its number and its name.
     func insert(
         _ kind: PushKind, of device: DeviceSerial, in lane: PushLane, for span: WaitingWakes.Span, _ state: PushState,
-        dueAt: Timestamp, at now: Timestamp, _ reach: inout PushMemory.Reach
+        isShortened: Bool = false, dueAt: Timestamp, at now: Timestamp, _ reach: inout PushMemory.Reach
     ) throws -> (serial: Int64, id: Bytes16) {
         var insert = try BoundStatement(
             db,
             """
             INSERT INTO push (id, device, lane, kind, first, last, state, state_at, due_at, set_at, expires_at, ends_at,
-                attempts, fence)
-            VALUES (randomblob(16), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial, id
+                attempts, fence, is_shortened)
+            VALUES (randomblob(16), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING serial, id
             """)
         insert.bind(device.rawValue)
         insert.bind(lane.number)
@@ -41,6 +41,7 @@ struct PushTable {
         insert.bind(span.expiresAt.milliseconds)
         insert.bind(state == .leased ? 1 : 0)
         insert.bind(state == .leased ? 1 : 0)
+        insert.bind(isShortened ? 1 : 0)
         var inserted: (serial: Int64, id: Bytes16)?
         // To the end, as only then it is done.
         try insert.forEachRow { columns in

@@ -112,7 +112,7 @@ extension SQLiteStore: PushStore {
 }
 
 extension PushRecord {
-    fileprivate static let columns = "serial, kind, state, state_at, due_at, id, reason, lane"
+    fileprivate static let columns = "serial, kind, state, state_at, due_at, id, reason, lane, is_shortened"
 
     fileprivate init(_ columns: StatementColumns) throws {
         let state = PushState(rawValue: Int(columns.integer(2))) ?? .cancelled
@@ -121,7 +121,7 @@ extension PushRecord {
             lane: PushLane(number: columns.integer(7)),
             standing: .state(state), at: columns.timestamp(3),
             dueAt: state == .scheduled ? columns.integerIfAny(4).map(Timestamp.init(milliseconds:)) : nil,
-            id: try columns.bytes16(5), reason: columns.text(6))
+            id: try columns.bytes16(5), reason: columns.text(6), isShortened: columns.integer(8) != 0)
     }
 
     /// What the device is owed for a message beside what stands in the outbox; nil when it is nothing.

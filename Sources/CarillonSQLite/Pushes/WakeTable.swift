@@ -26,7 +26,7 @@ struct WakeTable {
         if wish.mode == .alert, try !wish.needsAlertText || hasAlertText(envelope.app) {
             let kind: PushKind = hasFired ? wish.isUnconditional ? .unconditional : .trigger : .alert
             if hasFired ? reach.triggers < PushLimits.triggersPerDevice : reach.alerts < PushLimits.alertsPerDevice {
-                try queueAlert(for: envelope, kind, in: lane, &reach, wish.dueAt)
+                try queueAlert(for: envelope, wish, kind, in: lane, &reach)
                 return .alert
             }
             db.count(1, of: Self.folded)
@@ -163,6 +163,7 @@ struct WakeTable {
     // MARK: Alerts
 
     private static let folded = ServerMetric.pushesFolded.counter()
+    private static let shortened = ServerMetric.pushesShortened.counter()
 
     func hasAlertText(_ app: AppSerial) throws -> Bool {
         if let known = memory.pushes.hasAlertText(app) { return known }
@@ -172,9 +173,9 @@ struct WakeTable {
     }
 
     private func queueAlert(
-        for envelope: Envelope, _ kind: PushKind, in lane: PushLane, _ reach: inout PushMemory.Reach, _ wanted: Timestamp
+        for envelope: Envelope, _ wish: WakeWish, _ kind: PushKind, in lane: PushLane, _ reach: inout PushMemory.Reach
     ) throws {
-        var dueAt = wanted
+        var dueAt = wish.dueAt
         // What a user waits for is not paced.
         if kind == .alert, let last = reach.lastAlertAt, last.adding(seconds: PushLimits.secondsBetweenAlerts) > dueAt,
             last < dueAt.adding(seconds: PushLimits.secondsBetweenAlerts * Int64(PushLimits.alertsPerDevice))
@@ -184,7 +185,9 @@ struct WakeTable {
         let span = WaitingWakes.Span(
             first: envelope.position, last: envelope.position, expiresAt: envelope.expiresAt)
         let push = try PushTable(db, memory: memory).insert(
-            kind, of: envelope.device, in: lane, for: span, .scheduled, dueAt: dueAt, at: envelope.acceptedAt, &reach)
+            kind, of: envelope.device, in: lane, for: span, .scheduled, isShortened: wish.isShortened, dueAt: dueAt,
+            at: envelope.acceptedAt, &reach)
+        if wish.isShortened { db.count(1, of: Self.shortened) }
         if kind == .unconditional { try KeptPushTable(db).insert(push.serial, envelope) }
         if kind == .alert {
             reach.alerts += 1

@@ -6,9 +6,15 @@ import CarillonWire
 
 /// What a subscription shows that fired, as Apple's service is sent it.
 extension PushRendering {
-    func fired(_ envelope: Envelope, _ topic: String?, _ text: AlertText?, _ badge: Int) -> APNsNotification {
-        guard let fired = envelope.fired else { return APNsNotification.alert() }
+    /// - Parameter isShortened: Whether its texts are too long for a payload.
+    func fired(
+        _ envelope: Envelope, _ topic: String?, _ text: AlertText?, _ badge: Int, isShortened: Bool = false
+    ) -> APNsNotification {
+        guard var fired = envelope.fired else { return APNsNotification.alert() }
         if let keys = fired.privateKeys { return privately(fired, keys, envelope, topic, text, badge) }
+        if isShortened {
+            fired = NotificationShortening.shortened(fired, within: Self.largestPayload, Self.payloadSize)
+        }
         var notification = Self.notification(
             of: fired, message: MessageHash.text(of: envelope.id.description), badge: badge)
         if case .string(let collapse)? = fired.notification["collapse"], Self.isCollapseID(collapse) {

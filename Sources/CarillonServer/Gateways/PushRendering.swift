@@ -28,7 +28,7 @@ struct PushRendering: Sendable {
         switch push.content {
         case .wake: notification = wake
         case .alert(let envelope, let topic, let badge) where envelope.kind.number == .fired:
-            notification = fired(envelope, topic, text, badge)
+            notification = fired(envelope, topic, text, badge, isShortened: push.isShortened)
         case .alert(let envelope, let topic, let badge):
             notification = alert(for: envelope, text, badge)
                 .collapseID(collapseID(of: envelope, topic))

@@ -118,7 +118,7 @@ extension PushBody {
         self.init(
             kind: record.kind.name, state: state, at: Timestamp3339.text(record.at.milliseconds),
             dueAt: record.dueAt.map { Timestamp3339.text($0.milliseconds) }, apnsID: record.id?.uuidText,
-            reason: record.reason)
+            reason: record.reason, shortened: record.isShortened ? true : nil)
     }
 }
 

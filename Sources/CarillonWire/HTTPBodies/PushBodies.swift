@@ -14,13 +14,18 @@ package struct PushBody: Codable, Equatable, Sendable {
     package var apnsID: String?
     /// What the vendor's service said.
     package var reason: String?
-    package init(kind: String, state: String, at: String, dueAt: String?, apnsID: String?, reason: String?) {
+    /// True of an alert whose texts are shortened so that Apple takes its payload.
+    package var shortened: Bool?
+    package init(
+        kind: String, state: String, at: String, dueAt: String?, apnsID: String?, reason: String?, shortened: Bool? = nil
+    ) {
         self.kind = kind
         self.state = state
         self.at = at
         self.dueAt = dueAt
         self.apnsID = apnsID
         self.reason = reason
+        self.shortened = shortened
     }
 }
 

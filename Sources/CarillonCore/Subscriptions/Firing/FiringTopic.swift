@@ -1,5 +1,5 @@
 import CarillonBasics
-import CarillonWire
+package import CarillonWire
 import Crypto
 
 /// Decides which waiting firing of the same subscription a new firing replaces: the one with the same topic.

@@ -173,7 +173,10 @@ package final class Firings: Sendable {
         var wake = notification.isShown ? WakeMode.alert : .background
         // What is around its texts in a payload takes less than this.
         let maySurpass = body.count + Self.addedBytes > SubscriptionLimits.payloadBytes
-        if wake == .alert, maySurpass, payloadSize(notification) > SubscriptionLimits.payloadBytes {
+        let fit =
+            wake == .alert && maySurpass
+            ? NotificationShortening.fit(notification, within: SubscriptionLimits.payloadBytes, payloadSize) : .whole
+        if fit == .tooLarge {
             tooLarge.increment()
             // The app is woken, and finds it in its inbox.
             wake = .background
@@ -182,7 +185,7 @@ package final class Firings: Sendable {
             topic: topic, effects: [effect],
             wake: WakeWish(
                 wake, dueAt: now, isUnconditional: isAlwaysPushed && wake == .alert,
-                needsAlertText: notification.privateKeys != nil))
+                needsAlertText: notification.privateKeys != nil, isShortened: fit == .shortened))
         let (urgency, countsBadge) = (notification.urgency, notification.countsBadge)
         homes.home(of: device).inbox.deliver(to: device, .kept, rules: rules) { id in
             Envelope(
