@@ -21,4 +21,29 @@ struct Carillon: AsyncParsableCommand {
             ItemsCommand.self, SubscriptionsCommand.self, UpdatesCommand.self, AttachmentsCommand.self, ServicesCommand.self,
             ExpressionCommand.self,
         ])
+
+    static func main() async {
+        CommandLog.bootstrap()
+        do {
+            var command = try await asyncParseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            end(with: error)
+        }
+    }
+
+    /// What the parser says of a fault has several lines, and quotes what it found.
+    private static func end(with error: any Error) -> Never {
+        let code = exitCode(for: error)
+        guard code != .success else { exit(withError: error) }
+        let message = fullMessage(for: error)
+        if !message.isEmpty {
+            message.split(separator: "\n", omittingEmptySubsequences: false).map(String.init).forEach(StandardError.print)
+        }
+        exit(withError: code)
+    }
 }

@@ -81,7 +81,7 @@ struct SendSummaryTests {
         for number in 0..<1000 { tally.add(rejected(400, APNsReason(rawValue: "\u{1B}[31m\(number)"))) }
         #expect(tally.refusals.count == 101)
         #expect(!tally.refusals.keys.contains { $0.contains("\u{1B}") })
-        #expect("a\u{1B}[2J\nb\r\u{7}".forTerminal == "a [2J\nb  ")
+        #expect("a\u{1B}[2J\nb\r\u{7}".escapedForTerminal() == #"a\u001b[2J\nb\r\u0007"#)
     }
 
     @Test func `an answer of the service makes up for ten that are missing`() {

@@ -155,7 +155,7 @@ struct CommandLineTests {
         let forged = "hello\nmessage  m  forged\u{1b}[1A"
         #expect(try await run(["send", endpoint, "-"], input: forged).status == 0)
         let line = try await listener.line { $0.contains("hello") ? $0 : nil }
-        #expect(line.hasSuffix(#"  hello\nmessage  m  forged\u{1b}[1A"#))
+        #expect(line.hasSuffix(#"  hello\nmessage  m  forged\u001b[1A"#))
         #expect(try await run(["send", endpoint], input: "piped").status == 0)
         #expect(try await listener.line { $0.contains("piped") ? $0 : nil }.hasSuffix("  piped"))
         let (status, lines) = try await run(["send", endpoint])

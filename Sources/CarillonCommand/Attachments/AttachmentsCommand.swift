@@ -130,11 +130,11 @@ struct TransferOptions: ParsableArguments {
                 printer.print(
                     ["event": "progress", "bytes": .number(bytes), "of": .number(transfer.length)], otherwise: "")
             } else if isShown {
-                StandardError.write(
-                    "\r\u{1B}[K\(bytes * 100 / max(1, transfer.length)) %  \(bytes >> 20) of \(transfer.length >> 20) MiB")
+                StandardError.draw(
+                    "\(bytes * 100 / max(1, transfer.length)) %  \(bytes >> 20) of \(transfer.length >> 20) MiB")
             }
         }
-        if isShown { StandardError.write("\r\u{1B}[K") }
+        if isShown { StandardError.clearLine() }
         return try await transfer.value
     }
 
@@ -143,11 +143,11 @@ struct TransferOptions: ParsableArguments {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
         let text = try encoder.encode(manifest)
-        guard let path else { return Printer.write(Array(text)) }
+        guard let path else { return Printer.printJSON(Array(text)) }
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else {
             // It is worth more than the file that was asked for.
-            Printer.write(Array(text))
+            Printer.printJSON(Array(text))
             throw CommandFault(ExitStatus.output, "\(path) cannot be written; the manifest was printed")
         }
         let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)

@@ -97,5 +97,5 @@ struct DemoStory: Service {
         say("  \(program) send \(endpoint) --wait \"Hello\"")
     }
 
-    @Sendable private func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
+    @Sendable private func say(_ line: String) { Printer.printLine(line) }
 }

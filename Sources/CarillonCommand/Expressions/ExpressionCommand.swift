@@ -48,7 +48,11 @@ struct ExpressionCheckCommand: AsyncParsableCommand {
             do {
                 report(try ExpressionProgram(condition, in: environment))
             } catch let error as ExpressionRefusal {
-                guard json else { throw CommandFault(ExitStatus.refused, "the condition is not accepted\n\(error)") }
+                guard json else {
+                    throw CommandFault(
+                        ExitStatus.refused, "the condition is not accepted",
+                        details: error.description.split(separator: "\n").map(String.init))
+                }
                 Printer(isJSON: true).print(["problems": Self.problems(of: error)], otherwise: "")
                 throw ExitStatus.refused
             }
@@ -93,10 +97,10 @@ struct ExpressionCheckCommand: AsyncParsableCommand {
         ]
         Printer(isJSON: json).print(
             ["type": .text("\(program.type)"), "cost": .object(cost), "index": .list(alternatives)],
-            otherwise: Self.explanation(of: program, terms))
+            lines: Self.explanation(of: program, terms))
     }
 
-    private static func explanation(of program: ExpressionProgram, _ terms: ExpressionTerms) -> String {
+    private static func explanation(of program: ExpressionProgram, _ terms: ExpressionTerms) -> [String] {
         var lines = [
             "type   \(program.type)",
             "cost   \(program.cost.lowerBound) to \(program.cost.upperBound), of \(program.environment.limits.cost)",
@@ -105,7 +109,7 @@ struct ExpressionCheckCommand: AsyncParsableCommand {
             let parts = alternative.terms.map(\.description) + alternative.residue.map { "(not by an index) \($0)" }
             lines.append((number == 0 ? "index  " : "or     ") + parts.joined(separator: "  and  "))
         }
-        return lines.joined(separator: "\n")
+        return lines
     }
 
     private static func problems(of refusal: ExpressionRefusal) -> OutputValue {

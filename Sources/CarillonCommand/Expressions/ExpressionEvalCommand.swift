@@ -26,8 +26,8 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
             var lines = InputLines(limit: 1 << 20)
             while let line = lines.next() {
                 switch line {
-                case .line(let bytes): Printer.write(Self.answer(to: bytes))
-                case .tooLong: Printer.write(Self.failure("the line is longer than 1 MiB"))
+                case .line(let bytes): Printer.printJSON(Self.answer(to: bytes))
+                case .tooLong: Printer.printJSON(Self.failure("the line is longer than 1 MiB"))
                 }
             }
         }

@@ -136,7 +136,7 @@ struct ItemsCommand: AsyncParsableCommand {
         @OptionGroup var options: PublisherOptions
 
         func run() async throws {
-            try await reportingFaults { Printer.write(try await options.read(item).text) }
+            try await reportingFaults { Printer.printJSON(try await options.read(item).text) }
         }
     }
 
@@ -153,7 +153,7 @@ struct ItemsCommand: AsyncParsableCommand {
                 while true {
                     do {
                         let read = try await options.read(item)
-                        if read.version != last { Printer.write(read.text) }
+                        if read.version != last { Printer.printJSON(read.text) }
                         last = read.version
                     } catch let fault as CommandFault where fault.message.hasPrefix(ErrorCode.itemUnknown.rawValue) {
                         // Its first update makes it.
@@ -245,9 +245,9 @@ struct ItemRulesCommand: AsyncParsableCommand {
         func run() async throws {
             try await options.perform { domain in
                 let serial = try await ItemRulesCommand.serial(of: app, in: domain)
-                Printer.write(try await domain.items.rules(of: serial).json.bytes)
+                Printer.printJSON(try await domain.items.rules(of: serial).json.bytes)
             } onServer: { client in
-                Printer.write(try await client.call(.GET, "/v1/apps/\(app)/items", as: JSONValue.self).bytes)
+                Printer.printJSON(try await client.call(.GET, "/v1/apps/\(app)/items", as: JSONValue.self).bytes)
             }
         }
     }

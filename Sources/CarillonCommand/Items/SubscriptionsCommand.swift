@@ -54,7 +54,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
             if options.json {
                 let encoder = JSONEncoder()
                 encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-                return Printer.write(Array(try encoder.encode(subscription)))
+                return Printer.printJSON(Array(try encoder.encode(subscription)))
             }
             let parts: [String?] = [
                 subscription.id, subscription.status, "since \(subscription.statusAt)", subscription.policy,
@@ -77,14 +77,14 @@ struct SubscriptionsCommand: AsyncParsableCommand {
                 let path = "/v1/devices/\(device)/subscriptions/\(subscription)/explanation"
                 let client = try options.client
                 let answer = try client.accepted(try await client.send(.GET, path))
-                if options.json { return Printer.write(Array(answer.body)) }
+                if options.json { return Printer.printJSON(Array(answer.body)) }
                 for item in try JSONDecoder().decode(ExplanationList.self, from: answer.body).items {
-                    options.printer.print([:], otherwise: Self.text(item))
+                    options.printer.print([:], lines: Self.lines(of: item))
                 }
             }
         }
 
-        private static func text(_ item: ExplanationList.Item) -> String {
+        private static func lines(of item: ExplanationList.Item) -> [String] {
             var lines = ["\(item.item)  \(item.verdict)  after \(item.version) updates"]
             if let error = item.error { lines.append("  \(error)") }
             for (number, parts) in item.alternatives.enumerated() {
@@ -94,7 +94,7 @@ struct SubscriptionsCommand: AsyncParsableCommand {
                     lines.append("  \(part.holds ? "yes" : "no ")  \(part.text)\(value)")
                 }
             }
-            return lines.joined(separator: "\n")
+            return lines
         }
     }
 }

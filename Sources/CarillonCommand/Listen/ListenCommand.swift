@@ -12,7 +12,7 @@ struct ListenCommand: AsyncParsableCommand {
         discussion: """
             The state directory keeps the device's identity and the channel's token: the same directory gives the same \
             endpoint at the next start. Ctrl-C ends; the channel stays open, and messages wait for the next start. Control \
-            characters in a message are printed as \\n, \\u{1b} and so on; with --json it is as it came.
+            characters in a message are printed as \\n, \\u001b and so on, in JSON as well.
 
             Events in JSON: opened (token, host, endpoint, subscription), message (id, body or bodyBase64), closed (token), \
             error (code), pingFailed (code), recovered, availability (network, service).
@@ -48,7 +48,7 @@ struct ListenCommand: AsyncParsableCommand {
         }
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
-        var logger = Logger(label: "carillon.listen", factory: { StreamLogHandler.standardError(label: $0) })
+        var logger = Logger(label: "carillon.listen", factory: { CommandLog.handler($0) })
         logger.logLevel = .warning
         configuration.logger = logger
         let client = try PushClient(configuration: configuration)

@@ -75,7 +75,7 @@ struct MessageListener: Service {
             case .message(let message): report(message)
             case .closed(let token):
                 return printer.print(
-                    ["event": "closed", "token": .text(token)], otherwise: "closed  \(token.escapingControls)")
+                    ["event": "closed", "token": .text(token)], otherwise: "closed  \(token)")
             case .pingFailed(let failure):
                 printer.print(
                     ["event": "pingFailed", "code": .number(Int64(failure.code))], otherwise: "ping failed  \(failure.code)")
@@ -104,7 +104,7 @@ struct MessageListener: Service {
                 "keys": .object(["p256dh": .text(subscription.keys.p256dh), "auth": .text(subscription.keys.auth)]),
             ])
         }
-        printer.print(values, otherwise: "opened  \((channel.subscription?.json ?? endpoint).escapingControls)")
+        printer.print(values, otherwise: "opened  \(channel.subscription?.json ?? endpoint)")
     }
 
     private func report(_ message: PushMessage) {
@@ -117,7 +117,6 @@ struct MessageListener: Service {
         values["encoding"] = message.contentEncoding.map(OutputValue.text)
         printer.print(
             values,
-            otherwise: "message  \(message.id.escapingControls)  "
-                + (message.text?.escapingControls ?? "\(message.body.count) bytes"))
+            otherwise: "message  \(message.id)  \(message.text ?? "\(message.body.count) bytes")")
     }
 }

@@ -98,7 +98,7 @@ extension OperatorOptions {
         values["revokedAt"] = key.revokedAt.map(OutputValue.text)
         values["secret"] = key.secret.map(OutputValue.text)
         let words = [
-            event, key.id, key.role, key.app, key.name.map { "\"\($0.escapingControls)\"" },
+            event, key.id, key.role, key.app, key.name.map { "\"\($0)\"" },
             key.revokedAt.map { "revoked \($0)" },
             key.secret,
         ]

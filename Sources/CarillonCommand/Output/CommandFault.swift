@@ -3,7 +3,6 @@ import CarillonCore
 import CarillonSQLite
 import CarillonServer
 import CarillonWire
-import Foundation
 
 /// The exit codes, after `sysexits.h` where it has one.
 enum ExitStatus {
@@ -23,10 +22,13 @@ enum ExitStatus {
 struct CommandFault: Error {
     var code: ExitCode
     var message: String
+    /// More lines.
+    var details: [String]
 
-    init(_ code: ExitCode, _ message: String) {
+    init(_ code: ExitCode, _ message: String, details: [String] = []) {
         self.code = code
         self.message = message
+        self.details = details
     }
 
     init(_ refusal: Refusal) {
@@ -46,7 +48,7 @@ struct CommandFault: Error {
             case 408, 429, 500...: ExitStatus.tryAgain
             default: ExitStatus.refused
             }
-        self.init(code, "\(problem.code): \(problem.detail)".escapingControls)
+        self.init(code, "\(problem.code): \(problem.detail)")
     }
 }
 
@@ -64,6 +66,7 @@ func reportingFaults(
         try await work()
     } catch let fault as CommandFault {
         StandardError.print("carillon: \(fault.message)")
+        for line in fault.details { StandardError.print(line) }
         throw fault.code
     } catch let refusal as Refusal {
         let fault = CommandFault(refusal)
@@ -81,14 +84,8 @@ func reportingFaults(
     } catch let fault as StoreFault {
         StandardError.print("carillon: the data directory cannot be used: \(fault.message)")
         throw ExitStatus.dataDirectory
-    }
-}
-
-enum StandardError {
-    static func print(_ line: String) { write(line.forTerminal + "\n") }
-
-    static func write(_ text: String) {
-        // When nobody reads it there is nobody to tell.
-        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+    } catch let error where !(error is ExitCode || error is CleanExit || error is ValidationError) {
+        StandardError.print("carillon: \(error)")
+        throw ExitCode.failure
     }
 }

@@ -6,24 +6,31 @@ import Synchronization
 struct Printer: Sendable {
     let isJSON: Bool
 
-    /// Prints the values as one JSON object, or the sentence.
+    /// Prints the values as one JSON object, or the sentence as one line.
     func print(_ values: [String: OutputValue], otherwise sentence: @autoclosure () -> String) {
-        let line: String
-        if isJSON {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            line = (try? encoder.encode(values)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
-        } else {
-            line = sentence().forTerminal
-        }
-        Self.write(Array(line.utf8))
+        print(values, lines: [sentence()])
     }
 
-    /// Writes a line as it is.
-    static func write(_ line: [UInt8]) {
+    /// Prints the values as one JSON object, or the lines.
+    func print(_ values: [String: OutputValue], lines: @autoclosure () -> [String]) {
+        guard isJSON else { return lines().forEach(Self.printLine) }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        Self.printJSON((try? encoder.encode(values)).map { Array($0) } ?? Array("{}".utf8))
+    }
+
+    /// Prints a text as one line.
+    static func printLine(_ line: String) { write(line.escapedForTerminal()) }
+
+    /// Prints a JSON text; unsafe characters become escapes, so that it stays the same JSON.
+    static func printJSON(_ text: [UInt8]) {
+        write(String(decoding: text, as: UTF8.self).escapedForTerminal(keepsLines: true))
+    }
+
+    private static func write(_ text: String) {
         do {
             errno = 0
-            try FileHandle.standardOutput.write(contentsOf: Data(line + [UInt8(ascii: "\n")]))
+            try FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
         } catch {
             if errno != EPIPE {
                 StandardError.print("carillon: the output cannot be written, so that this ends here: \(error)")

@@ -1,40 +1,41 @@
 extension String {
-    /// On one line, and harmless to a terminal, whoever wrote it.
-    var withoutControls: String {
-        guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return self }
-        return String(
-            String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
-    }
-
-    /// The same on one line, with everything in it: what could forge a line or turn the reading direction is written as
-    /// in Swift source, and a backslash twice.
-    var escapingControls: String {
+    /// The text as a command writes it, on a terminal or elsewhere: characters that could steer a terminal, forge a line or change
+    /// the direction of reading are written as escapes of JSON. So the result of valid JSON is the same JSON.
+    ///
+    /// The characters are controls, U+061C, U+200E, U+200F, U+2028 to U+202E and U+2066 to U+2069. An escaped text stays as it is when it
+    /// is escaped again.
+    ///
+    /// - Parameter keepsLines: Whether line feeds stay, as in JSON of several lines. Tabs and carriage returns, which valid JSON has
+    ///   between its tokens only, become spaces then.
+    func escapedForTerminal(keepsLines: Bool = false) -> String {
+        guard unicodeScalars.contains(where: \.isUnsafeOnTerminal) else { return self }
         var text = ""
         for scalar in unicodeScalars {
             switch scalar {
-            case "\\": text += #"\\"#
-            case "\n": text += #"\n"#
-            case "\r": text += #"\r"#
-            case "\t": text += #"\t"#
-            case "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}"..."\u{202e}", "\u{2066}"..."\u{2069}":
-                text += "\\u{\(String(scalar.value, radix: 16))}"
-            case _ where scalar.properties.generalCategory == .control:
-                text += "\\u{\(String(scalar.value, radix: 16))}"
+            case "\n": text += keepsLines ? "\n" : #"\n"#
+            case "\r": text += keepsLines ? " " : #"\r"#
+            case "\t": text += keepsLines ? " " : #"\t"#
+            case _ where scalar.isUnsafeOnTerminal:
+                let digits = String(scalar.value, radix: 16)
+                text += #"\u"# + String(repeating: "0", count: 4 - digits.count) + digits
             default: text.unicodeScalars.append(scalar)
             }
         }
         return text
     }
 
-    /// The same, with its lines.
-    var forTerminal: String {
-        split(separator: "\n", omittingEmptySubsequences: false).map { String($0).withoutControls }
-            .joined(separator: "\n")
-    }
-
     func padding(to width: Int, atStart: Bool = false) -> String {
         let spaces = String(repeating: " ", count: max(0, width - count))
         return atStart ? spaces + self : self + spaces
+    }
+}
+
+extension Unicode.Scalar {
+    fileprivate var isUnsafeOnTerminal: Bool {
+        switch value {
+        case 0x00...0x1F, 0x7F...0x9F, 0x61C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
     }
 }
 

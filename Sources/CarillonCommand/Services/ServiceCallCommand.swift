@@ -55,7 +55,7 @@ struct ServiceCallCommand: AsyncParsableCommand {
             [
                 "event": "reply", "value": .text(reply.value.plainText),
                 "attachments": .list(reply.attachments.map { .text($0) }),
-            ], otherwise: ([reply.value.plainText] + reply.attachments).joined(separator: "\n"))
+            ], lines: [reply.value.plainText] + reply.attachments)
     }
 }
 
@@ -96,8 +96,7 @@ struct ServiceResultsCommand: AsyncParsableCommand {
             values["attachments"] = .list(success.attachments.map { .text($0) })
             printer.print(
                 values,
-                otherwise: (["result  \(reply.id)  \(success.value.plainText)"] + success.attachments).joined(
-                    separator: "\n"))
+                lines: ["result  \(reply.id)  \(success.value.plainText)"] + success.attachments)
         case .failure(let error):
             values["error"] = .text(error.number.map(String.init) ?? error.code.name)
             values["text"] = .text(error.text)
@@ -111,7 +110,9 @@ enum DefinitionFile {
         do {
             return try ServiceDefinition(try InputFile.bytes(path))
         } catch let faults as ServiceDefinitionFaults {
-            throw CommandFault(ExitStatus.refused, "\(path) is not accepted\n\(faults)")
+            throw CommandFault(
+                ExitStatus.refused, "\(path) is not accepted",
+                details: faults.description.split(separator: "\n").map(String.init))
         }
     }
 }

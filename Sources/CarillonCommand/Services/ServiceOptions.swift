@@ -32,7 +32,7 @@ struct ServiceOptions: ParsableArguments {
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
         configuration.localDirectory = local
-        var logger = Logger(label: "carillon.services", factory: { StreamLogHandler.standardError(label: $0) })
+        var logger = Logger(label: "carillon.services", factory: { CommandLog.handler($0) })
         logger.logLevel = .warning
         configuration.logger = logger
         let client = try PushClient(configuration: configuration)
@@ -77,7 +77,7 @@ extension CommandFault {
             default: ExitStatus.refused
             }
         let name = error.number.map { "\(error.domain) \($0)" } ?? error.code.name
-        self.init(code, "\(name): \(error.text)".escapingControls)
+        self.init(code, "\(name): \(error.text)")
     }
 }
 

@@ -102,8 +102,8 @@ struct ServiceProvideCommand: AsyncParsableCommand {
                 "attachments": .list(request.attachments.map { .text($0) }),
                 "foreground": .text(request.foreground.rawValue), "user": .text(request.user ?? ""),
             ],
-            otherwise: (["request  \(request.id)  \(method)  from \(from)", "  " + request.parameters.plainText]
-                + request.attachments.map { "  " + $0 }).joined(separator: "\n"))
+            lines: ["request  \(request.id)  \(method)  from \(from)", "  " + request.parameters.plainText]
+                + request.attachments.map { "  " + $0 })
     }
 }
 

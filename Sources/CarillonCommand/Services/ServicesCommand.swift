@@ -34,7 +34,11 @@ struct ServicesCommand: AsyncParsableCommand {
                         otherwise: "good  \(definition.service) \(definition.version): "
                             + definition.methods.keys.sorted().joined(separator: ", "))
                 } catch let faults as ServiceDefinitionFaults {
-                    guard json else { throw CommandFault(ExitStatus.refused, "\(file) is not accepted\n\(faults)") }
+                    guard json else {
+                        throw CommandFault(
+                            ExitStatus.refused, "\(file) is not accepted",
+                            details: faults.description.split(separator: "\n").map(String.init))
+                    }
                     printer.print(
                         [
                             "faults": .list(
@@ -95,11 +99,11 @@ struct ServicesCommand: AsyncParsableCommand {
                         ]
                     } ?? [:]
                 ) { $1 },
-                otherwise: """
-                    \(app)/\(device)  \(provider.name) \(provider.version)\(provider.isLive ? "  live" : "")\(provider.server.map { "  server, priority \($0.priority)" } ?? "")
-                      fingerprint  \(provider.fingerprint)
-                    \(provider.services.map { "  \($0.id) \($0.version)" }.joined(separator: "\n"))
-                    """)
+                lines: [
+                    "\(app)/\(device)  \(provider.name) \(provider.version)\(provider.isLive ? "  live" : "")"
+                        + (provider.server.map { "  server, priority \($0.priority)" } ?? ""),
+                    "  fingerprint  \(provider.fingerprint)",
+                ] + provider.services.map { "  \($0.id) \($0.version)" })
         }
     }
 }

@@ -58,9 +58,9 @@ struct ParametersCommand: AsyncParsableCommand {
         func run() async throws {
             try await options.perform { domain in
                 let serial = try await ParametersCommand.serial(of: app, in: domain)
-                Printer.write(try await domain.updates.rules(of: serial).json.bytes)
+                Printer.printJSON(try await domain.updates.rules(of: serial).json.bytes)
             } onServer: { client in
-                Printer.write(try await client.call(.GET, "/v1/apps/\(app)/parameters", as: JSONValue.self).bytes)
+                Printer.printJSON(try await client.call(.GET, "/v1/apps/\(app)/parameters", as: JSONValue.self).bytes)
             }
         }
     }

@@ -139,7 +139,7 @@ struct UpdatesCommand: AsyncParsableCommand {
                 guard devices || state != nil else {
                     let answer = try client.accepted(
                         try await client.send(.GET, options.path("/v1/updates/\(APIClient.inQuery(update))")))
-                    return Printer.write(Array(answer.body))
+                    return Printer.printJSON(Array(answer.body))
                 }
                 var next: String?
                 repeat {

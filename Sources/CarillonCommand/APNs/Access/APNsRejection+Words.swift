@@ -2,10 +2,10 @@ import CarillonAPNs
 
 extension APNsRejection {
     /// The reason, or the status where there is none.
-    var label: String { reason?.rawValue.withoutControls ?? "\(status) without a reason" }
+    var label: String { reason?.rawValue.escapedForTerminal() ?? "\(status) without a reason" }
 
-    /// Status and reason; what came instead of a reason stays on one line.
-    var words: String { description.withoutControls }
+    /// Status and reason.
+    var words: String { description.escapedForTerminal() }
 
     /// Whether every other push of the same notification would be refused for the same reason.
     var concernsAll: Bool {

@@ -13,7 +13,6 @@ struct DryRun {
                 "headers": .object(Dictionary(uniqueKeysWithValues: headers.map { ($0.name, .text($0.value)) })),
                 "payload": .text(payload), "bytes": .number(Int64(payload.utf8.count)),
             ],
-            otherwise: (["POST \(url)"] + headers.map { "\($0.name): \($0.value)" } + ["", payload])
-                .joined(separator: "\n"))
+            lines: ["POST \(url)"] + headers.map { "\($0.name): \($0.value)" } + ["", payload])
     }
 }

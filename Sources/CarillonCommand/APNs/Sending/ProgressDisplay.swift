@@ -21,13 +21,13 @@ struct ProgressDisplay {
             fraction: size.map { $0 == 0 ? 1 : Double(tally.bytes) / Double($0) },
             perSecond: seconds > 0 ? Int(Double(tally.settled - first.settled) / seconds) : 0)
         // The last column stays free: some terminals go to the next line when it is written.
-        StandardError.write("\r\(line.text(width: Self.width - 1))\u{1B}[K")
+        StandardError.draw(line.text(width: Self.width - 1))
         hasDrawn = true
     }
 
     /// Leaves an empty line, as if nothing had been drawn.
     mutating func clear() {
-        if hasDrawn { StandardError.write("\r\u{1B}[K") }
+        if hasDrawn { StandardError.clearLine() }
         hasDrawn = false
     }
 

@@ -69,7 +69,7 @@ final class PushRun: Sendable {
         // A file that cannot be read is no empty one.
         let isEmptyHanded = fault != nil && tally.settled == 0
         if printer.isJSON || (feed.count != 1 && !isEmptyHanded) {
-            printer.print(summary.values, otherwise: summary.lines.joined(separator: "\n"))
+            printer.print(summary.values, lines: summary.lines)
         }
         if let fault { throw fault }
         return end == .interrupted ? ExitStatus.interrupted : tally.exitStatus
@@ -144,7 +144,7 @@ final class PushRun: Sendable {
             }
             isStopping = true
             feed.stop()
-            if isatty(STDERR_FILENO) == 1 { StandardError.write("\r\u{1B}[K") }
+            if isatty(STDERR_FILENO) == 1 { StandardError.clearLine() }
             StandardError.print("carillon: stopping; what is under way is awaited, and once more gives it up")
         }
     }

@@ -1,0 +1,93 @@
+import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
+/// A server of the HTTP API that answers whatever a test says, one request a connection.
+final class HostileServer: Sendable {
+    struct Answer: Sendable {
+        var status = 200
+        var headers: [(name: String, value: String)] = []
+        var body = ""
+    }
+
+    private let listener: Int32
+    let address: String
+
+    struct Fault: Error {}
+
+    /// - Parameter answer: Gets the method and the path with its query.
+    init(_ answer: @escaping @Sendable (String, String) -> Answer) throws {
+        let port = try LiveServer.freePort()
+        #if canImport(Glibc)
+            listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        #else
+            listener = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        address = "http://127.0.0.1:\(port)"
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_port = UInt16(port).bigEndian
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafePointer(to: &name) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, length) == 0 }
+        }
+        guard isBound, listen(listener, 16) == 0 else { throw Fault() }
+        // Ends when the listener is shut down.
+        Thread.detachNewThread { [listener] in
+            while true {
+                let connection = accept(listener, nil, nil)
+                guard connection >= 0 else { break }
+                Self.serve(connection, answer)
+                close(connection)
+            }
+            close(listener)
+        }
+    }
+
+    deinit { shutdown(listener, CInt(SHUT_RDWR)) }
+
+    private static func serve(_ connection: Int32, _ answer: (String, String) -> Answer) {
+        var received: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            if let head = head(of: received), received.count >= head.length + head.bodyLength {
+                return send(answer(head.method, head.path), to: connection)
+            }
+            let count = recv(connection, &buffer, buffer.count, 0)
+            guard count > 0 else { return }
+            received += buffer[..<count]
+        }
+    }
+
+    private static func head(of bytes: [UInt8]) -> (method: String, path: String, length: Int, bodyLength: Int)? {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let end = text.range(of: "\r\n\r\n") else { return nil }
+        let lines = text[..<end.lowerBound].components(separatedBy: "\r\n")
+        let first = lines[0].split(separator: " ").map(String.init)
+        guard first.count == 3 else { return nil }
+        let field = lines.first { $0.lowercased().hasPrefix("content-length:") }
+        let length = field.flatMap { Int($0.drop { $0 != ":" }.dropFirst().trimmingCharacters(in: .whitespaces)) } ?? 0
+        return (first[0], first[1], text[..<end.upperBound].utf8.count, length)
+    }
+
+    private static func send(_ answer: Answer, to connection: Int32) {
+        let body = Array(answer.body.utf8)
+        var head = "HTTP/1.1 \(answer.status) Answer\r\nConnection: close\r\nContent-Length: \(body.count)\r\n"
+        for (name, value) in answer.headers { head += "\(name): \(value)\r\n" }
+        let bytes = Array((head + "\r\n").utf8) + body
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }
+            guard count > 0 else { return }
+            sent += count
+        }
+    }
+}
