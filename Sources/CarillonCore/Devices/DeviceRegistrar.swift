@@ -224,8 +224,12 @@ package struct DeviceRegistrar: Sendable {
     /// Nil when it was deleted.
     package func find(_ serial: DeviceSerial) async throws -> Device? { try await devices.device(serial) }
 
-    package func find(_ id: DeviceID) async throws -> Device {
-        guard let device = try await devices.device(id) else {
+    /// - Parameter isVisible: Whether the asker may know of a device; one that the asker may not know of is answered for as if it did
+    ///   not exist.
+    package func find(
+        _ id: DeviceID, where isVisible: (Device) async throws -> Bool = { _ in true }
+    ) async throws -> Device {
+        guard let device = try await devices.device(id), try await isVisible(device) else {
             throw Refusal(.deviceUnknown, "There is no device \(id).")
         }
         return device

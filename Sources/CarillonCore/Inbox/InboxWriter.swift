@@ -21,6 +21,8 @@ package final class InboxWriter: Sendable {
     private struct State {
         var queue: CommitQueue<Waiter>
         var flushes: [(target: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        /// Whether the last commit failed.
+        var isFailing = false
     }
 
     private let store: any InboxStore
@@ -157,7 +159,12 @@ package final class InboxWriter: Sendable {
                 outcome = .failure(fault)
             }
             answer(batch, outcome)
-            let next = state.withLock { $0.queue.committed() }
+            let isWritten = if case .success = outcome { true } else { false }
+            let (next, hasRecovered) = state.withLock { state in
+                defer { state.isFailing = !isWritten }
+                return (state.queue.committed(), isWritten && state.isFailing)
+            }
+            if hasRecovered { logger.notice("inbox commits succeed again") }
             resumeFlushes()
             guard next == .commit else { return }
         }

@@ -16,6 +16,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case waiters = "carillon_waiters"
     case refusals = "carillon_refusals_total"
     case rateRefusals = "carillon_rate_refusals_total"
+    case logLinesWithheld = "carillon_log_lines_withheld_total"
 
     case messages = "carillon_messages_total"
     case envelopesAccepted = "carillon_envelopes_accepted_total"
@@ -121,6 +122,7 @@ extension ServerMetric {
         case .waiters: "Long polls and event streams that wait for an inbox to fill."
         case .refusals: "Requests refused, by the code of the error catalogue."
         case .rateRefusals: "Requests refused because of a rate, by whose rate it is."
+        case .logLinesWithheld: "Lines that were not logged because the same was logged less than a minute before."
         case .messages: "Messages that senders posted, by what they were answered."
         case .envelopesAccepted: "Envelopes that entered an inbox, by kind."
         case .envelopesEnded: "Envelopes that left, by kind and outcome."

@@ -112,13 +112,20 @@ struct AttachmentRoutes: Sendable {
                 readers.append(.senders)
                 continue
             }
-            let device = try await domain.devices.find(try DeviceID.checked(String(name)))
-            guard owner.party != .senders || device.app == owner.app else {
-                throw Refusal(.deviceUnknown, "There is no device \(name).")
+            let device = try await domain.devices.find(try DeviceID.checked(String(name))) { device in
+                try await mayName(device, owner)
             }
             readers.append(.device(device.serial))
         }
         return readers
+    }
+
+    /// Whether an owner may name a device as a reader: a sender one of its app, a device one of its app or of another app of the
+    /// realm, which it may exchange services with.
+    private func mayName(_ device: Device, _ owner: AttachmentUser) async throws -> Bool {
+        if device.app == owner.app { return true }
+        guard owner.party != .senders, let realm = try await domain.services.realm(of: owner.app) else { return false }
+        return try await domain.services.realm(of: device.app) == realm
     }
 
     @Sendable private func append(_ request: Request, _ context: RouteContext) async throws -> Response {

@@ -22,6 +22,9 @@ final class Routes {
     /// An address of which a method never comes here.
     func answeredElsewhere(_ method: HTTPRequest.Method, _ path: RouterPath) { elsewhere.append((method, path)) }
 
+    /// Every method and path, as they are declared.
+    var all: [(method: HTTPRequest.Method, path: String)] { routes.map { ($0.method, $0.path.description) } }
+
     func router() -> Router<RouteContext> {
         let router = Router(context: RouteContext.self)
         router.add(middleware: ProblemMiddleware(addresses: addresses))

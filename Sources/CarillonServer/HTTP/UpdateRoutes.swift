@@ -61,8 +61,7 @@ struct UpdateRoutes: Sendable {
         }
         let json: JSONValue
         if let text = try body.textMember("device") {
-            let device = try await domain.devices.find(try DeviceID.checked(text))
-            guard device.app == app else { throw Refusal(.deviceUnknown, "The app has no device \(text).") }
+            let device = try await domain.devices.find(try DeviceID.checked(text)) { $0.app == app }
             json = .object(DeviceReport.members(try await domain.updates.report(audience: audience, for: device)))
         } else {
             let report = try await domain.updates.report(audience: audience, of: app, appID)

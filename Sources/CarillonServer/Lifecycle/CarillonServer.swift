@@ -33,7 +33,7 @@ package struct CarillonServer: Service {
     ) {
         self.settings = settings
         self.metrics = metrics
-        self.logger = logger
+        self.logger = BoundedLog.of(logger).logger
         self.onRunning = onRunning
     }
 

@@ -45,6 +45,7 @@ package final class Domain: Sendable {
     package let epoch: Int64
     /// What is known of pushes.
     package let pushes: any PushStore
+    let log: BoundedLog
     let logger: Logger
     /// Who this server is, wherever it can be found.
     package let server: ServerID
@@ -60,6 +61,8 @@ package final class Domain: Sendable {
         time: TimeSource = .system, ticks: TickSource = .system
     ) async throws {
         let random = RandomSource.system
+        log = .of(logger, ticks: ticks)
+        let logger = log.logger
         self.logger = logger
         server = try await store.serverID {
             var random = random

@@ -26,6 +26,7 @@ struct Sweeper: Service {
             async let services: Void = sweepServices()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
+                domain.log.flush()
                 // What fails holds up nothing else.
                 await report("served time") { try await tendServedTime() }
                 await report("devices") {

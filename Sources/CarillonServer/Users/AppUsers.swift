@@ -13,6 +13,8 @@ package final class AppUsers: Sendable {
         var rules: UserRules
         var ownKeys: UserKeySet?
         var fetches = UserKeyFetches()
+        /// Whether the last attempt to fetch failed.
+        var isFailing = false
         var fetching: Task<Void, Never>?
     }
 
@@ -206,11 +208,16 @@ package final class AppUsers: Sendable {
                 metadata: ["address": "\(address.peer)", "reason": "\(reason)"])
         }
         let now = ticks.now()
-        opened.withLock { opened in
-            guard var entry = opened[stored.app], entry.sealed == stored.sealed else { return }
+        let hasRecovered = opened.withLock { opened in
+            guard var entry = opened[stored.app], entry.sealed == stored.sealed else { return false }
             entry.fetching = nil
             if let keys { entry.fetches.succeeded(keys, at: now) }
-            opened[stored.app] = entry
+            defer { opened[stored.app] = entry }
+            defer { entry.isFailing = keys == nil }
+            return keys != nil && entry.isFailing
+        }
+        if hasRecovered {
+            logger.notice("the keys of an app's users are fetched again", metadata: ["address": "\(address.peer)"])
         }
     }
 

@@ -15,6 +15,8 @@ package final class AppVetoes: Vetoes {
         /// Nil where it was sealed with a key that is gone.
         var secret: SigningSecret?
         var setAt: Timestamp
+        /// Whether the last question had no answer that counts.
+        var isFailing = false
         var underWay = 0
         var underWayOfDevices: [DeviceID: Int] = [:]
     }
@@ -65,6 +67,7 @@ package final class AppVetoes: Vetoes {
                 var entry = Entry(
                     serial: veto.app, address: try? CallAddress(veto.address),
                     secret: sealer.open(veto.sealed, for: veto.app.rawValue).map(SigningSecret.init), setAt: veto.setAt)
+                entry.isFailing = before[app]?.isFailing ?? false
                 entry.underWay = before[app]?.underWay ?? 0
                 entry.underWayOfDevices = before[app]?.underWayOfDevices ?? [:]
                 entries[app] = entry
@@ -140,9 +143,12 @@ package final class AppVetoes: Vetoes {
                     (WebhookHeaders.signature, secret.signature(id: id, seconds: now.seconds, body: body)),
                 ], body: body))
         switch answer {
-        case .answered(200..<300, _): allowed.increment()
+        case .answered(200..<300, _):
+            allowed.increment()
+            answered(app)
         case .answered(403, let body):
             vetoed.increment()
+            answered(app)
             throw Self.veto(JSONValue(parsing: body))
         case .answered(let status, _): throw cannotAsk("it answered with the status \(status)", app)
         case .failed(let reason): throw cannotAsk(reason, app)
@@ -172,8 +178,19 @@ package final class AppVetoes: Vetoes {
         }
     }
 
+    private func answered(_ app: AppID) {
+        let wasFailing = entries.withLock { entries in
+            guard entries[app]?.isFailing == true else { return false }
+            entries[app]?.isFailing = false
+            return true
+        }
+        if wasFailing { logger.notice("an app's server answers again", metadata: ["app": "\(app)"]) }
+    }
+
+    /// The log withholds what is the same within a minute.
     private func cannotAsk(_ reason: String, _ app: AppID) -> Refusal {
         unavailable.increment()
+        entries.withLock { $0[app]?.isFailing = true }
         logger.warning("an app's server could not be asked", metadata: ["app": "\(app)", "reason": "\(reason)"])
         return Refusal(
             .vetoUnavailable, "The app's own server could not be asked whether this may be; try again later.",

@@ -34,28 +34,31 @@ struct RouteFixture {
     let domain: Domain
     let readiness = Readiness()
     let admin: String
+    /// Every route that there is.
+    let declared: [(method: HTTPRequest.Method, path: String)]
     private let responder: any HTTPResponder<RouteContext>
 
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
         vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
-        store: SQLiteStore? = nil,
-        time: TimeSource = .system, ticks: TickSource = .system
+        attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), store: SQLiteStore? = nil,
+        time: TimeSource = .system, ticks: TickSource = .system,
+        logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) async throws {
-        let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let store = try store ?? SQLiteStore(inMemory: .init())
         self.store = store
         let addresses = Addresses(base: "https://push.example.com")
         domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
-            updateLimits: updateLimits, wrappedBy: key,
+            updateLimits: updateLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
-        responder = Routes.all(
+        let routes = Routes.all(
             domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
-            readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused)
-        ).router().buildResponder()
+            readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
+        declared = routes.all
+        responder = routes.router().buildResponder()
     }
 
     func request(
@@ -71,7 +74,7 @@ struct RouteFixture {
             to: Request(head: head, body: RequestBody(buffer: bytes)),
             context: RouteContext(
                 source: ApplicationRequestContextSource(
-                    channel: channel, logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))))
+                    channel: channel, logger: domain.logger)))
         let collected = Collected()
         try await response.body.write(BodyWriter(collected: collected))
         return Answer(status: response.status.code, headers: response.headers, body: collected.bytes)

@@ -530,7 +530,7 @@ def test_it_goes_with_its_last_reader_and_with_the_senders(own):
     await_value(lambda: files(uploader.server), lambda it: it == [], "the app is gone")
 
 
-def test_senders_name_devices_of_their_app_only_and_devices_any(own):
+def test_senders_name_devices_of_their_app_only_and_devices_those_of_the_realm(own):
     uploader = own()
     server = uploader.server
     assert server.admin("POST", "/v1/apps", {"id": "com.example.other"}).status_code == 201
@@ -539,6 +539,9 @@ def test_senders_name_devices_of_their_app_only_and_devices_any(own):
     path = f"/v1/attachments?readers={other.id}"
     assert_problem(server.request("POST", path, key=server.sender_key, data=b"x"), 404, "device_unknown")
     assert files(server) == []
+    assert_problem(uploader.create(b"x", readers=other.id), 404, "device_unknown")
+    for app in ("com.example.app", "com.example.other"):
+        assert server.admin("PUT", f"/v1/apps/{app}/realm", {"realm": "house"}).status_code == 200
     location = uploader.create(b"x", readers=other.id).headers["Location"]
     assert uploader.get(location, device=other).content == b"x"
 

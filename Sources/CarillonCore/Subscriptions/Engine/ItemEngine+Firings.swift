@@ -10,7 +10,9 @@ extension ItemEngine {
         underWay.remove(firing.number)
         if let fault = told.fault {
             items[key]?.heldUp.insert(firing.number)
-            logger.error("a firing could not be told, and is tried again", metadata: ["reason": "\(fault)"])
+            logger.error(
+                "a firing could not be told, and is tried again",
+                metadata: ["app": "\(key.app.rawValue)", "reason": "\(fault)"])
         } else {
             isTold(firing.number, of: key)
         }
@@ -21,7 +23,9 @@ extension ItemEngine {
             // Those that are there no more were taken away while the item was loaded.
             for subscription in gone { items[key]?.whenStill { $0.disarm(subscription) } }
         } catch {
-            logger.error("subscriptions could not be read, and are looked at later", metadata: ["reason": "\(error)"])
+            logger.error(
+                "subscriptions could not be read, and are looked at later",
+                metadata: ["app": "\(key.app.rawValue)", "reason": "\(error)"])
         }
         return told.fault == nil
     }
@@ -56,14 +60,18 @@ extension ItemEngine {
                 switch next {
                 case .readable(let firing): guard await tell(firing) else { return }
                 case .unreadable(let number):
-                    logger.error("a firing cannot be read, and is given up", metadata: ["item": "\(key.name)"])
+                    logger.error(
+                        "a firing cannot be read, and is given up",
+                        metadata: ["app": "\(key.app.rawValue)", "item": "\(key.name)"])
                     defer { underWay.remove(number) }
                     try await store.advance(number, to: nil)
                     isTold(number, of: key)
                 }
             }
         } catch {
-            logger.error("what an item fired could not be read, and is tried again", metadata: ["reason": "\(error)"])
+            logger.error(
+                "what an item fired could not be read, and is tried again",
+                metadata: ["app": "\(key.app.rawValue)", "reason": "\(error)"])
         }
     }
 }

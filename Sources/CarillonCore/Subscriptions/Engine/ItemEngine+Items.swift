@@ -101,7 +101,7 @@ extension ItemEngine {
             // An earlier version took it; it fires never.
             logger.error(
                 "a condition cannot be read any more",
-                metadata: ["subscription": "\(armed.target.subscription.rawValue)"])
+                metadata: ["app": "\(item.key.app.rawValue)", "subscription": "\(armed.target.subscription.rawValue)"])
         }
     }
 

@@ -1,0 +1,90 @@
+package import CarillonCore
+package import Logging
+import Metrics
+import Synchronization
+
+/// A log whose lines of level `notice` and above are bounded by a ``LogAllowance``, whoever causes them. Lines below pass.
+package final class BoundedLog: Sendable {
+    private struct State {
+        var allowance = LogAllowance()
+        /// The last line that was withheld of each key.
+        var withheld: [LogAllowance.Key: LogEvent] = [:]
+    }
+
+    private let target: Logger
+    private let ticks: TickSource
+    private let state = Mutex(State())
+    private let withheldLines = ServerMetric.logLinesWithheld.counter()
+
+    /// The values of a line that say whom it is about.
+    private static let owners = ["app", "environment", "of", "address", "host"]
+
+    private init(_ target: Logger, ticks: TickSource) {
+        self.target = target
+        self.ticks = ticks
+    }
+
+    /// The bounds of a logger; the same ones when it is bounded already.
+    package static func of(_ logger: Logger, ticks: TickSource = .system) -> BoundedLog {
+        (logger.handler as? Handler)?.log ?? BoundedLog(logger, ticks: ticks)
+    }
+
+    /// Writes to the logger that is bounded.
+    package var logger: Logger { Logger(label: target.label, factory: { _ in Handler(log: self, base: target.handler) }) }
+
+    /// Writes the lines whose minute is over.
+    package func flush() {
+        let due = state.withLock { state in
+            state.allowance.due(at: ticks.now()).compactMap { key, count in
+                state.withheld.removeValue(forKey: key).map { ($0, count) }
+            }
+        }
+        for (event, count) in due { target.handler.log(event: Self.counting(event, count)) }
+    }
+
+    fileprivate func write(_ event: LogEvent, to base: any LogHandler) {
+        guard event.level >= .notice else { return base.log(event: event) }
+        let owner = Self.owners.compactMap { name in event.metadata?[name].map { "\(name)=\($0)" } }.joined(separator: " ")
+        let count: Int? = state.withLock { state in
+            switch state.allowance.decide(.init(text: "\(event.message)", owner: owner), at: ticks.now()) {
+            case .write(let key, let withheld):
+                state.withheld[key] = nil
+                return withheld
+            case .withhold(let key):
+                state.withheld[key] = event
+                return nil
+            }
+        }
+        guard let count else { return withheldLines.increment() }
+        base.log(event: Self.counting(event, count))
+    }
+
+    private static func counting(_ event: LogEvent, _ withheld: Int) -> LogEvent {
+        guard withheld > 0 else { return event }
+        var event = event
+        event.metadata = (event.metadata ?? [:]).merging(["withheld": "\(withheld)"]) { $1 }
+        return event
+    }
+
+    fileprivate struct Handler: LogHandler {
+        let log: BoundedLog
+        var base: any LogHandler
+
+        var metadata: Logger.Metadata {
+            get { base.metadata }
+            set { base.metadata = newValue }
+        }
+
+        var logLevel: Logger.Level {
+            get { base.logLevel }
+            set { base.logLevel = newValue }
+        }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { base[metadataKey: key] }
+            set { base[metadataKey: key] = newValue }
+        }
+
+        func log(event: LogEvent) { log.write(event, to: base) }
+    }
+}
