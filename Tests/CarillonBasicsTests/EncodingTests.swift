@@ -12,14 +12,33 @@ struct EncodingTests {
     }
 
     @Test(arguments: [("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zg", "f"), ("-_-_", nil), ("+/+/", nil)])
-    func `base64url reads both alphabets, padded or not`(text: String, expected: String?) {
-        let decoded = Base64URL.decode(text)
+    func `the lenient reader takes both alphabets, padded or not`(text: String, expected: String?) {
+        let decoded = Base64URL.decodeLeniently(text)
         #expect(decoded == (expected.map { Array($0.utf8) } ?? [0xFB, 0xFF, 0xBF]))
+    }
+
+    @Test(arguments: ["Zg==", "Zm8=", "+/+/", "Zh", "Zn", "Zm9", "Zm-", "_z", " Zm9v", "Zm9v ", "Zm\n9v", "Zm9v\u{0}"])
+    func `the strict reader takes only what the writer writes`(text: String) {
+        #expect(Base64URL.decode(text) == nil)
+    }
+
+    @Test func `two texts of one length never decode to the same bytes`() {
+        let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/="
+        var texts: [[UInt8]: String] = [:]
+        for first in alphabet {
+            for second in alphabet {
+                let text = "\(first)\(second)"
+                guard let bytes = Base64URL.decode(text) else { continue }
+                #expect(texts.updateValue(text, forKey: bytes) == nil)
+                #expect(Base64URL.encode(bytes) == text)
+            }
+        }
+        #expect(texts.count == 256)
     }
 
     @Test(arguments: ["A", "AAAAA", "A=", "AA=", "AAA==", "====", "A A", "Zg==Zg", "é"])
     func `base64url refuses what is not base64`(text: String) {
-        #expect(Base64URL.decode(text) == nil)
+        #expect(Base64URL.decode(text) == nil && Base64URL.decodeLeniently(text) == nil)
     }
 
     @Test(arguments: [("", []), ("00", [0]), ("0aFf", [10, 255])] as [(String, [UInt8])])

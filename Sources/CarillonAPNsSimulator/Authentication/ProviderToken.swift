@@ -50,10 +50,7 @@ struct ProviderToken {
     }
 
     /// Base64url without padding (RFC 7515 section 2); nil for anything else.
-    private static func decoded(_ text: Substring) -> Data? {
-        guard !text.contains(where: { "+/=".contains($0) }) else { return nil }
-        return Base64URL.decode(text).map { Data($0) }
-    }
+    private static func decoded(_ text: Substring) -> Data? { Base64URL.decode(text).map { Data($0) } }
 
     static func encoded(_ data: Data) -> String { Base64URL.encode(data) }
 }

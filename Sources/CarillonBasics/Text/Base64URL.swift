@@ -25,19 +25,30 @@ package enum Base64URL {
 
     package static func encodedLength(of count: Int) -> Int { (count * 4 + 2) / 3 }
 
-    /// Decodes either alphabet, padded or not. Answers nil for anything else, including a dangling character.
+    /// Decodes the one text that ``encode(_:)`` returns for the bytes (RFC 7515 section 2, RFC 4648 section 3.5). Returns nil for
+    /// any other text: with padding, white space, characters of the other alphabet, or unused bits that are set.
     package static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var text = String(text)
-        return text.withUTF8 { decode($0) }
+        return text.withUTF8 { text in
+            decode(text).flatMap { $0.isCanonical ? $0.bytes : nil }
+        }
     }
 
-    private static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
+    /// Decodes either alphabet, padded or not, and ignores unused bits. Returns nil for anything else, including a dangling
+    /// character. It is for content that the server passes on, never for a signature, a key or a secret.
+    package static func decodeLeniently(_ text: some StringProtocol) -> [UInt8]? {
+        var text = String(text)
+        return text.withUTF8 { decode($0)?.bytes }
+    }
+
+    private static func decode(_ text: UnsafeBufferPointer<UInt8>) -> (bytes: [UInt8], isCanonical: Bool)? {
         var output: [UInt8] = []
         output.reserveCapacity(text.count * 3 / 4)
         var bits: UInt32 = 0
         var bitCount = 0
         var characters = 0
         var padding = 0
+        var isURLSafe = true
         for character in text {
             if character == UInt8(ascii: "=") {
                 padding += 1
@@ -45,6 +56,7 @@ package enum Base64URL {
             }
             let value = values[Int(character)]
             guard value != 0xFF, padding == 0 else { return nil }
+            if character == UInt8(ascii: "+") || character == UInt8(ascii: "/") { isURLSafe = false }
             characters += 1
             bits = bits << 6 | UInt32(value)
             bitCount += 6
@@ -54,7 +66,7 @@ package enum Base64URL {
             }
         }
         guard characters % 4 != 1, padding == 0 || (characters + padding) % 4 == 0, padding <= 2 else { return nil }
-        return output
+        return (output, isURLSafe && padding == 0 && bits & (1 << UInt32(bitCount) - 1) == 0)
     }
 
     private static func append(_ bytes: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {

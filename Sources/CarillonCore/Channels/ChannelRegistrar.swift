@@ -112,7 +112,7 @@ package struct ChannelRegistrar: Sendable {
         Refusal(.channelUnknown, "The device has no open channel \(id).")
     }
 
-    /// Reads a VAPID public key: an uncompressed point on P-256, in base64url, padded or not (RFC 8292 section 3.2).
+    /// Reads a VAPID public key: an uncompressed point on P-256, in base64url without padding (RFC 8292 section 3.2).
     package static func parseVapidKey(_ text: String) throws(Refusal) -> [UInt8] {
         guard let bytes = Base64URL.decode(text), bytes.count == 65,
             (try? P256.Signing.PublicKey(x963Representation: bytes)) != nil

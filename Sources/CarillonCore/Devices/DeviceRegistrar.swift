@@ -70,7 +70,7 @@ package struct DeviceRegistrar: Sendable {
     }
 
     private static func hash(ofRegistration secret: String) throws -> SecretHash {
-        guard (32...128).contains(secret.utf8.count), Base64URL.decode(secret) != nil else {
+        guard (32...128).contains(secret.utf8.count), Base64URL.decodeLeniently(secret) != nil else {
             throw Refusal(
                 .fieldInvalid, "\"registration\" must be 32 to 128 characters of base64url that nobody can guess.")
         }

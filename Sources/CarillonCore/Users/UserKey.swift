@@ -31,11 +31,18 @@ package struct UserKey: Sendable {
         material = .hs256(SymmetricKey(data: secret))
     }
 
-    /// Reads a JWK (RFC 7517 section 4). Nil for one that is of no use here: another kind or curve, for encryption, or broken.
+    /// The members of a JWK that are secret (RFC 7518 sections 6.2.2, 6.3.2 and 6.4, RFC 8037 section 2).
+    private static let privateMembers: Set = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
+
+    /// Whether a JWK, or a set of them, has a secret member of its own.
+    package static func isPrivate(_ jwk: JSONValue) -> Bool { !privateMembers.isDisjoint(with: jwk.names) }
+
+    /// Reads a JWK (RFC 7517 section 4). Returns nil for a key of another kind or curve, a key for encryption, a private key, a
+    /// member that is not canonical base64url, and an Ed25519 key that ``Ed25519Encoding`` does not accept.
     package init?(jwk: JSONValue) {
         func text(_ name: String) -> String? { if case .string(let text)? = jwk[name] { text } else { nil } }
         func bytes(_ name: String) -> [UInt8]? { text(name).flatMap { Base64URL.decode($0) } }
-        guard text("use") ?? "sig" == "sig" else { return nil }
+        guard !Self.isPrivate(jwk), text("use") ?? "sig" == "sig" else { return nil }
         if case .array(let uses)? = jwk["key_ops"], !uses.contains(.string("verify")) { return nil }
         switch (text("kty"), text("crv")) {
         case ("EC", "P-256"):
@@ -44,7 +51,9 @@ package struct UserKey: Sendable {
             else { return nil }
             (algorithm, material) = (.es256, .es256(key))
         case ("OKP", "Ed25519"):
-            guard let x = bytes("x"), let key = try? Curve25519.Signing.PublicKey(rawRepresentation: x) else { return nil }
+            guard let x = bytes("x"), Ed25519Encoding.isAcceptable(x),
+                let key = try? Curve25519.Signing.PublicKey(rawRepresentation: x)
+            else { return nil }
             (algorithm, material) = (.eddsa, .eddsa(key))
         case ("RSA", _):
             guard let n = bytes("n"), let e = bytes("e"), n.count <= Self.longestModulusBytes,

@@ -14,7 +14,7 @@ package struct UserKeySet: Sendable {
 
     /// Reads a JWK set (RFC 7517 section 5). Keys that are of no use here are left out, as the set may serve others.
     ///
-    /// - Throws: What is wrong with the set, such as that no key is left.
+    /// - Throws: ``Refusal`` with the reason: the set contains a private key, or no key is left.
     package init(jwks text: [UInt8]) throws(Refusal) {
         guard text.count <= Self.longestBytes else {
             throw Self.invalid("The key set has more than \(Self.longestBytes) bytes.")
@@ -23,6 +23,9 @@ package struct UserKeySet: Sendable {
             throw Self.invalid("The key set is no JSON object with an array \"keys\" (RFC 7517 section 5).")
         }
         guard all.count <= Self.mostKeys else { throw Self.invalid("The key set has more than \(Self.mostKeys) keys.") }
+        guard !UserKey.isPrivate(value), !all.contains(where: UserKey.isPrivate) else {
+            throw Self.invalid("The key set contains a private key.")
+        }
         keys = all.compactMap(UserKey.init(jwk:))
         guard !keys.isEmpty else {
             throw Self.invalid("The key set has no public key for ES256, RS256 of 2048 bits or more, or EdDSA (Ed25519).")

@@ -28,7 +28,7 @@ enum SocketHandshake {
             !headers.contains(name: "transfer-encoding"), headers.first(name: "content-length") ?? "0" == "0"
         else { return .otherRequest }
         let keys = headers["sec-websocket-key"]
-        guard keys.count == 1, keys[0].utf8.count == 24, Base64URL.decode(keys[0])?.count == 16 else {
+        guard keys.count == 1, keys[0].utf8.count == 24, Base64URL.decodeLeniently(keys[0])?.count == 16 else {
             return .refused(Refusal(.requestInvalid, "A Sec-WebSocket-Key is 16 bytes in base64, and comes once."))
         }
         guard origins.admitSocket(of: headers["origin"]) else {

@@ -26,7 +26,7 @@ extension ServiceProvider.Profile {
             throw Refusal(.fieldInvalid, "The field \"keys\" must be a signed key.")
         }
         let icon = try body.textMember("icon").map { text throws(Refusal) in
-            guard let icon = Base64URL.decode(text).flatMap(ServiceIcon.init(png:)) else {
+            guard let icon = Base64URL.decodeLeniently(text).flatMap(ServiceIcon.init(png:)) else {
                 throw Refusal(
                     .fieldInvalid, "The field \"icon\" must be a PNG of up to \(ServiceIcon.mostBytes) bytes, in base64url.")
             }

@@ -127,7 +127,15 @@ package final class AppUsers: Sendable {
         }
         // The audience is always written.
         let rules = try UserRules(body, audience: "")
-        let new = Opened(sealed: stored.sealed, rules: rules, ownKeys: try rules.ownKeys())
+        let ownKeys: UserKeySet?
+        do throws(Refusal) {
+            ownKeys = try rules.ownKeys()
+        } catch {
+            // Rules of an earlier version can have keys that are refused today.
+            throw Refusal(
+                .userKeysUnavailable, "\(error.detail) An operator must set the app's rules for users again.")
+        }
+        let new = Opened(sealed: stored.sealed, rules: rules, ownKeys: ownKeys)
         return opened.withLock { opened in
             if let known = opened[stored.app], known.sealed == stored.sealed { return known }
             opened[stored.app] = new

@@ -25,7 +25,8 @@ package struct KeyBundle: Equatable, Sendable {
     package init?(_ json: JSONValue) {
         guard json.names == ["identity", "id", "key", "until", "signature"],
             case .string(let id)? = json["id"], Self.isName(id), case .integer(let until)? = json["until"], until > 0,
-            let identity = json.bytes("identity", 32), let key = json.bytes("key", 32),
+            let identity = json.bytes("identity", 32), Ed25519Encoding.isAcceptable(identity),
+            let key = json.bytes("key", 32),
             let signature = json.bytes("signature", 64)
         else { return nil }
         self.init(identity: identity, id: id, key: key, until: Int64(until), signature: signature)

@@ -51,7 +51,7 @@ package struct SealedContent: Equatable, Sendable {
         guard case .integer(let fileBytes)? = json["fileBytes"] ?? .integer(0),
             (0...Self.mostFileBytes).contains(Int64(fileBytes))
         else { throw Refusal(.requestTooLarge, "The files of a request have up to \(Self.mostFileBytes) bytes in all.") }
-        guard case .string(let text)? = json["body"], let body = Base64URL.decode(text) else {
+        guard case .string(let text)? = json["body"], let body = Base64URL.decodeLeniently(text) else {
             throw invalid("body", "base64url")
         }
         guard body.count <= Self.bodyBytes else {

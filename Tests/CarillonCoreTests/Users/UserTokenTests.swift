@@ -70,6 +70,46 @@ struct UserTokenTests {
         #expect(refuses("\(Base64URL.encode(Array(#"{"alg":"none"}"#.utf8))).\(parts[1]).", keys))
     }
 
+    @Test func `each part of a token is canonical base64url`() throws {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        for signer in try Self.signers() {
+            let keys = try Self.keys(signer)
+            // The spaces give each of the first two parts unused bits, whatever its length is.
+            for spaces in 0..<3 {
+                let claims = Self.good + String(repeating: " ", count: spaces)
+                let header = ["typ": "\"\(String(repeating: "t", count: spaces))\""]
+                let token = try signer.token(claims, header: header)
+                #expect(try Self.user(token, keys) == "ada")
+                let parts = token.split(separator: ".").map(String.init)
+                for part in 0..<3 {
+                    var others = ["\(parts[part])=", "\(parts[part])==", "\(parts[part]) "]
+                    let last = try #require(parts[part].last)
+                    let place = try #require(alphabet.firstIndex(of: last))
+                    if parts[part].utf8.count % 4 != 0 { others.append("\(parts[part].dropLast())\(alphabet[place + 1])") }
+                    for other in others {
+                        var changed = parts
+                        changed[part] = other
+                        #expect(refuses(changed.joined(separator: "."), keys))
+                        #expect(throws: Refusal.self) {
+                            try UserToken(changed.joined(separator: "."), allowed: UserAlgorithm.allCases)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func `a token that anybody can make for a key of small order is refused`() throws {
+        // Of the point of order 1: R = 1 and s = 0 is valid for every message.
+        let x = Base64URL.encode([1] + [UInt8](repeating: 0, count: 31))
+        let good = try TokenSigner.eddsa(Curve25519.Signing.PrivateKey()).jwk()
+        let set = #"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"\#(x)"},\#(good)]}"#
+        let keys = try UserKeySet(jwks: Array(set.utf8))
+        let parts = try TokenSigner.eddsa(Curve25519.Signing.PrivateKey()).token(Self.good).split(separator: ".")
+        let signature = Base64URL.encode([1] + [UInt8](repeating: 0, count: 63))
+        #expect(refuses("\(parts[0]).\(parts[1]).\(signature)", keys))
+    }
+
     @Test func `what a token says of its own key is not looked at`() throws {
         let thief = TokenSigner.es256(P256.Signing.PrivateKey())
         let keys = try Self.keys(.es256(P256.Signing.PrivateKey()))

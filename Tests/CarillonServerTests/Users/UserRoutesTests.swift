@@ -89,6 +89,28 @@ struct UserRoutesTests {
         #expect(try await routes.request(.get, "/v1/device", key: new["credential"])["user"] == "bob")
     }
 
+    @Test func `a key set with a private key is refused, and nothing of it is stored or logged`() async throws {
+        let logs = LogCatcher()
+        let routes = try await RouteFixture(userKeys: world.source, time: world.time, logger: logs.logger)
+        let device = try await routes.device()
+        let secret = "c2VjcmV0LXBhcnQtb2YtYS1rZXk"
+        let jwk = try signer.jwk("one", #","d":"\#(secret)""#)
+        let refused = try await configure(routes, #"{"jwks":{"keys":[\#(jwk)]}}"#)
+        #expect(refused.status == 400 && refused.code == "user_rules_invalid")
+        #expect(refused["detail"].contains("The key set contains a private key"))
+        #expect(!String(decoding: refused.body, as: UTF8.self).contains(secret))
+        let rules = try await routes.request(.get, "/v1/apps/com.example.app/users", key: routes.admin)
+        #expect(rules.code == "user_rules_unknown")
+        // The same set at the app's address.
+        try await configure(routes)
+        world.answer.withLock { $0 = .found(Array("{\"keys\":[\(jwk)]}".utf8)) }
+        let answer = try await say("\"\(world.token("ada", by: signer))\"", routes, device.credential)
+        #expect(answer.code == "user_keys_unavailable")
+        #expect(!String(decoding: answer.body, as: UTF8.self).contains(secret))
+        #expect(logs.text.contains("The key set contains a private key"))
+        #expect(!logs.text.contains(secret))
+    }
+
     @Test func `without rules no word about a user is believed, and none is written`() async throws {
         let routes = try await routes()
         let device = try await routes.device()

@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonWire
 import Crypto
 
@@ -121,7 +122,9 @@ extension KeyBundle {
 
     /// Whether the identity that it names signed it for this device.
     func isSigned(for device: String) -> Bool {
-        guard let identity = try? Curve25519.Signing.PublicKey(rawRepresentation: identity) else { return false }
+        guard Ed25519Encoding.isAcceptable(identity),
+            let identity = try? Curve25519.Signing.PublicKey(rawRepresentation: identity)
+        else { return false }
         return identity.isValidSignature(signature, for: signed(device: device))
     }
 }

@@ -98,7 +98,7 @@ extension ServiceValue {
             guard members.count == 1, let member = members.first else { return nil }
             switch (member.name, member.value) {
             case ("number", .string(let text)): return Double(text).map { .number($0) }
-            case ("bytes", .string(let text)): return Base64URL.decode(text).map { .bytes(Data($0)) }
+            case ("bytes", .string(let text)): return Base64URL.decodeLeniently(text).map { .bytes(Data($0)) }
             case ("object", .object(let members)):
                 var values: [String: ServiceValue] = [:]
                 for member in members {
@@ -149,7 +149,7 @@ extension ServiceValue {
         let decoder = JSONDecoder()
         decoder.dataDecodingStrategy = .custom { decoder in
             let text = try decoder.singleValueContainer().decode([String: String].self)[Self.bytesMark]
-            guard let bytes = text.flatMap(Base64URL.decode) else {
+            guard let bytes = text.flatMap(Base64URL.decodeLeniently) else {
                 throw DecodingError.dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "no bytes"))
             }
             return Data(bytes)
@@ -179,7 +179,7 @@ extension ServiceValue {
             return values.count == elements.count ? .array(values) : nil
         case .object(let members):
             if members.count == 1, members[0].name == bytesMark, case .string(let text) = members[0].value {
-                return Base64URL.decode(text).map { .bytes(Data($0)) }
+                return Base64URL.decodeLeniently(text).map { .bytes(Data($0)) }
             }
             var values: [String: ServiceValue] = [:]
             for member in members {

@@ -144,7 +144,8 @@ struct PublishHeaders: Sendable {
             guard let value = group[parameter: required] else { continue }
             var parts: [String] = []
             if let keyID = group[parameter: "keyid"] { parts.append("keyid=\(try opaque(keyID, header: header))") }
-            guard let bytes = Base64URL.decode(value), !bytes.isEmpty, bytes.count <= Self.longestParameterBytes else {
+            guard let bytes = Base64URL.decodeLeniently(value), !bytes.isEmpty, bytes.count <= Self.longestParameterBytes
+            else {
                 throw Refusal(.encryptionHeadersInvalid, "The value of \(required) in \"\(header)\" is not base64url.")
             }
             parts.append("\(required)=\(Base64URL.encode(bytes))")

@@ -108,10 +108,7 @@ enum DigestField {
             guard parts[0].trimmed().lowercased() == "sha-256" else { continue }
             let value = parts[1].trimmed()
             guard value.count >= 2, value.hasPrefix(":"), value.hasSuffix(":"),
-                let bytes = Base64URL.decode(
-                    value.dropFirst().dropLast().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-                ),
-                bytes.count == 32
+                let bytes = Base64URL.decodeLeniently(value.dropFirst().dropLast()), bytes.count == 32
             else { throw invalid(name) }
             return bytes
         }

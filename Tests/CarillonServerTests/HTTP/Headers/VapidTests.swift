@@ -46,8 +46,18 @@ struct VapidTests {
         try verify("\(scheme) \(try token(claims()))", cryptoKey: "p256ecdsa=\(publicKey),dh=AAAA")
     }
 
-    @Test func `a padded key is understood`() throws {
-        try verify("vapid t=\(try token(claims())), k=\(publicKey)=")
+    @Test func `a key or a part of a token that is not canonical base64url is refused`() throws {
+        let text = try token(claims())
+        let standard = publicKey.replacing("-", with: "+").replacing("_", with: "/")
+        for key in ["\(publicKey)=", publicKey + " ", standard == publicKey ? "\(publicKey)=" : standard] {
+            #expect(throws: Refusal.self) { try verify("vapid t=\(text), k=\"\(key)\"") }
+        }
+        // 64 bytes are 86 characters, of which the last has four unused bits.
+        let last = try #require(text.last)
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        let place = try #require(alphabet.firstIndex(of: last))
+        #expect(throws: Refusal.self) { try verify("vapid t=\(text.dropLast())\(alphabet[place + 1]), k=\(publicKey)") }
+        try verify("vapid t=\(text), k=\(publicKey)")
     }
 
     @Test func `other kinds of authorization are none of our business`() throws {
