@@ -116,6 +116,10 @@ package enum SubscriptionLimits {
     package static let constantBytesPerItem = 64 << 20
     /// Different expressions that conditions of one item compare: each of its updates evaluates all of them.
     package static let comparedPerItem = 1000
+    /// What one user, or one device without a user, may take of each of these limits of an item.
+    package static let sharePercent = 5
+    /// The nodes of the syntax tree of an expression that a condition compares.
+    package static let comparedNodes = 20
     /// A notification as it travels to Apple.
     package static let payloadBytes = 4096
     /// Notifications of one device that wait until they may be told, and their bytes.

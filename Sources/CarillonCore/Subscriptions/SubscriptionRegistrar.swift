@@ -159,9 +159,17 @@ package struct SubscriptionRegistrar: Sendable {
         if let why = rules.objection(to: ItemVocabulary(of: program, over: definition.fields)) {
             throw Refusal(.triggerForbidden, "The trigger \(why).")
         }
+        let nodes = engine.conditions.comparedNodes(of: program)
+        guard nodes <= SubscriptionLimits.comparedNodes else {
+            throw Refusal(
+                .triggerForbidden,
+                "The trigger compares an expression of \(nodes) names, constants, operators and calls; \(SubscriptionLimits.comparedNodes) are allowed."
+            )
+        }
+        let owner = ConditionOwner(device: device.serial, user: try await store.user(of: device.serial))
         for name in definition.items {
-            if let why = try await engine.refusal(of: program, on: ItemKey(app: device.app, name: name)) {
-                throw Refusal(.triggerForbidden, "The item \"\(name)\" has \(why).")
+            if let why = try await engine.refusal(of: program, on: ItemKey(app: device.app, name: name), by: owner) {
+                throw Refusal(.triggerForbidden, why)
             }
         }
         let constants = ValueCoding.encode(program.constants)

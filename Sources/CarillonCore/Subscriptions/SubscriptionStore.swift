@@ -290,6 +290,7 @@ package struct ArmedSubscription: Sendable {
     /// It waits to fire, and its device is not suspended.
     package var isArmed: Bool
     package var target: Firing.Target
+    package var owner: ConditionOwner
     package var policy: ItemIndex.Policy
     /// Nil where there is none, and each update fires.
     package var condition: WatchedCondition?
@@ -303,13 +304,14 @@ package struct ArmedSubscription: Sendable {
     package var firedAt: Timestamp?
 
     package init(
-        item: ItemKey, isArmed: Bool = true, target: Firing.Target, policy: ItemIndex.Policy,
-        condition: WatchedCondition?, since: Int64, hasFired: Bool = false, isAsleep: Bool = false,
+        item: ItemKey, isArmed: Bool = true, target: Firing.Target, owner: ConditionOwner,
+        policy: ItemIndex.Policy, condition: WatchedCondition?, since: Int64, hasFired: Bool = false, isAsleep: Bool = false,
         coolDownSeconds: Int64 = 0, firedAt: Timestamp? = nil
     ) {
         self.item = item
         self.isArmed = isArmed
         self.target = target
+        self.owner = owner
         self.policy = policy
         self.condition = condition
         self.since = since

@@ -2,6 +2,8 @@
 package struct ItemVocabulary: Equatable, Sendable {
     /// Functions and macros that are called. Operators, `has()` and `[]` are none.
     package var functions: Set<String> = []
+    /// Operators that are used, as they are written: `-` is also the sign of a value that is no constant, `?:` the choice between two.
+    package var operators: Set<String> = []
     /// Fields, and `previous`, `item` and `update.time`. `fields` stands for all of them: where a field's name is found only when the
     /// condition is evaluated.
     package var names: Set<String> = []
@@ -17,12 +19,17 @@ package struct ItemVocabulary: Equatable, Sendable {
 
     package mutating func formUnion(_ other: Self) {
         functions.formUnion(other.functions)
+        operators.formUnion(other.operators)
         names.formUnion(other.names)
     }
 
     /// Of the language: what can be called.
     package static let allFunctions: [String] =
         (Function.allCases.map(\.rawValue) + SyntaxTree.Fold.Kind.allCases.map(\.rawValue)).sorted()
+    /// Of the language: the operators.
+    package static let allOperators: [String] =
+        (Set(Operator.allCases.map(\.rawValue) + Operator.Unary.allCases.map(\.rawValue)).union(["&&", "||", "?:", "[]"]))
+        .sorted()
     /// Names that are no fields.
     package static let ownNames = ["fields", "item", "previous", "update.time"]
 
@@ -40,6 +47,7 @@ package struct ItemVocabulary: Equatable, Sendable {
                 return
             }
             let form = tree[id].form
+            if let name = form.operatorName { found.operators.insert(name) }
             switch form {
             case .presence(let operand, let field):
                 if let (parts, isRoot) = tree.dottedName(operand), isRoot || !bound.contains(parts[0]) {
@@ -51,6 +59,7 @@ package struct ItemVocabulary: Equatable, Sendable {
                 {
                     return note(parts + [field])
                 }
+                found.operators.insert("[]")
             case .call(let name, _, _): found.functions.insert(name)
             case .fold(let fold):
                 found.functions.insert(fold.kind.rawValue)
@@ -91,6 +100,19 @@ package struct ItemVocabulary: Equatable, Sendable {
                 return
             }
             found.names.insert(ItemVocabulary.name(ofField: first))
+        }
+    }
+}
+
+extension SyntaxTree.Form {
+    fileprivate var operatorName: String? {
+        switch self {
+        case .unary(let sign, _): sign.rawValue
+        case .binary(let sign, _, _): sign.rawValue
+        case .all: "&&"
+        case .any: "||"
+        case .conditional: "?:"
+        default: nil
         }
     }
 }

@@ -13,6 +13,12 @@ public struct ExpressionProgram: Sendable {
     let tree: SyntaxTree
     let places: [SyntaxTree.ID: Int]
 
+    /// The number of names, constants, operators and calls that it is made of.
+    package var nodeCount: Int {
+        func count(_ id: SyntaxTree.ID) -> Int { tree[id].form.children.reduce(1) { $0 + count($1) } }
+        return count(tree.root)
+    }
+
     /// Reads, checks and bounds a condition.
     ///
     /// - Throws: ``ExpressionRefusal`` with everything that is wrong with it.

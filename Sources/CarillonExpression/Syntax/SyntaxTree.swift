@@ -64,12 +64,12 @@ struct SyntaxTree {
     }
 }
 
-enum Operator: String {
+enum Operator: String, CaseIterable {
     case add = "+", subtract = "-", multiply = "*", divide = "/", modulo = "%"
     case equal = "==", unequal = "!=", less = "<", lessOrEqual = "<=", more = ">", moreOrEqual = ">="
     case contained = "in"
 
-    enum Unary: String {
+    enum Unary: String, CaseIterable {
         case not = "!", negate = "-"
     }
 }

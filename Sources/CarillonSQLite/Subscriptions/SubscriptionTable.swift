@@ -300,7 +300,7 @@ struct SubscriptionTable {
             SELECT watched.app, watched.item, subscription.serial, subscription.revision, policy, watched.constants,
                 watched.version, shape.shape, iif(watched.constants IS NULL, subscription.condition, shape.source),
                 subscription.status = 0 AND profile.reason IS NULL, cool_down, fired_at,
-                watched.last_firing > 0, status = 0 AND profile.reason NOT NULL
+                watched.last_firing > 0, status = 0 AND profile.reason NOT NULL, subscription.device, profile.user
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
             LEFT JOIN device_profile AS profile ON profile.device = subscription.device
             LEFT JOIN condition_shape AS shape ON shape.serial = watched.shape
@@ -321,6 +321,7 @@ struct SubscriptionTable {
                     item: ItemKey(app: AppSerial(columns.integer(0)), name: item), isArmed: columns.integer(9) != 0,
                     target: .init(
                         subscription: SubscriptionSerial(columns.integer(2)), revision: columns.integer(3)),
+                    owner: .init(device: DeviceSerial(columns.integer(14)), user: columns.text(15).flatMap { UserID($0) }),
                     policy: .init(rawValue: UInt8(clamping: columns.integer(4))) ?? .once, condition: condition,
                     since: columns.integer(6), hasFired: columns.integer(12) != 0, isAsleep: columns.integer(13) != 0,
                     coolDownSeconds: columns.integer(10),

@@ -110,9 +110,10 @@ struct ItemIndexTests {
     @Test func `expressions are counted once, and go with their last condition`() throws {
         var world = World()
         func new(_ source: String) throws -> Int {
-            let shape = try world.shapes.number(of: try Self.program(source))
+            let program = try Self.program(source)
+            let shape = try world.shapes.number(of: program)
             defer { world.shapes.forget(shape) }
-            return world.index.newlyCompared(shape, in: world.shapes)
+            return world.index.usage(adding: shape, program.constants, in: world.shapes).compared
         }
         #expect(try new("price > 1.0 && volume > 2") == 2)
         let one = try world.add(1, "price > 100.0")

@@ -35,7 +35,9 @@ struct ItemEngineBoundsTests {
     }
 
     @Test func `an item compares a thousand expressions, and no more`() async throws {
-        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        var limits = ItemEngine.Limits()
+        limits.sharePercent = 100
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()), limits: limits)
         func condition(_ numbers: Range<Int>) -> String {
             numbers.map { "fields.f\($0)>1.0" }.joined(separator: "&&")
         }

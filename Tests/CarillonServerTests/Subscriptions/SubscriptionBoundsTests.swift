@@ -49,6 +49,7 @@ struct SubscriptionBoundsTests {
     @Test func `an item has so many conditions that cannot be looked up, and any number of others`() async throws {
         var limits = ItemEngine.Limits()
         limits.unguardedPerItem = 2
+        limits.sharePercent = 100
         let world = try await SubscriptionWorld(itemLimits: limits)
         func body(_ number: Int) -> String {
             SubscriptionWorld.body("name.contains('x\(number)')", key: "\(number)")
@@ -81,6 +82,7 @@ struct SubscriptionBoundsTests {
     @Test func `the constants of an item's conditions have so many bytes, each counted once`() async throws {
         var limits = ItemEngine.Limits()
         limits.constantBytesPerItem = 2500
+        limits.sharePercent = 100
         let world = try await SubscriptionWorld(itemLimits: limits)
         func body(_ letter: String, _ key: String) -> String {
             SubscriptionWorld.body("name == '\(String(repeating: letter, count: 1000))'", key: key)

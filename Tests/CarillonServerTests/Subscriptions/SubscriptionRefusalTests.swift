@@ -183,6 +183,8 @@ struct SubscriptionRefusalTests {
         Wrong(#"{"conditionCost":10001}"#, "item_rules_invalid", "10000"),
         Wrong(#"{"conditionFunctions":["fetch"]}"#, "item_rules_invalid", "fetch"),
         Wrong(#"{"conditionFunctions":"size"}"#, "item_rules_invalid", "list"),
+        Wrong(#"{"conditionOperators":["**"]}"#, "item_rules_invalid", "**"),
+        Wrong(#"{"conditionOperators":"+"}"#, "item_rules_invalid", "list"),
         Wrong(#"{"conditionNames":[7]}"#, "item_rules_invalid", "list"),
         Wrong(#"{"subscriptionsPerDevice":0}"#, "item_rules_invalid"), Wrong(#"{"other":1}"#, "field_unknown"),
         Wrong(
@@ -214,6 +216,39 @@ struct SubscriptionRefusalTests {
         #expect(
             try await world.subscribe(format, expecting: isAllowed ? 201 : 400).code
                 == (isAllowed ? nil : "placeholder_invalid"))
+    }
+
+    @Test(arguments: [
+        ("price > 1.0", true), ("price > -1.0", true), ("price > 1.0 && name == 'a'", true), ("fields['price'] > 1.0", true),
+        ("size(name) > 1", true), ("price - price > 1.0", false), ("price > 1.0 || name == 'a'", false),
+        ("!(price > 1.0)", false), ("-price > 1.0", false), ("price >= 1.0", false), ("price != 1.0", false),
+        ("price > 1.0 ? true : false", false), ("name in ['a', 'b']", false), ("fields[name] == 1.0", false),
+        ("[name][0] == 'a'", false), ("(price + price) > 1.0", false), ("[1.0].exists(x, price * x > 1.0)", false),
+    ])
+    func `an app says what operators conditions may use`(trigger: String, isAllowed: Bool) async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"{"items":[{"pattern":"stock.*","open":true}],"conditionOperators":[">","&&","=="]}"#)
+        let body = SubscriptionWorld.body(trigger, format: #"{"title":"x"}"#)
+        let answer = try await world.subscribe(body, expecting: isAllowed ? 201 : 403)
+        #expect(isAllowed || answer.code == "trigger_forbidden")
+        if !isAllowed { #expect(answer["detail"].contains("may use these: &&, ==, >"), "\(answer["detail"])") }
+        let format = SubscriptionWorld.body(nil, format: #"{"title":"${{ \#(trigger) }}"}"#)
+        #expect(
+            try await world.subscribe(format, expecting: isAllowed ? 201 : 400).code
+                == (isAllowed ? nil : "placeholder_invalid"))
+        let rules = try await world.routes.request(.get, "/v1/apps/com.example.app/items", key: world.routes.admin)
+        #expect(rules.json?["conditionOperators"] == .array([.string("&&"), .string("=="), .string(">")]))
+    }
+
+    @Test func `a compared expression has 20 names, constants, operators and calls at most`() async throws {
+        let world = try await SubscriptionWorld()
+        func trigger(_ count: Int) -> String { Array(repeating: "price", count: count).joined(separator: " - ") + " > 1.0" }
+        // Of ten names and nine operators, and of eleven and ten.
+        try await world.subscribe(SubscriptionWorld.body(trigger(10)))
+        let refused = try await world.subscribe(SubscriptionWorld.body(trigger(11)), expecting: 403)
+        #expect(refused.code == "trigger_forbidden" && refused["detail"].contains("21"), "\(refused["detail"])")
+        try await world.subscribe(SubscriptionWorld.body("-(\(trigger(10).dropLast(6))) > 1.0"))
+        try await world.subscribe(SubscriptionWorld.body("name == 'a' && \(trigger(11))"), expecting: 403)
     }
 
     @Test(arguments: [

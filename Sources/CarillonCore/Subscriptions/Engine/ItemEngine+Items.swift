@@ -118,25 +118,50 @@ extension ItemEngine {
         return (try shapes.number(of: program), program.constants)
     }
 
-    /// Why an item cannot take a condition; nil when it can.
-    func refusal(of program: ExpressionProgram, on key: ItemKey) async throws -> String? {
+    /// Why an item cannot take a condition of an owner; nil when it can.
+    func refusal(of program: ExpressionProgram, on key: ItemKey, by owner: ConditionOwner) async throws -> String? {
         guard let shape = try? shapes.number(of: program) else { return nil }
         defer { shapes.forget(shape) }
         let index = try await item(key).index
-        if ItemIndex.isUnguarded(shape, in: shapes) {
-            guard index.unguardedCount < limits.unguardedPerItem else {
-                return "as many conditions as it may that begin with no comparison of a field and a constant"
+        let added = index.usage(adding: shape, program.constants, in: shapes)
+        let all = ConditionUsage(
+            unguarded: index.unguardedCount, guarded: index.guardedCount, constantBytes: index.constantBytes,
+            compared: index.comparedCount)
+        for limit in limits.ofConditions {
+            let more = added[keyPath: limit.path]
+            // What takes nothing is welcome also where a limit was lowered.
+            guard more > 0 else { continue }
+            let share = max(1, limit.most * limits.sharePercent / 100)
+            if index.usage(of: owner)[keyPath: limit.path] + more > share {
+                return """
+                    The item "\(key.name)" may have \(limit.most) \(limit.what), and the share of one user, or of one device \
+                    without a user, is \(limits.sharePercent) % of them, \(share), which are used up.
+                    """
             }
-        } else if shapes.entries[shape]?.hasResidue == true, index.guardedCount >= limits.unguardedPerItem {
-            return "as many conditions as it may of which no index decides a part"
-        }
-        if index.constantBytes + program.constants.reduce(0, { $0 + ItemIndex.bytes(of: $1) }) > limits.constantBytesPerItem
-        {
-            return "conditions with as many bytes of constants as they may have together"
-        }
-        if index.comparedCount + index.newlyCompared(shape, in: shapes) > SubscriptionLimits.comparedPerItem {
-            return "conditions that compare as many different expressions as they may"
+            if all[keyPath: limit.path] + more > limit.most {
+                return "The item \"\(key.name)\" has as many \(limit.what) as it may, \(limit.most)."
+            }
         }
         return nil
+    }
+}
+
+extension ItemEngine.Limits {
+    fileprivate struct OfConditions {
+        var path: KeyPath<ConditionUsage, Int>
+        var most: Int
+        /// What the limit counts, in the plural.
+        var what: String
+    }
+
+    fileprivate var ofConditions: [OfConditions] {
+        [
+            .init(
+                path: \.unguarded, most: unguardedPerItem,
+                what: "conditions that begin with no comparison of a field and a constant"),
+            .init(path: \.guarded, most: unguardedPerItem, what: "conditions of which no index decides a part"),
+            .init(path: \.constantBytes, most: constantBytesPerItem, what: "bytes in the constants of conditions"),
+            .init(path: \.compared, most: comparedPerItem, what: "different compared expressions"),
+        ]
     }
 }

@@ -24,6 +24,9 @@ package actor ItemEngine {
         /// Conditions of one item that begin with no comparison of a field and a constant.
         package var unguardedPerItem = SubscriptionLimits.unguardedPerItem
         package var constantBytesPerItem = SubscriptionLimits.constantBytesPerItem
+        package var comparedPerItem = SubscriptionLimits.comparedPerItem
+        /// What one owner may take of each of the three.
+        package var sharePercent = SubscriptionLimits.sharePercent
         package init() {}
     }
 

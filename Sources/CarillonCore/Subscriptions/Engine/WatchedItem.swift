@@ -175,7 +175,8 @@ final class WatchedItem {
         var wasWatched = !isNew && (hasFired || armed.since < stored.version)
         if let wasQuiet = asleep.removeValue(forKey: target.subscription) { wasWatched = wasQuiet }
         let handle = index.add(
-            target.subscription.rawValue, armed.policy, shape: shape, constants: constants, wasWatched: wasWatched)
+            target.subscription.rawValue, armed.policy, shape: shape, constants: constants, wasWatched: wasWatched,
+            owner: armed.owner)
         // After that, as a shape goes with its last condition.
         disarm(target.subscription)
         watches[target.subscription] = Watch(

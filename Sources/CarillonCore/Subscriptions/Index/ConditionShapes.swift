@@ -128,5 +128,6 @@ package final class ConditionShapes {
 }
 
 extension ConditionShapes.Entry {
-    fileprivate var expressions: Set<Int> { Set(alternatives.joined().map(\.expression)) }
+    /// The numbers of those that it compares.
+    var expressions: Set<Int> { Set(alternatives.joined().map(\.expression)) }
 }

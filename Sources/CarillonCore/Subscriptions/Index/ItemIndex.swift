@@ -66,6 +66,7 @@ package struct ItemIndex {
         var lastingAt: Int32 = -1
         /// Subscribers that fire with each update.
         var lasting: Int32 = 0
+        var owner = ConditionOwner.several
     }
 
     private struct Alternative {
@@ -100,6 +101,7 @@ package struct ItemIndex {
     private var fresh: [(number: Int32, stamp: UInt32)] = []
     private var stamp: UInt32 = 0
     private var touched: [Int32] = []
+    private var usages = ConditionUsages()
     /// Subscriptions without a condition.
     private var unconditional: [Int32] = []
 
@@ -132,9 +134,15 @@ package struct ItemIndex {
         return subscriber.isFresh && !subscriber.isQuiet && subscriber.condition >= 0
             && conditions[subscriber.condition].holds
     }
-    /// How many expressions of a shape are compared by no other.
-    package func newlyCompared(_ shape: Int, in shapes: ConditionShapes) -> Int {
-        Set((shapes.entries[shape]?.alternatives ?? []).joined().map(\.expression)).count { keys[$0] == nil }
+    /// What an owner alone takes of the item's limits.
+    package func usage(of owner: ConditionOwner) -> ConditionUsage { usages[owner] }
+
+    /// What a condition would take beside those that are there; nothing when one of them is equal.
+    package func usage(adding shape: Int, _ values: [ExpressionValue], in shapes: ConditionShapes) -> ConditionUsage {
+        guard find(shape, values) == nil else { return .none }
+        var usage = Self.usage(of: shape, values, in: shapes)
+        usage.compared = (shapes.entries[shape]?.expressions ?? []).count { !usages.isCompared($0) }
+        return usage
     }
 
     // MARK: Arming
@@ -150,8 +158,10 @@ package struct ItemIndex {
     ///   - shape: Nil where there is no condition: then it fires with each update, until it is taken out.
     ///   - wasWatched: Whether it was armed at the last update already, as one is that comes back from the disk: what holds since
     ///     then is no crossing, and is not looked at again.
+    ///   - owner: Whose share the condition counts for.
     package mutating func add(
-        _ subscription: Int64, _ policy: Policy, shape: Int?, constants: [ExpressionValue] = [], wasWatched: Bool = false
+        _ subscription: Int64, _ policy: Policy, shape: Int?, constants: [ExpressionValue] = [], wasWatched: Bool = false,
+        owner: ConditionOwner = .several
     ) -> Handle {
         guard let shape else {
             var subscriber = Subscriber(subscription: subscription, condition: -1, stamp: stamp, policy: policy)
@@ -161,7 +171,7 @@ package struct ItemIndex {
             unconditional.append(number)
             return Handle(number: number)
         }
-        let condition = find(shape, constants) ?? insert(shape, constants)
+        let condition = find(shape, constants).map { noted($0, of: owner) } ?? insert(shape, constants, of: owner)
         let first = conditions[condition].subscribers
         stamp &+= 1
         var subscriber = Subscriber(subscription: subscription, condition: condition, stamp: stamp, policy: policy)
@@ -500,15 +510,29 @@ package struct ItemIndex {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    private mutating func insert(_ shape: Int, _ values: [ExpressionValue]) -> Int32 {
+    /// A condition that is there has one more owner.
+    private mutating func noted(_ condition: Int32, of owner: ConditionOwner) -> Int32 {
+        let known = conditions[condition].owner
+        guard known != owner, known != .several else { return condition }
+        let shape = Int(conditions[condition].shape)
+        let values = constants.row(from: conditions[condition].constants, shapes.entries[shape]?.shape.constantCount ?? 0)
+        usages.charge(known, Self.usage(of: shape, values, in: shapes), times: -1)
+        conditions[condition].owner = .several
+        for expression in shapes.entries[shape]?.expressions ?? [] { usages.compares(owner, expression) }
+        return condition
+    }
+
+    private mutating func insert(_ shape: Int, _ values: [ExpressionValue], of owner: ConditionOwner) -> Int32 {
         shapes.retain(shape)
-        count(shape, values, by: 1)
+        count(shape, values, of: owner, by: 1)
         let parts = shapes.entries[shape]?.alternatives ?? []
         let condition = conditions.insert(
             Condition(
                 shape: Int32(shape), constants: constants.insert(values),
                 alternatives: alternatives.insert(parts.map { _ in Alternative(condition: 0, postings: 0, terms: 0) })))
         equal[Self.hash(shape, values)] = condition
+        conditions[condition].owner = owner
+        for expression in shapes.entries[shape]?.expressions ?? [] { usages.compares(owner, expression) }
         for (index, terms) in parts.enumerated() {
             let number = conditions[condition].alternatives + Int32(index)
             let needed = terms.map { Self.keys(of: $0, values) }
@@ -532,10 +556,20 @@ package struct ItemIndex {
         return condition
     }
 
-    private mutating func count(_ shape: Int, _ values: [ExpressionValue], by sign: Int) {
-        constantBytes += sign * values.reduce(0) { $0 + Self.bytes(of: $1) }
-        guard shapes.entries[shape]?.hasResidue == true else { return }
-        if Self.isUnguarded(shape, in: shapes) { unguardedCount += sign } else { guardedCount += sign }
+    private mutating func count(_ shape: Int, _ values: [ExpressionValue], of owner: ConditionOwner, by sign: Int) {
+        let usage = Self.usage(of: shape, values, in: shapes)
+        constantBytes += sign * usage.constantBytes
+        unguardedCount += sign * usage.unguarded
+        guardedCount += sign * usage.guarded
+        usages.charge(owner, usage, times: sign)
+    }
+
+    /// Without the expressions that it compares.
+    private static func usage(of shape: Int, _ values: [ExpressionValue], in shapes: ConditionShapes) -> ConditionUsage {
+        var usage = ConditionUsage(constantBytes: values.reduce(0) { $0 + bytes(of: $1) })
+        guard shapes.entries[shape]?.hasResidue == true else { return usage }
+        if isUnguarded(shape, in: shapes) { usage.unguarded = 1 } else { usage.guarded = 1 }
+        return usage
     }
 
     /// Beside the place that each value has.
@@ -566,7 +600,7 @@ package struct ItemIndex {
         let shape = Int(conditions[condition].shape)
         let parts = shapes.entries[shape]?.alternatives ?? []
         let values = constants.row(from: conditions[condition].constants, shapes.entries[shape]?.shape.constantCount ?? 0)
-        count(shape, values, by: -1)
+        count(shape, values, of: conditions[condition].owner, by: -1)
         setEvaluated(condition, false)
         let hash = Self.hash(shape, values)
         if equal[hash] == condition { equal[hash] = nil }
@@ -638,6 +672,7 @@ package struct ItemIndex {
         keys[term.expression]?[term.comparison] = nil
         guard keys[term.expression]?.isEmpty == true else { return }
         keys[term.expression] = nil
+        usages.forget(term.expression)
         values[term.expression] = nil
     }
 }

@@ -45,6 +45,12 @@ package struct ItemConditions: Sendable {
         return (try ExpressionProgram.unchecked(source, in: environment), cost)
     }
 
+    /// The number of nodes of the largest expression that a condition compares.
+    package func comparedNodes(of condition: ExpressionProgram) -> Int {
+        let expressions = Set(condition.terms.alternatives.flatMap(\.terms).map(\.expression))
+        return expressions.map { (try? ExpressionProgram.unchecked($0, in: environment).nodeCount) ?? .max }.max() ?? 0
+    }
+
     private func checked(
         _ source: String, over fields: [String: ExpressionType]
     ) throws(ExpressionRefusal) -> ExpressionProgram {

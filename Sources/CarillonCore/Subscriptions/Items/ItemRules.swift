@@ -40,6 +40,8 @@ package struct ItemRules: Equatable, Sendable {
     package private(set) var conditionCost = standardCost
     /// What conditions of devices, and expressions of their formats, may call; nil for all that the language has.
     package private(set) var functions: Set<String>?
+    /// What operators they may use; nil for all that the language has.
+    package private(set) var operators: Set<String>?
     /// What they may speak of, as ``ItemVocabulary`` has it; nil for everything.
     package private(set) var names: Set<String>?
     /// Subscriptions of one device.
@@ -49,7 +51,7 @@ package struct ItemRules: Equatable, Sendable {
     package static let mostRules = 100
     private static let mostNames = 1000
     package static let memberNames: Set = [
-        "items", "conditionCost", "conditionFunctions", "conditionNames", "subscriptionsPerDevice",
+        "items", "conditionCost", "conditionFunctions", "conditionOperators", "conditionNames", "subscriptionsPerDevice",
     ]
     private static let ruleNames: Set = ["pattern", "mode", "open", "fields"]
 
@@ -69,6 +71,12 @@ package struct ItemRules: Equatable, Sendable {
         if let unknown = functions?.subtracting(ItemVocabulary.allFunctions).min() {
             throw Self.refusal(
                 "there is no function \"\(unknown.prefix(60))\"; known are: \(ItemVocabulary.allFunctions.joined(separator: ", "))"
+            )
+        }
+        operators = try Self.texts("conditionOperators", in: body)
+        if let unknown = operators?.subtracting(ItemVocabulary.allOperators).min() {
+            throw Self.refusal(
+                "there is no operator \"\(unknown.prefix(60))\"; known are: \(ItemVocabulary.allOperators.joined(separator: " "))"
             )
         }
         names = try Self.texts("conditionNames", in: body)
@@ -97,6 +105,9 @@ package struct ItemRules: Equatable, Sendable {
     package func objection(to vocabulary: ItemVocabulary) -> String? {
         if let functions, let other = vocabulary.functions.subtracting(functions).min() {
             return "calls \"\(other)\", and may call \(Self.list(functions))"
+        }
+        if let operators, let other = vocabulary.operators.subtracting(operators).min() {
+            return "uses the operator \(other), and may use \(Self.list(operators))"
         }
         let spoken =
             names?.contains("fields") == true
@@ -183,7 +194,8 @@ package struct ItemRules: Equatable, Sendable {
             [
                 .init(name: "items", value: .array(rules)), .init(name: "conditionCost", value: .integer(conditionCost)),
                 .init(name: "subscriptionsPerDevice", value: .integer(subscriptionsPerDevice)),
-            ] + Self.member("conditionFunctions", functions) + Self.member("conditionNames", names))
+            ] + Self.member("conditionFunctions", functions)
+                + Self.member("conditionOperators", operators) + Self.member("conditionNames", names))
     }
 
     private static func member(_ name: String, _ texts: Set<String>?) -> [JSONValue.Member] {
