@@ -85,7 +85,7 @@ private func outcomesAreForgottenAfterTheirTime(_ stores: any StoreMaker) async 
     #expect(second.expired.map(\.position) == Array(positions[3...]))
     #expect(second.isDone)
     #expect(try await fixture.outcome(500_000, at: expired) == .expired)
-    let forgotten = start.adding(seconds: 1 + 100)
+    let forgotten = start.adding(seconds: 1 + 110)
     while try await !fixture.store.sweep(at: forgotten, limit: 2).isDone {}
     for position in positions {
         #expect(try await fixture.store.record(of: fixture.envelope(position).id, at: forgotten) == nil)
