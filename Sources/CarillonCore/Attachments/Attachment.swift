@@ -5,7 +5,8 @@ package struct Attachment: Equatable, Sendable {
     package var serial: AttachmentSerial
     package var id: AttachmentID
     package var app: AppSerial
-    package var owner: Party
+    /// Nil if the owner's device has another user by now.
+    package var owner: Party?
     /// Of the whole file, in bytes.
     package var length: Int64
     /// How much of it is on disk for good.
@@ -18,7 +19,7 @@ package struct Attachment: Equatable, Sendable {
     package var expiresAt: Timestamp
 
     package init(
-        serial: AttachmentSerial, id: AttachmentID, app: AppSerial, owner: Party, length: Int64, synced: Int64,
+        serial: AttachmentSerial, id: AttachmentID, app: AppSerial, owner: Party?, length: Int64, synced: Int64,
         isComplete: Bool, digest: [UInt8]?, lifetimeSeconds: Int64, expiresAt: Timestamp
     ) {
         self.serial = serial

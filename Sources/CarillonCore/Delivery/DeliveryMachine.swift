@@ -73,6 +73,8 @@ package struct DeliveryMachine: Sendable {
     package enum Withdrawal: Hashable, Sendable {
         /// The envelope at a position: it was cancelled or replaced, or expired.
         case envelope(Int64)
+        /// The envelopes at many positions.
+        case envelopes(Set<Int64>)
         /// What ends with an origin that ended. What tells of the end stays.
         case all(of: OriginKey)
     }
@@ -140,7 +142,9 @@ package struct DeliveryMachine: Sendable {
 
     /// Nobody waits for an answer to this any more, and it is not given if it was not yet.
     package mutating func withdrew(_ withdrawal: Withdrawal) -> [Action] {
-        if isLoading, !distrustsLoad {
+        if case .envelopes = withdrawal {
+            distrustsLoad = distrustsLoad || isLoading
+        } else if isLoading, !distrustsLoad {
             withdrawn.insert(withdrawal)
             distrustsLoad = withdrawn.count > Self.rememberedWithdrawals
         }

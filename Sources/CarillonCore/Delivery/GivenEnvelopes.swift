@@ -34,6 +34,7 @@ struct GivenEnvelopes: Sendable {
     mutating func remove(_ withdrawal: DeliveryMachine.Withdrawal) -> Bool {
         switch withdrawal {
         case .envelope(let position): remove { $0.id.position == position }
+        case .envelopes(let positions): remove { positions.contains($0.id.position) }
         case .all(let origin): remove { $0.origin == origin }
         }
     }

@@ -59,7 +59,10 @@ package struct DeviceRegistrar: Sendable {
         }
         switch inserted {
         case .stored(let device):
-            if user != nil { try await dropFormerUser(of: device.serial) }
+            if profile != nil { try await subscriptions.deviceChanged(device.serial) }
+            return (device, DeviceCredential(device: device.id, secret: secret))
+        case .handedOver(let device, let ended):
+            try await dropFormerUser(of: device.serial, ended)
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
             return (device, DeviceCredential(device: device.id, secret: secret))
         case .refused(let refusal): throw refusal
@@ -151,7 +154,7 @@ package struct DeviceRegistrar: Sendable {
             throw Self.deviceGone
         }
         let decision = try result.get()
-        if decision.losesUser { try await dropFormerUser(of: device.serial) }
+        if decision.changesUser { try await dropFormerUser(of: device.serial, decision.ended) }
         if decision.isStatusChanged || decision.displaced != nil {
             try await subscriptions.deviceChanged(device.serial)
             try await news.tell()
@@ -159,7 +162,9 @@ package struct DeviceRegistrar: Sendable {
         return decision.registration
     }
 
-    private func dropFormerUser(of device: DeviceSerial) async throws {
+    /// What belonged to the former user has ended in the store. Connections and the app's engine follow.
+    private func dropFormerUser(of device: DeviceSerial, _ ended: [Int64]) async throws {
+        await formerChannels.withdraw(ended, from: device)
         try await formerChannels.close(of: device)
         try await subscriptions.removeEnded(of: device)
     }

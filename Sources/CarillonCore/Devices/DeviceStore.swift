@@ -84,6 +84,8 @@ package enum RegistrationWish: Sendable {
 
 package enum InsertedDevice: Sendable {
     case stored(Device)
+    /// The same, and the device's user changed; `ended` are the positions of the envelopes that ended with it.
+    case handedOver(Device, ended: [Int64])
     /// The app does not exist, or the key that the device registers with does not open anything any more.
     case notAllowed
     case refused(Refusal)

@@ -16,6 +16,10 @@ package enum InboxOperation: Equatable, Sendable {
     case expire(MessageID, at: Timestamp)
     /// Ends an origin in a device's inbox, and what waits of it.
     case end(DeviceOrigin, because: DisconnectReason, at: Timestamp)
+    /// The device's user changes: what ``UserChange`` says leaves the inbox.
+    ///
+    /// `hadUser`: The device had a user before.
+    case changeUser(DeviceSerial, hadUser: Bool, at: Timestamp)
 }
 
 extension InboxOperation {
@@ -25,6 +29,7 @@ extension InboxOperation {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.device
         case .settle(_, let device, _): device
         case .end(let origin, _, _): origin.device
+        case .changeUser(let device, _, _): device
         case .forget, .expire: nil
         }
     }
@@ -33,7 +38,7 @@ extension InboxOperation {
     package var byteCount: Int {
         switch self {
         case .append(let envelope, _): Envelope.overhead + envelope.byteCount
-        case .record, .settle, .forget, .replace, .expire, .end: Envelope.overhead
+        case .record, .settle, .forget, .replace, .expire, .end, .changeUser: Envelope.overhead
         }
     }
 }

@@ -46,10 +46,12 @@ package struct ServiceProvider: Equatable, Sendable {
     package var seenAt: Timestamp
     /// Its place in its app's cluster; nil of a user's device.
     package var cluster: ClusterPlace?
+    /// The user of the device.
+    package var user: UserID?
 
     package init(
         device: DeviceSerial, id: DeviceID, app: AppSerial, appID: AppID, profile: Profile, seenAt: Timestamp,
-        cluster: ClusterPlace? = nil
+        cluster: ClusterPlace? = nil, user: UserID? = nil
     ) {
         self.device = device
         self.id = id
@@ -58,6 +60,7 @@ package struct ServiceProvider: Equatable, Sendable {
         self.profile = profile
         self.seenAt = seenAt
         self.cluster = cluster
+        self.user = user
     }
 
     package enum Kind: String, CaseIterable, Sendable {

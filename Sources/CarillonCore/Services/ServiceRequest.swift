@@ -5,8 +5,8 @@ package import CarillonWire
 ///
 /// | State | Left by |
 /// |---|---|
-/// | waiting | `received` → received; a reply, its deadline, a cancellation before delivery, the end of its provider → finished |
-/// | received | a reply, its deadline, the end of its provider → finished |
+/// | waiting | `received` → received; a reply, its deadline, a cancellation before delivery, the end of one of the two → finished |
+/// | received | a reply, its deadline, the end of one of the two → finished |
 /// | finished | nothing: the first decision counts |
 package struct ServiceRequest: Equatable, Sendable {
     package enum State: Int, Sendable {
@@ -29,6 +29,8 @@ package struct ServiceRequest: Equatable, Sendable {
     package var state = State.waiting
     /// Its consumer does not want it any more, and its provider was told.
     package var isUnwanted = false
+    /// Its consumer's device has another user: nobody waits for the result.
+    package var isAbandoned = false
     /// What the server ends it with; nil: when its deadline comes.
     package var fault: ErrorCode?
     /// Of the reply that finished it.
@@ -67,6 +69,18 @@ package enum RequestBeginning: Equatable, Sendable {
     case new(ServiceReach?)
 }
 
+/// The users of a consumer and a provider. A request counts only while both are as they were when it was allowed.
+package struct RequestParties: Equatable, Sendable {
+    package var consumer: ServiceReach.Caller
+    /// Nil for a server without a user.
+    package var provider: UserID?
+
+    package init(consumer: ServiceReach.Caller, provider: UserID?) {
+        self.consumer = consumer
+        self.provider = provider
+    }
+}
+
 /// The store's number for a request: the place of its envelope.
 package struct RequestSerial: Hashable, Sendable {
     package var rawValue: Int64
@@ -75,7 +89,8 @@ package struct RequestSerial: Hashable, Sendable {
 
 /// What changes a request, in one transaction with the envelope that tells of it. What does not fit its state does not count.
 package enum RequestStep: Equatable, Sendable {
-    case made(ServiceRequest)
+    /// - Parameter between: Who the two devices belonged to when the request was allowed.
+    case made(ServiceRequest, between: RequestParties)
     case received(RequestSerial)
     /// Its provider is told that it is not wanted.
     case unwanted(RequestSerial)

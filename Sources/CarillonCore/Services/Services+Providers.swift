@@ -54,6 +54,7 @@ extension Services {
     package func changing<Value>(_ device: Device, _ work: () async throws -> Value) async throws -> Value {
         let before = try await peers(of: device)
         let value = try await work()
+        try await endDue()
         tell(before)
         return value
     }

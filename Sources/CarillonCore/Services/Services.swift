@@ -70,6 +70,7 @@ package struct Services: Sendable {
         // A server serves many users. A user's device knows whose it is.
         if provider.cluster != nil { header.user = reach.caller.user?.text }
         let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
+        let parties = RequestParties(consumer: reach.caller, provider: provider.user)
         let delivered = await deliver(
             event, .request, to: provider.device, of: provider.app, until: expiresAt
         ) { id in
@@ -77,7 +78,7 @@ package struct Services: Sendable {
                 ServiceRequest(
                     id: wish.header.id, envelope: id, consumer: consumer.serial, consumerApp: consumer.app,
                     provider: provider.device, providerApp: provider.app, fingerprint: wish.fingerprint,
-                    expiresAt: expiresAt))
+                    expiresAt: expiresAt), between: parties)
         }
         switch delivered {
         case .stored, .settled, .given:
@@ -100,7 +101,7 @@ package struct Services: Sendable {
     }
 
     private func same(_ earlier: ServiceRequest, _ wish: Wish, _ consumer: Device) throws -> Timestamp {
-        guard earlier.consumer == consumer.serial, earlier.fingerprint == wish.fingerprint else {
+        guard earlier.consumer == consumer.serial, earlier.fingerprint == wish.fingerprint, !earlier.isAbandoned else {
             throw Refusal(.idempotencyKeyReused, "The id was used for another request.")
         }
         repeated.increment()
@@ -178,9 +179,8 @@ package struct Services: Sendable {
     ///
     /// - Throws: ``ErrorCode/alreadyDelivered`` of one that was delivered, and of one that is finished ``ErrorCode/requestFinished``.
     package func cancel(_ id: ServiceRequestID, by consumer: Device) async throws {
-        guard let request = try await store.serviceRequest(id), request.consumer == consumer.serial else {
-            throw Self.requestUnknown
-        }
+        guard let request = try await store.serviceRequest(id), request.consumer == consumer.serial, !request.isAbandoned
+        else { throw Self.requestUnknown }
         guard try await cancel(request) else {
             throw Refusal(.alreadyDelivered, "The request was delivered before; its provider is told.")
         }
@@ -228,9 +228,22 @@ package struct Services: Sendable {
     ///
     /// - Parameter retention: Nil forgets nothing.
     package func sweep(forgetting retention: RetentionTime?, limit: Int = 200) async throws -> Bool {
+        let ended = try await endDue(limit: limit)
+        guard let retention else { return ended < limit }
+        let forgotten = try await store.forgetRequests(by: retention, limit: limit)
+        return ended < limit && forgotten < limit
+    }
+
+    /// Ends requests whose deadline came, or one of whose devices was deleted or has another user. Returns how many were found.
+    @discardableResult
+    package func endDue(limit: Int = 200) async throws -> Int {
         let due = try await store.dueRequests(at: time.now(), limit: limit)
         for request in due {
-            _ = try await takeBack(request)
+            let isUndelivered = try await takeBack(request)
+            if request.isAbandoned {
+                try await endAbandoned(request, isUndelivered: isUndelivered)
+                continue
+            }
             let step = RequestStep.finished(request.serial, replyHash: nil, at: time.now())
             let code = request.fault ?? .deadlineExceeded
             try await tell(
@@ -238,9 +251,19 @@ package struct Services: Sendable {
                 step, wakes: true)
             failed.increment()
         }
-        guard let retention else { return due.count < limit }
-        let forgotten = try await store.forgetRequests(by: retention, limit: limit)
-        return due.count < limit && forgotten < limit
+        return due.count
+    }
+
+    /// The consumer has another user. The provider is notified if it may have the request.
+    private func endAbandoned(_ request: ServiceRequest, isUndelivered: Bool) async throws {
+        let now = time.now()
+        if isUndelivered || request.fault != nil || request.isUnwanted {
+            _ = try await store.cancelRequest(request.serial, at: now)
+        } else {
+            let step = RequestStep.finished(request.serial, replyHash: nil, at: now)
+            try await tell(.cancelled(request.id), .notice, to: request.provider, of: request.providerApp, step)
+        }
+        cancelled.increment()
     }
 
     // MARK: Inboxes
@@ -276,7 +299,7 @@ package struct Services: Sendable {
 extension RequestStep {
     package var serial: RequestSerial {
         switch self {
-        case .made(let request): request.serial
+        case .made(let request, _): request.serial
         case .received(let serial), .unwanted(let serial), .finished(let serial, _, _): serial
         }
     }

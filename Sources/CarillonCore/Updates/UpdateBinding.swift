@@ -54,7 +54,8 @@ package struct UpdateBinding: Equatable, Sendable {
     package static let longestProfileBytes = 128
     package static let longestRevisionBytes = 64
     package static let locationSeconds: Int64 = 86_400
-    /// With all users that ever signed in, and all profiles.
+    /// The number of bindings of a device, over all its users and profiles. Beyond it the binding that was used least recently and has nothing
+    /// unfinished is removed for a new one.
     package static let mostOfDevice = 100
 }
 

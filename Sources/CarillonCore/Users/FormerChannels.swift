@@ -1,10 +1,9 @@
 import CarillonWire
 
-/// Closes the channels that were opened for a user, when their device belongs to another or to nobody: what waits in them ends,
-/// who watches them is told `user_changed`, and the app hears an error with ``ChannelErrorCode/userChanged``.
+/// Notifies apps that channels were closed because their device has another user: the app receives an error with
+/// ``ChannelErrorCode/userChanged``.
 ///
-/// From the moment of the change on nobody can send to them. The store knows which are still to be closed, so that none is
-/// forgotten.
+/// The store closed these channels with the change of the user. It keeps a row of each until its app is notified.
 package struct FormerChannels: Sendable {
     private let users: any UserStore
     private let homes: Homes
@@ -16,6 +15,12 @@ package struct FormerChannels: Sendable {
         self.homes = homes
         self.directory = directory
         self.time = time
+    }
+
+    /// Takes envelopes that ended with the former user out of the device's connection.
+    package func withdraw(_ ended: [Int64], from device: DeviceSerial) async {
+        guard !ended.isEmpty else { return }
+        await homes.home(of: device).inbox.withdraw(.envelopes(Set(ended)), from: device)
     }
 
     /// Closes those of a device.

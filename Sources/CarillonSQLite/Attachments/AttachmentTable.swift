@@ -15,7 +15,7 @@ struct AttachmentTable {
     init(_ db: Database) { self.db = db }
 
     private static let columns =
-        "serial, id, app, device, length, synced, is_complete, digest, lifetime, expires_at FROM attachment"
+        "serial, id, app, device, length, synced, is_complete, digest, lifetime, expires_at, of_user FROM attachment"
 
     func attachment(_ id: AttachmentID) throws -> Attachment? {
         let select = try db.cachedStatement(sql: "SELECT \(Self.columns) WHERE id = ?")
@@ -41,8 +41,9 @@ struct AttachmentTable {
         try db.run(
             """
             INSERT INTO attachment
-                (id, app, device, allowance, length, charged, digest, lifetime, expires_at, idempotency, fingerprint, kept_served)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
+                (id, app, device, allowance, length, charged, digest, lifetime, expires_at, idempotency, fingerprint, of_user,
+                 kept_served)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \(Self.hasUser("?3")), (SELECT seconds FROM served))
             """,
             [
                 Data(wish.proposed.bytes), app, owner, allowance, wish.length, charge(wish), wish.digest.map { Data($0) },
@@ -51,13 +52,21 @@ struct AttachmentTable {
             ])
         let serial = db.lastInsertedRowID
         for reader in wish.readers {
-            try db.run("INSERT OR IGNORE INTO attachment_reader VALUES (?, ?)", [serial, reader.number])
+            try db.run(
+                """
+                INSERT OR IGNORE INTO attachment_reader (attachment, device, of_user)
+                VALUES (?1, ?2, \(Self.hasUser("?2")))
+                """, [serial, reader.number])
         }
         return .added(
             Attachment(
                 serial: AttachmentSerial(serial), id: wish.proposed, app: wish.owner.app, owner: wish.owner.party,
                 length: wish.length, synced: 0, isComplete: false, digest: wish.digest,
                 lifetimeSeconds: wish.lifetimeSeconds, expiresAt: expiresAt))
+    }
+
+    private static func hasUser(_ device: String) -> String {
+        "EXISTS (SELECT 1 FROM device_profile AS p WHERE p.device = \(device) AND p.user NOT NULL)"
     }
 
     private func charge(_ wish: AttachmentWish) -> Int64 { max(wish.length, wish.limits.leastCharge) }
@@ -80,7 +89,7 @@ struct AttachmentTable {
         let (app, limits) = (wish.owner.app.rawValue, wish.limits)
         let most = wish.owner.party == .senders ? limits.uploadsOfSenders : limits.uploadsOfDevice
         let begun = try Int.first(
-            db, "SELECT count(*) FROM attachment WHERE app = ? AND device = ? AND NOT is_complete",
+            db, "SELECT count(*) FROM attachment WHERE app = ? AND device = ? AND NOT is_complete AND of_user < 2",
             [app, wish.owner.party.number])
         guard begun ?? 0 < most else { return .tooManyUploads(limit: most) }
         func used(_ allowance: String) throws -> Int64 {
@@ -140,15 +149,46 @@ struct AttachmentTable {
         for serial in read {
             try db.run("DELETE FROM attachment_reader WHERE attachment = ? AND device = ?", [serial, device])
         }
-        let unread = try read.flatMap { serial in
-            try remove(
-                """
-                SELECT serial FROM attachment WHERE serial = ?1
-                    AND NOT EXISTS (SELECT 1 FROM attachment_reader WHERE attachment = ?1)
-                """, [serial])
-        }
+        let unread = try read.flatMap(removeUnread)
         if own.count + read.count < limit { try forget(app, device) }
         return own + unread
+    }
+
+    /// The device's user leaves: the device does not own what the user uploaded, and is no reader of what was for the user.
+    func userLeaves(_ device: DeviceSerial, of app: AppSerial) throws {
+        try db.run(
+            """
+            UPDATE attachment SET of_user = 2, idempotency = NULL, fingerprint = NULL
+            WHERE app = ? AND device = ? AND of_user = 1
+            """, [app.rawValue, device.rawValue])
+        try db.run(
+            "UPDATE attachment_reader SET of_user = 2 WHERE device = ? AND device > 0 AND of_user = 1", [device.rawValue])
+    }
+
+    static let isAnyOfFormerUsers = """
+        EXISTS (SELECT 1 FROM attachment WHERE of_user = 2 AND NOT is_complete)
+            OR EXISTS (SELECT 1 FROM attachment_reader WHERE of_user = 2)
+        """
+
+    /// What nobody can finish or read since the user of a device left.
+    func removeOfFormerUsers(limit: Int) throws -> [AttachmentID] {
+        let unfinished = try remove("SELECT serial FROM attachment WHERE of_user = 2 AND NOT is_complete LIMIT ?", [limit])
+        let read = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    DELETE FROM attachment_reader WHERE (attachment, device) IN
+                        (SELECT attachment, device FROM attachment_reader WHERE of_user = 2 LIMIT ?)
+                    RETURNING attachment
+                    """), arguments: [limit - unfinished.count])
+        return try unfinished + Set(read).flatMap(removeUnread)
+    }
+
+    private func removeUnread(_ serial: Int64) throws -> [AttachmentID] {
+        try remove(
+            """
+            SELECT serial FROM attachment WHERE serial = ?1
+                AND NOT EXISTS (SELECT 1 FROM attachment_reader WHERE attachment = ?1)
+            """, [serial])
     }
 
     private func forget(_ app: Int64, _ device: Int64) throws {
@@ -168,7 +208,9 @@ extension Attachment {
             throw StoreFault(.unavailable, "an attachment's row cannot be read")
         }
         self.init(
-            serial: AttachmentSerial(row[0]), id: id, app: AppSerial(row[2]), owner: Party(number: row[3]), length: row[4],
+            serial: AttachmentSerial(row[0]), id: id, app: AppSerial(row[2]),
+            owner: row[10] == 2 ? nil : Party(number: row[3]),
+            length: row[4],
             synced: row[5], isComplete: row[6], digest: row.bytes(at: 7), lifetimeSeconds: row[8],
             expiresAt: row.timestamp(at: 9))
     }

@@ -20,7 +20,7 @@ extension SQLiteStore: AttachmentRecordStore {
     package func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool {
         try await read { db in
             try Int64.first(
-                db, "SELECT 1 FROM attachment_reader WHERE attachment = ? AND device = ?",
+                db, "SELECT 1 FROM attachment_reader WHERE attachment = ? AND device = ? AND of_user < 2",
                 [attachment.rawValue, party.number]) != nil
         }
     }
@@ -32,7 +32,7 @@ extension SQLiteStore: AttachmentRecordStore {
             try db.run(
                 """
                 UPDATE attachment SET synced = max(synced, ?), expires_at = ?, kept_served = (SELECT seconds FROM served)
-                WHERE serial = ? AND NOT is_complete
+                WHERE serial = ? AND \(Self.isGrowing)
                 """,
                 [offset, expiresAt.milliseconds, attachment.rawValue])
             return db.changesCount == 1
@@ -45,12 +45,14 @@ extension SQLiteStore: AttachmentRecordStore {
                 """
                 UPDATE attachment SET is_complete = 1, synced = length, expires_at = ?,
                     kept_served = (SELECT seconds FROM served)
-                WHERE serial = ? AND NOT is_complete
+                WHERE serial = ? AND \(Self.isGrowing)
                 """,
                 [expiresAt.milliseconds, attachment.rawValue])
             return db.changesCount == 1
         }
     }
+
+    private static let isGrowing = "NOT is_complete AND of_user < 2"
 
     package func removeAttachment(_ attachment: AttachmentSerial) async throws -> Bool {
         try await group.run { db in
@@ -71,7 +73,12 @@ extension SQLiteStore: AttachmentRecordStore {
         by retention: RetentionTime?, unfinishedSeconds: Int64, limit: Int
     ) async throws -> (removed: [AttachmentID], isDone: Bool) {
         let isThere = try await read { db in
-            if try Int64.first(db, "SELECT 1 FROM attachment_party_gone LIMIT 1") != nil { return true }
+            let isAnyOfGone = try Int64.first(
+                db,
+                """
+                SELECT EXISTS (SELECT 1 FROM attachment_party_gone) OR \(AttachmentTable.isAnyOfFormerUsers)
+                """, [])
+            guard isAnyOfGone == 0 else { return true }
             guard let retention else { return false }
             return try AttachmentTable.isAnyExpired(db, by: retention, unfinishedSeconds: unfinishedSeconds)
         }
@@ -84,7 +91,14 @@ extension SQLiteStore: AttachmentRecordStore {
                 } ?? []
             guard removed.count < limit else { return (removed, false) }
             removed += try table.removeOfGone(limit: limit - removed.count)
-            return (removed, try Int64.first(db, "SELECT 1 FROM attachment_party_gone LIMIT 1") == nil)
+            guard removed.count < limit else { return (removed, false) }
+            removed += try table.removeOfFormerUsers(limit: limit - removed.count)
+            let isMore = try Int64.first(
+                db,
+                """
+                SELECT EXISTS (SELECT 1 FROM attachment_party_gone) OR \(AttachmentTable.isAnyOfFormerUsers)
+                """, [])
+            return (removed, isMore == 0)
         }
     }
 

@@ -21,7 +21,13 @@ struct InboxReader {
     }
 
     func answer(_ questions: InboxQuestions, into facts: inout InboxFacts) throws {
-        for origin in questions.origins where try isOpen(origin) { facts.origins.insert(origin) }
+        for origin in questions.origins {
+            switch try standing(of: origin) {
+            case .open: facts.origins.insert(origin)
+            case .closed: facts.closedOrigins.insert(origin)
+            case .gone: break
+            }
+        }
         for origin in questions.holdings { facts.holdings[origin] = try holding(of: origin) }
         for topic in questions.topics {
             guard let row = try row(of: topic) else { continue }
@@ -182,19 +188,38 @@ struct InboxReader {
 
     // MARK: Origins and keys
 
-    private func isOpen(_ origin: OriginKey) throws -> Bool {
+    private enum Standing {
+        case open
+        /// Closed, and the device was not notified yet.
+        case closed
+        case gone
+    }
+
+    private func standing(of origin: OriginKey) throws -> Standing {
         let sql: String
         switch origin.kind {
-        case .channel: sql = "SELECT 1 FROM channel WHERE serial = ?"
+        case .channel: sql = "SELECT of_user < 2 FROM channel WHERE serial = ?"
         case .device: sql = "SELECT 1 FROM device WHERE serial = ?"
         case .subscription: sql = "SELECT 1 FROM subscription WHERE serial = ?"
         case .update: sql = "SELECT 1 FROM audience_update WHERE serial = ?"
         // What is told of a request comes with an effect, which knows it.
-        case .request: return true
+        case .request: return .open
         }
         var select = try BoundStatement(db, sql)
         select.bind(origin.serial)
-        return try select.run()
+        return try select.first { $0.integer(0) != 0 ? .open : .closed } ?? .gone
+    }
+
+    /// Channels and subscriptions that were made for the user of a device.
+    private func originsOfUser(of device: DeviceSerial) throws -> [OriginKey] {
+        let (channels, subscriptions) = (
+            "SELECT serial FROM channel WHERE device = ? AND of_user > 0",
+            "SELECT serial FROM subscription WHERE device = ? AND user NOT NULL"
+        )
+        return try [(channels, Origin.Kind.channel), (subscriptions, .subscription)].flatMap { sql, kind in
+            try Int64.fetchAll(db.cachedStatement(sql: sql), arguments: [device.rawValue])
+                .map { OriginKey(kind: kind, serial: $0) }
+        }
     }
 
     private func holding(of origin: DeviceOrigin) throws -> OriginHolding {

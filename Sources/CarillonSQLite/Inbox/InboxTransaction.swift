@@ -23,7 +23,14 @@ final class InboxTransaction {
         writer = InboxChangeWriter(db, memory: memory, index: index, reader: reader, settings: settings)
     }
 
-    func perform(_ operations: [InboxOperation]) throws -> [InboxResult] {
+    func perform(_ operations: [InboxOperation]) throws -> [InboxResult] { try performed(operations).results }
+
+    /// Ends what was for the former user of a device. Returns the positions.
+    func changeUser(of device: DeviceSerial, hadUser: Bool, at now: Timestamp) throws -> [Int64] {
+        try performed([.changeUser(device, hadUser: hadUser, at: now)]).changes.departures.map(\.position)
+    }
+
+    private func performed(_ operations: [InboxOperation]) throws -> (results: [InboxResult], changes: InboxChanges) {
         var asked = rules.questions(for: operations)
         var facts = InboxFacts()
         try reader.answer(asked, into: &facts)
@@ -32,7 +39,7 @@ final class InboxTransaction {
             case .decided(let results, let changes):
                 try writer.write(changes)
                 tally.add(changes.tally)
-                return results
+                return (results, changes)
             case .needs(let more):
                 try reader.answer(more, into: &facts)
                 asked.formUnion(more)
@@ -55,6 +62,22 @@ final class InboxTransaction {
         let forgotten = min(max(0, excess), limit - rows.count)
         if forgotten > 0 { try writer.forgetOutcomes(forgotten, of: device) }
         return (rows.count + forgotten, excess <= forgotten)
+    }
+
+    /// Ends everything of a device that ends with its user.
+    ///
+    /// - Parameter hadUser: The device had a user before.
+    /// - Returns: The positions of the envelopes that ended.
+    func changeUser(of registration: DeviceRegistration, in app: AppSerial, hadUser: Bool, at now: Timestamp) throws
+        -> [Int64]
+    {
+        let pushes = PushTable(db, memory: memory, settings: settings)
+        let change = UserChangeTable(db, callbacks: settings.callbacks)
+        if hadUser { try pushes.cancelOfUser(of: registration.device, at: now) }
+        let ended = try changeUser(of: registration.device, hadUser: hadUser, at: now)
+        try pushes.cancel(of: registration.device, forEndedAt: ended, at: now)
+        try change.end(of: registration, in: app, hadUser: hadUser, at: now)
+        return ended
     }
 
     /// What is not sent yet for a device that is no more.

@@ -64,22 +64,26 @@ struct RegistrationTable {
 
     /// Stores what was decided: first who loses a token, then who has it.
     ///
-    /// - Parameter isNew: Nothing waits for the device yet.
-    func store(_ decision: RegistrationRules.Decision, app: AppSerial, isNew: Bool = false, at now: Timestamp) throws {
+    /// - Parameters:
+    ///   - isNew: Nothing waits for the device yet.
+    ///   - inboxes: Ends what was for the former user.
+    /// - Returns: The positions of envelopes that ended with the former user.
+    @discardableResult
+    func store(
+        _ decision: RegistrationRules.Decision, app: AppSerial, isNew: Bool = false, _ inboxes: InboxTransaction,
+        at now: Timestamp
+    ) throws -> [Int64] {
         if let displaced = decision.displaced { try store(displaced, app: app, at: now) }
-        guard decision.isChanged else { return }
+        guard decision.isChanged else { return [] }
         try write(decision.registration, app: app)
-        if decision.losesUser {
-            try db.run(
-                "UPDATE channel SET of_user = 2 WHERE device = ? AND of_user = 1", [decision.registration.device.rawValue])
-            // The user's, and not those of the device itself.
-            try SubscriptionTable(db).end(
-                "device = :device AND user NOT NULL", ["device": decision.registration.device.rawValue])
+        guard !isNew else { return [] }
+        var ended: [Int64] = []
+        if decision.changesUser {
+            ended = try inboxes.changeUser(of: decision.registration, in: app, hadUser: decision.losesUser, at: now)
         }
-        if !isNew {
-            try WakeTable(db, memory: memory).changed(
-                decision.registration, app: app, hasOtherAddress: decision.isAddressChanged, at: now)
-        }
+        try WakeTable(db, memory: memory).changed(
+            decision.registration, app: app, hasOtherAddress: decision.isAddressChanged, at: now)
+        return ended
     }
 
     func store(_ registration: DeviceRegistration, app: AppSerial, at now: Timestamp) throws {

@@ -13,7 +13,7 @@ extension SQLiteStore: DeviceStore {
         _ new: NewDevice, at now: Timestamp, credential: @escaping @Sendable (DeviceID) -> SecretHash
     ) async throws -> InsertedDevice {
         let key = new.key.map { Int64(bitPattern: $0.value) }
-        return try await group.run { [memory, settings] db in
+        return try await changeInboxes { [memory, settings] db, inboxes in
             let select = try db.cachedStatement(sql: Self.selectOpenApp)
             let read = { (row: Row) in (app: row[0] as Int64, devices: row[1] as Int) }
             guard let (app, devices) = try Row.first(select, [new.app.text, key, key], read) else { return .notAllowed }
@@ -40,7 +40,8 @@ extension SQLiteStore: DeviceStore {
                 try known.map { try Self.renew($0, credential, in: db) } ?? Self.insert(new, app, now, credential, in: db)
             if var decision {
                 decision.registration.device = device.serial
-                try table.store(decision, app: device.app, isNew: known == nil, at: now)
+                let ended = try table.store(decision, app: device.app, isNew: known == nil, inboxes, at: now)
+                if known != nil, decision.changesUser { return .handedOver(device, ended: ended) }
             }
             return .stored(device)
         }
@@ -97,13 +98,14 @@ extension SQLiteStore: DeviceStore {
             if read.confirms { memory.pushes.noteConfirmed(device, at: now) }
             return read.decided
         }
-        return try await group.run { [memory] db in
+        return try await changeInboxes { [memory] db, inboxes in
             let table = RegistrationTable(db, memory: memory)
             guard let (decided, app, _) = try Self.decide(change, of: device, in: table, db, memory, at: now) else {
                 return nil
             }
-            if case .success(let decision) = decided { try table.store(decision, app: app, at: now) }
-            return decided
+            guard case .success(var decision) = decided else { return decided }
+            decision.ended = try table.store(decision, app: app, inboxes, at: now)
+            return .success(decision)
         }
     }
 

@@ -110,6 +110,18 @@ struct ProviderTable {
         return place ?? nil
     }
 
+    /// The present users of two devices; nil if the first may call nobody, or the second provides nothing.
+    func parties(_ consumer: DeviceSerial, _ provider: DeviceSerial) throws -> RequestParties? {
+        guard let caller = try origin(of: consumer)?.caller else { return nil }
+        let select = try db.cachedStatement(
+            sql: """
+                SELECT p.user FROM service_provider s LEFT JOIN device_profile p ON p.device = s.device WHERE s.device = ?
+                """)
+        return try Row.first(select, [provider.rawValue]) { row in
+            RequestParties(consumer: caller, provider: (row[0] as String?).flatMap(UserID.init))
+        }
+    }
+
     private struct Search {
         var from: Place
         var caller: DeviceSerial
@@ -134,7 +146,7 @@ struct ProviderTable {
     private static func select(_ source: String, _ condition: String) -> String {
         """
         SELECT d.serial, d.id, d.app, a.id, d.seen_at, s.name, s.version, s.keys, s.icon_name,
-            c.device IS NOT NULL, c.host, c.port, c.priority
+            c.device IS NOT NULL, c.host, c.port, c.priority, p.user
         FROM \(source) JOIN service_provider s ON s.device = d.serial LEFT JOIN service_cluster c ON c.device = d.serial
             LEFT JOIN device_profile p ON p.device = d.serial
         WHERE \(condition) AND (a.serial = :app OR a.realm = :realm) AND a.ended_at IS NULL AND d.serial <> :self
@@ -211,7 +223,8 @@ extension ServiceProvider {
         self.init(
             device: DeviceSerial(row[0]), id: DeviceID(try row.bytes16(at: 1)), app: AppSerial(row[2]), appID: app,
             profile: try Profile(row, from: 5, offers: offers), seenAt: row.timestamp(at: 4),
-            cluster: row[9] ? ClusterPlace(host: row[10], port: row[11], priority: row[12]) : nil)
+            cluster: row[9] ? ClusterPlace(host: row[10], port: row[11], priority: row[12]) : nil,
+            user: (row[13] as String?).flatMap(UserID.init))
     }
 }
 

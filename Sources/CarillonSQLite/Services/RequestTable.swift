@@ -19,31 +19,42 @@ struct RequestTable {
     /// Whether a request's state allows it.
     func counts(_ step: RequestStep) throws -> Bool {
         switch step {
-        case .made(let request):
+        case .made(let request, let parties):
             // Whoever repeats a request has made it before.
             return try Int64.first(db, "SELECT 1 FROM service_request WHERE id = ?", [request.id.value.data]) == nil
-                && Int64.first(db, "SELECT 1 FROM service_provider WHERE device = ?", [request.provider.rawValue]) != nil
-                && Int64.first(db, "SELECT 1 FROM device WHERE serial = ?", [request.consumer.rawValue]) != nil
+                && ProviderTable(db).parties(request.consumer, request.provider) == parties
                 && unfinishedCount(of: request.consumer) < ServiceRequest.mostOfConsumer
-        case .received(let serial): return try isThere(serial, "state = 0 AND fault IS NULL")
-        case .unwanted(let serial): return try isThere(serial, "state < 2 AND fault IS NULL AND NOT is_unwanted")
+        case .received(let serial): return try isThere(serial, "state = 0 AND \(Self.goesOn)")
+        case .unwanted(let serial): return try isThere(serial, "state < 2 AND \(Self.goesOn) AND NOT is_unwanted")
         case .finished(let serial, nil, _): return try isThere(serial, "state < 2")
         // What the server ends has no other result.
-        case .finished(let serial, .some, _): return try isThere(serial, "state < 2 AND fault IS NULL")
+        case .finished(let serial, .some, _): return try isThere(serial, "state < 2 AND \(Self.goesOn)")
         }
     }
+
+    /// Whether the server does not end it.
+    private static let goesOn = "fault IS NULL AND NOT is_abandoned"
 
     /// Answers whether it counted.
     func apply(_ step: RequestStep) throws -> Bool {
         guard try counts(step) else { return false }
         switch step {
-        case .made(let request): try insert(request)
+        case .made(let request, _): try insert(request)
         case .received(let serial): try db.run("UPDATE service_request SET state = 1 WHERE serial = ?", [serial.rawValue])
         case .unwanted(let serial):
             try db.run("UPDATE service_request SET is_unwanted = 1 WHERE serial = ?", [serial.rawValue])
         case .finished(let serial, let hash, let now): _ = try finish(serial, replyHash: hash, at: now)
         }
         return true
+    }
+
+    /// The device's user changes: what was asked of the device ends with a fault, and nobody waits for what the device asked.
+    func userChanges(of device: DeviceSerial) throws {
+        try db.run(
+            "UPDATE service_request SET due_at = 0, is_abandoned = 1 WHERE state < 2 AND consumer = ?", [device.rawValue])
+        try db.run(
+            "UPDATE service_request SET due_at = 0, fault = ? WHERE state < 2 AND provider = ?",
+            [ErrorCode.userMismatch.rawValue, device.rawValue])
     }
 
     private func isThere(_ serial: RequestSerial, _ condition: String) throws -> Bool {
@@ -81,7 +92,7 @@ struct RequestTable {
 
     private static let columns = """
         serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint, expires_at, state, is_unwanted, fault,
-        reply_hash FROM service_request
+        reply_hash, is_abandoned FROM service_request
         """
 
     func request(_ id: ServiceRequestID) throws -> ServiceRequest? {
@@ -91,13 +102,15 @@ struct RequestTable {
 
     func unfinishedCount(of consumer: DeviceSerial) throws -> Int {
         let count = try Int64.first(
-            db, "SELECT count(*) FROM service_request WHERE state < 2 AND consumer = ?", [consumer.rawValue])
+            db, "SELECT count(*) FROM service_request WHERE state < 2 AND consumer = ? AND NOT is_abandoned",
+            [consumer.rawValue])
         return Int(count ?? 0)
     }
 
     func unfinished(of consumer: DeviceSerial, to provider: DeviceSerial, limit: Int) throws -> [ServiceRequest] {
         try requests(
-            "state < 2 AND consumer = ? AND provider = ? LIMIT ?", [consumer.rawValue, provider.rawValue, limit])
+            "state < 2 AND consumer = ? AND provider = ? AND NOT is_abandoned LIMIT ?",
+            [consumer.rawValue, provider.rawValue, limit])
     }
 
     func due(at now: Timestamp, limit: Int) throws -> [ServiceRequest] {
@@ -138,5 +151,6 @@ extension ServiceRequest {
         isUnwanted = row[10]
         fault = (row[11] as String?).flatMap(ErrorCode.init(rawValue:))
         replyHash = row.bytes(at: 12)
+        isAbandoned = row[13]
     }
 }

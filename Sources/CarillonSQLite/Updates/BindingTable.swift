@@ -111,6 +111,24 @@ struct BindingTable {
             """, [device.rawValue, device.rawValue, profile])
     }
 
+    /// The device's user changed: the bindings of others end, and what is unfinished of them is kept for their return.
+    func userChanged(of device: DeviceSerial, to user: UserID?, at now: Timestamp) throws {
+        let bindings = try Int64.fetchAll(
+            db.cachedStatement(sql: "SELECT serial FROM binding WHERE device = ? AND ended_at IS NULL AND user IS NOT ?"),
+            arguments: [device.rawValue, user?.text])
+        let completions = CompletionTable(db)
+        for binding in bindings {
+            try db.run(
+                """
+                UPDATE binding SET ended_at = ?, locations = NULL, located_at = NULL, held_to = 0, revision = revision + 1,
+                    parameters_revision = NULL WHERE serial = ?
+                """, [now.milliseconds, binding])
+            for completion in try completions.unfinished(of: BindingSerial(binding)) {
+                _ = try completions.end(completion.key, as: .gone, at: now)
+            }
+        }
+    }
+
     /// Writes parameters and kinds, if the binding is of the revision that is given, and did not end.
     ///
     /// - Parameter hasOtherKinds: Than before.

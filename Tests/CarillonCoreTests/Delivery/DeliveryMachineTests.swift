@@ -90,6 +90,24 @@ struct DeliveryMachineTests {
         #expect(loaded.given.map(\.position) == [2])
     }
 
+    @Test func `envelopes that were withdrawn together are taken out, and a page that may have them is read again`() {
+        var machine = live()
+        for position in 1...5 { _ = machine.offered(Sample.envelope(Int64(position)), isVolatile: false, at: Sample.now) }
+        let given = machine.unacknowledgedCount
+        #expect(given > 1)
+        _ = machine.withdrew(.envelopes([1, 2, 99]))
+        #expect(machine.unacknowledgedCount == given - 2)
+        #expect(!machine.holds(Sample.id(1)) && machine.holds(Sample.id(3)))
+
+        var loading = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
+        _ = loading.began()
+        _ = loading.withdrew(.envelopes([2]))
+        let loaded = loading.loaded(page([Sample.envelope(1), Sample.envelope(2)]), at: Sample.now)
+        #expect(loaded.given.isEmpty && loaded.load?.after == 0)
+        let again = loading.loaded(page([Sample.envelope(1)]), at: Sample.now)
+        #expect(again.given.map(\.position) == [1])
+    }
+
     @Test func `the messages of a channel that was closed are not given, and what says so is`() {
         var machine = DeliveryMachine(limits: .init(envelopes: 4, bytes: 10_000))
         _ = machine.began()

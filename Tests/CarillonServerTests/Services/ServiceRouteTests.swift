@@ -301,9 +301,54 @@ struct ServiceRouteTests {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)
         _ = try await world.ask(1, from: consumer, to: provider)
+        _ = try await world.ask(2, from: consumer, to: provider)
+        let first = try #require(try await world.frames(of: provider).first)
+        try await world.acknowledge([first], by: provider)
         try await world.signIn("bob", on: consumer)
-        #expect(try await world.reply(1, by: provider).code == "request_unknown")
+        #expect(try await world.reply(1, by: provider).code == "request_finished", "nobody waits for it")
+        #expect(try await world.cancel(1, by: consumer).code == "request_unknown", "it is not his")
+        #expect(try await world.ask(1, from: consumer, to: provider).status != 201)
+        try await world.sweep()
+        let id = try #require(ServiceRequestID(World.id(1)))
+        #expect(try await world.events(of: provider) == [.cancelled(id)], "the other was not delivered")
+        for number in 1...2 { #expect(try await world.reply(number, by: provider).code == "request_finished") }
         #expect(try await world.events(of: consumer).isEmpty)
+        try await world.sweep()
+        #expect(try await world.events(of: provider).isEmpty)
+    }
+
+    @Test func `a request does not count when a device got another user since it was allowed`() async throws {
+        let world = try await ServiceWorld()
+        let (consumer, provider) = try await pair(world)
+        let store = world.routes.store
+        let id = try #require(ServiceRequestID(World.id(1)))
+        let ada = try #require(UserID("ada"))
+        func append(_ parties: RequestParties, _ position: Int64) async throws -> InboxResult {
+            let message = MessageID(position: position, secret: Bytes16(high: 1, low: 1))
+            let request = ServiceRequest(
+                id: id, envelope: message, consumer: consumer.serial, consumerApp: AppSerial(1), provider: provider.serial,
+                providerApp: AppSerial(2), fingerprint: [1], expiresAt: world.clock.now.adding(seconds: 60))
+            let envelope = Envelope(
+                id: message, device: provider.serial, app: AppSerial(2), origin: request.origin,
+                kind: .service(.request, body: [1]), acceptedAt: world.clock.now, expiresAt: request.expiresAt)
+            return try await store.commit([
+                .append(envelope, AppendRules(effects: [.request(.made(request, between: parties))]))
+            ])[0]
+        }
+        let found = try #require(
+            try await store.serviceProviders(for: consumer.serial, ServiceQuery(device: DeviceID(provider.id)), limit: 1))
+        #expect(found.caller == .user(ada) && found.providers.first?.user == ada)
+        let parties = RequestParties(consumer: .user(ada), provider: ada)
+        try await world.signIn("bob", on: provider)
+        try await world.offer(provider)
+        #expect(try await append(parties, 1) == .originGone)
+        try await world.signIn("bob", on: consumer)
+        #expect(try await append(parties, 2) == .originGone)
+        try await world.signIn("ada", on: provider)
+        try await world.offer(provider)
+        #expect(try await append(parties, 3) == .originGone)
+        try await world.signIn("ada", on: consumer)
+        #expect(try await append(parties, 4) == .stored(replaced: nil))
     }
 
     // MARK: Bounds
@@ -327,10 +372,15 @@ struct ServiceRouteTests {
     @Test func `a full inbox refuses requests and replies, and what tells of their end has room`() async throws {
         let world = try await ServiceWorld(inbox: InboxLimits(envelopes: 2))
         let (consumer, provider) = try await pair(world)
-        for number in 1...2 { #expect(try await world.ask(number, from: consumer, to: provider).status == 201) }
-        let refused = try await world.ask(3, from: consumer, to: provider, ["deadline": .integer(60)])
+        let second = try await world.phone("com.example.mail", of: "ada")
+        let third = try await world.phone("com.example.mail", of: "ada")
+        #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
+        #expect(try await world.ask(9, from: second, to: provider).status == 201)
+        let refused = try await world.ask(3, from: third, to: provider, ["deadline": .integer(60)])
         #expect(refused.status == 429 && refused.code == "inbox_full")
         #expect(try await world.events(of: provider).count == 2)
+        #expect(try await world.ask(2, from: consumer, to: provider).status == 201)
+        #expect(try await world.events(of: provider).count == 1)
         #expect(try await world.ask(3, from: consumer, to: provider, ["deadline": .integer(60)]).status == 201)
         for number in 1...2 { #expect(try await world.reply(number, by: provider).status == 204) }
         let late = try await world.reply(3, by: provider)

@@ -138,13 +138,17 @@ struct ServiceWorld {
     /// What waits for a device, which has it from then on.
     func events(of phone: Phone) async throws -> [ServiceEvent] {
         let frames = try await frames(of: phone)
+        try await acknowledge(frames, by: phone)
+        return frames.compactMap { $0["service"].flatMap { ServiceEvent($0.bytes) } }
+    }
+
+    func acknowledge(_ frames: [JSONValue], by phone: Phone) async throws {
         for frame in frames {
             guard case .string(let version)? = frame["version"] else { continue }
             _ = try await routes.request(
                 .post, "/v1/inbox/results", key: phone.credential,
                 #"{"results":[{"version":"\#(version)","result":"acknowledged"}]}"#)
         }
-        return frames.compactMap { $0["service"].flatMap { ServiceEvent($0.bytes) } }
     }
 
     func frames(of phone: Phone) async throws -> [JSONValue] {

@@ -289,8 +289,7 @@ final class UpdateModel {
         let store = world.routes.store
         let ofDevice = "FROM device_profile WHERE device = (SELECT serial FROM device WHERE lower(hex(id)) = '\(device.id)')"
         if try await store.numbers("SELECT count(*) \(ofDevice) AND user = '\(user)'") == [1] { return false }
-        try await store.run(
-            "UPDATE device_profile SET user = '\(user)' WHERE device = (SELECT device \(ofDevice))")
+        try await world.signIn(user, on: device)
         return true
     }
 

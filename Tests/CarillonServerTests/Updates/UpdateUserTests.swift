@@ -10,10 +10,8 @@ import Testing
 
 /// Users, and profiles, of one device.
 struct UpdateUserTests {
-    /// As it is written when a user signs in or out.
     private func sign(_ user: String?, in world: UpdateWorld) async throws {
-        _ = try await world.routes.request(.patch, "/v1/device", key: world.first.credential, #"{"locale":"de"}"#)
-        try await world.routes.store.run("UPDATE device_profile SET user = \(user.map { "'\($0)'" } ?? "NULL")")
+        try await world.signIn(user, on: world.first)
         world.first.position.withLock { $0 = nil }
     }
 
@@ -207,6 +205,7 @@ struct UpdateUserTests {
         let world = try await UpdateWorld()
         for number in 0..<UpdateBinding.mostOfDevice {
             try await world.ask(nil, #""profile":"\#(number)""#, position: .some(nil))
+            world.advance(seconds: 1)
         }
         let answer = try await world.ask(nil, #""profile":"more""#, position: .some(nil), expecting: 409)
         #expect(answer.code == "profiles_too_many")

@@ -91,6 +91,31 @@ final class UpdateWorld: Sendable {
         return Device(id: answer["id"], credential: answer["credential"])
     }
 
+    /// Nil signs out.
+    func signIn(_ user: String?, on device: Device) async throws {
+        let id = try #require(DeviceID(device.id))
+        let serial = try #require(try await routes.store.device(id)).serial
+        let word: UserWord = user.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut
+        let result = try await routes.store.changeRegistration(of: serial, at: now) { current in
+            .says(current.profile, confirms: false, user: word)
+        }
+        _ = try #require(result).get()
+    }
+
+    /// Of all devices.
+    func profiles() async throws -> Set<String> {
+        var profiles: Set<String> = []
+        for number in 0..<130 {
+            let sql = "SELECT count(*) FROM binding WHERE profile = '\(number)'"
+            if try await routes.store.numbers(sql) != [0] { profiles.insert("\(number)") }
+        }
+        for name in ["more", "other", "third"] {
+            let sql = "SELECT count(*) FROM binding WHERE profile = '\(name)'"
+            if try await routes.store.numbers(sql) != [0] { profiles.insert(name) }
+        }
+        return profiles
+    }
+
     // MARK: Senders
 
     /// Answers the update's identifier.

@@ -15,6 +15,10 @@ package enum RegistrationRules {
         package var isStatusChanged: Bool
         /// The device belonged to somebody, and does so no more: what was his is to be dropped.
         package var losesUser = false
+        /// The device has another user than before, or none any more, or the first.
+        package var changesUser = false
+        /// The positions of the envelopes that ended with the change, as the store says.
+        package var ended: [Int64] = []
         /// What the vendor said of the address before says nothing of this one.
         package var isAddressChanged = false
 
@@ -83,6 +87,7 @@ package enum RegistrationRules {
             registration: registration, displaced: displaced, isChanged: registration != current,
             isStatusChanged: registration.status != current.status,
             losesUser: current.user != nil && registration.user != current.user,
+            changesUser: registration.user != current.user,
             isAddressChanged: registration.addressRevision != current.addressRevision)
     }
 

@@ -102,6 +102,8 @@ package struct InboxQuestions: Equatable, Sendable {
 /// What the store answered. What was asked for and is missing here is not there.
 package struct InboxFacts: Equatable, Sendable {
     package var origins: Set<OriginKey> = []
+    /// Origins that are closed, and whose device was not notified yet.
+    package var closedOrigins: Set<OriginKey> = []
     package var holdings: [DeviceOrigin: OriginHolding] = [:]
     package var rows: [Int64: InboxRow] = [:]
     package var topics: [TopicKey: Int64] = [:]

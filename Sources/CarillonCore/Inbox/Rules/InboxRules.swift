@@ -45,6 +45,9 @@ package struct InboxRules: Sendable {
                 questions.origins.insert(origin.origin)
                 questions.holdings.insert(origin)
                 questions.outcomes.insert(origin.device)
+            case .changeUser(let device, _, _):
+                questions.inboxes.insert(device)
+                questions.outcomes.insert(device)
             }
         }
         return questions

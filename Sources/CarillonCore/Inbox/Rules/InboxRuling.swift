@@ -38,6 +38,7 @@ struct InboxRuling {
         case .forget(let id): forget(id)
         case .expire(let id, let now): expire(id, at: now)
         case .end(let origin, let reason, let now): end(origin, because: reason, at: now)
+        case .changeUser(let device, let hadUser, let now): changeUser(of: device, hadUser: hadUser, at: now)
         }
     }
 
@@ -47,9 +48,9 @@ struct InboxRuling {
         if let earlier = earlierUse(of: rules.idempotency, for: envelope) { return earlier }
         let origin = DeviceOrigin(envelope.device, envelope.origin.key)
         let behaviour = envelope.behaviour
-        guard isOpen(origin), allCount(rules.effects), !behaviour.needsEffect || !rules.effects.isEmpty else {
-            return .originGone
-        }
+        guard isOpen(origin) || behaviour.endsOrigin && isClosed(origin), allCount(rules.effects),
+            !behaviour.needsEffect || !rules.effects.isEmpty
+        else { return .originGone }
         if behaviour.needsRoom, !envelope.isVolatile, !hasRoom(for: envelope, insteadOf: rules.topic) { return .full }
         if behaviour.endsOrigin {
             endWhatWaits(of: origin, because: DisconnectReason(envelope.kind), at: envelope.acceptedAt)
@@ -250,6 +251,11 @@ struct InboxRuling {
         return facts.origins.contains(origin.origin)
     }
 
+    /// Whether the origin is closed, and its device was not notified yet.
+    private func isClosed(_ origin: DeviceOrigin) -> Bool {
+        ended[origin] == nil && facts.closedOrigins.contains(origin.origin)
+    }
+
     private mutating func end(
         _ origin: DeviceOrigin, because reason: DisconnectReason, at now: Timestamp
     ) -> InboxResult {
@@ -286,6 +292,20 @@ struct InboxRuling {
         let end = InboxChanges.End(origin: origin, reason: reason, at: now)
         ended[origin] = end
         endsInOrder.append(end)
+    }
+
+    private mutating func changeUser(of device: DeviceSerial, hadUser: Bool, at now: Timestamp) -> InboxResult {
+        guard asked.inboxes.contains(device) else {
+            missing.inboxes.insert(device)
+            return .settled
+        }
+        let ofBatch = touched.filter { $0.before == nil }.compactMap { rows[$0.position] ?? nil }
+        for row in (facts.inboxes[device] ?? []) + ofBatch where row.device == device {
+            guard let row = current(row), row.settlement == nil else { continue }
+            let isOfUser = hadUser && facts.originsOfUsers.contains(row.origin)
+            if UserChange.rule(for: row.kind).extent.ends(isOfUser: isOfUser) { leave(row, Self.end(of: row, at: now)) }
+        }
+        return .settled
     }
 
     private static func end(of row: InboxRow, at now: Timestamp) -> Settlement {

@@ -44,6 +44,8 @@ struct NaiveInbox {
             guard channels.contains(origin.origin) else { return .originGone }
             end(origin, at: now)
             return .settled
+        case .changeUser:
+            preconditionFailure("The story has no users.")
         }
     }
 

@@ -1,0 +1,39 @@
+import CarillonCore
+import GRDB
+
+/// Ends what a device has beside its inbox and its pushes when the device's user changes, inside that transaction. `UserChange` says
+/// what ends.
+struct UserChangeTable {
+    private let db: Database
+    private let callbacks: CallbackLimits
+
+    init(_ db: Database, callbacks: CallbackLimits) {
+        self.db = db
+        self.callbacks = callbacks
+    }
+
+    /// - Parameters:
+    ///   - registration: As it is after the change.
+    ///   - hadUser: The device had a user before.
+    func end(of registration: DeviceRegistration, in app: AppSerial, hadUser: Bool, at now: Timestamp) throws {
+        let device = registration.device
+        try BindingTable(db).userChanged(of: device, to: registration.user, at: now)
+        _ = try ProviderTable(db).remove(device)
+        try RequestTable(db).userChanges(of: device)
+        guard hadUser else { return }
+        try closeChannels(of: device, at: now)
+        try db.run("DELETE FROM subscription WHERE device = ? AND user NOT NULL", [device.rawValue])
+        try AttachmentTable(db).userLeaves(device, of: app)
+        try db.run("UPDATE device_profile SET badge = 0 WHERE device = ?", [device.rawValue])
+    }
+
+    /// The rows stay until the app was notified.
+    private func closeChannels(of device: DeviceSerial, at now: Timestamp) throws {
+        let ofUser = "device = ? AND of_user = 1"
+        try WatchTransaction(db).channelsEnd(
+            ofUser, [device.rawValue], because: .userChanged, at: now, limits: callbacks)
+        try db.run(
+            "DELETE FROM watch WHERE channel IN (SELECT serial FROM channel WHERE \(ofUser))", [device.rawValue])
+        try db.run("UPDATE channel SET of_user = 2 WHERE \(ofUser)", [device.rawValue])
+    }
+}

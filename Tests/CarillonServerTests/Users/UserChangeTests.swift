@@ -1,0 +1,345 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Crypto
+import HTTPTypes
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// The next user of a device receives nothing of the former one.
+@Suite(.timeLimit(.minutes(5)))
+struct UserChangeTests {
+    /// Notes what it is asked to withdraw.
+    private final class Connection: LiveSession {
+        let withdrawn = Mutex<[DeliveryMachine.Withdrawal]>([])
+        func offer(_ envelope: Envelope) {}
+        func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
+        func storedMore() {}
+        func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
+            withdrawn.withLock { $0.append(withdrawal) }
+            done()
+        }
+        func settled(_ ids: [MessageID]) {}
+        func end(because reason: SessionEnd) {}
+    }
+
+    // MARK: By HTTP
+
+    enum Way: String, CaseIterable, Sendable {
+        case patch, patchNull, put, register
+    }
+
+    private let signer = TokenSigner.es256(P256.Signing.PrivateKey())
+
+    private func token(_ user: String, in world: ServiceWorld) throws -> String {
+        let claims = #"{"sub":"\#(user)","aud":"com.example.files","exp":\#(world.clock.now.seconds + 600)}"#
+        return try signer.token(claims, header: ["kid": "\"one\""])
+    }
+
+    private func change(_ phone: ServiceWorld.Phone, _ way: Way, _ key: String, in world: ServiceWorld) async throws
+        -> String
+    {
+        let routes = world.routes
+        let word = #"{"userToken":"\#(try token("ben", in: world))"}"#
+        let answer: RouteFixture.Answer
+        switch way {
+        case .patch: answer = try await routes.request(.patch, "/v1/device", key: phone.credential, word)
+        case .patchNull:
+            answer = try await routes.request(.patch, "/v1/device", key: phone.credential, #"{"userToken":null}"#)
+        case .put: answer = try await routes.request(.put, "/v1/device", key: phone.credential, word)
+        case .register:
+            answer = try await routes.request(
+                .post, "/v1/devices", key: key,
+                #"{"registration":"\#(Self.registration)","userToken":"\#(try token("ben", in: world))"}"#)
+            #expect(answer.status == 201 && answer["id"] == phone.id)
+            return answer["credential"]
+        }
+        #expect(answer.status == 200)
+        return phone.credential
+    }
+
+    private static let registration = String(repeating: "abcd", count: 10)
+
+    /// A device of ada that registered with a secret of its own, and can be pushed to.
+    private func provider(in world: ServiceWorld) async throws -> (phone: ServiceWorld.Phone, key: String) {
+        let routes = world.routes
+        _ = try await world.phone("com.example.files", of: nil)
+        let rules = try await routes.request(
+            .put, "/v1/apps/com.example.files/users", key: routes.admin, #"{"jwks":{"keys":[\#(try signer.jwk("one"))]}}"#)
+        #expect(rules.status == 200)
+        let key = try await routes.request(
+            .post, "/v1/keys", key: routes.admin, #"{"role":"client","app":"com.example.files"}"#)["secret"]
+        let made = try await routes.request(
+            .post, "/v1/devices", key: key,
+            #"{"registration":"\#(Self.registration)","userToken":"\#(try token("ada", in: world))"}"#)
+        let id = try #require(DeviceID(made["id"]))
+        let device = try #require(try await routes.store.device(id))
+        var profile = DeviceProfile()
+        profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
+        let wish = RegistrationWish.says(profile, confirms: true)
+        _ = try await routes.store.changeRegistration(of: device.serial, at: world.clock.now) { _ in wish }?.get()
+        return (
+            .init(id: made["id"], credential: made["credential"], app: "com.example.files", serial: device.serial), key
+        )
+    }
+
+    @Test(arguments: Way.allCases)
+    func `the next user sees no request, reads no attachment and is not woken, and the consumer gets an outcome`(
+        way: Way
+    ) async throws {
+        let world = try await ServiceWorld()
+        let (store, domain) = (world.routes.store, world.routes.domain)
+        let consumer = try await world.phone("com.example.mail", of: "ada")
+        var (provider, key) = try await provider(in: world)
+        try await world.share("house", "com.example.mail", "com.example.files")
+        try await world.offer(provider)
+        let reader = try #require(try await store.device(provider.serial))
+        let sender = try #require(try await store.device(consumer.serial))
+        let file = AttachmentID(Bytes16(high: 3, low: 1))
+        let added = try await store.addAttachment(
+            AttachmentWish(
+                proposed: file, owner: AttachmentUser(app: sender.app, party: .device(sender.serial)), length: 10,
+                digest: nil, readers: [.device(reader.serial)], lifetimeSeconds: 5000, idempotency: nil, limits: .init()),
+            at: world.clock.now)
+        guard case .added(let attachment) = added else { throw StoreFault(.unavailable, "not added") }
+        _ = try await store.completeAttachment(attachment.serial, expiresAt: world.clock.now.adding(seconds: 5000))
+        let user = AttachmentUser(app: reader.app, party: .device(reader.serial))
+        #expect(try await domain.attachments.fetchable(file, for: user).id == file)
+        #expect(try await world.ask(1, from: consumer, to: provider).status == 201)
+        let positions = try await store.numbers("SELECT position FROM envelope")
+        #expect(positions.count == 1)
+        let lane = PushLane(app: reader.app, environment: .production)
+        #expect(try await store.dueLanes(at: world.clock.now.adding(seconds: 60)) == [lane])
+        let connection = Connection()
+        domain.homes.home(of: provider.serial).sessions.join(connection, device: provider.serial)
+
+        provider.credential = try await change(provider, way, key, in: world)
+
+        #expect(connection.withdrawn.withLock { $0 }.contains(.envelopes(Set(positions))))
+        #expect(try await world.frames(of: provider).isEmpty)
+        #expect(try await store.dueLanes(at: world.clock.now.adding(seconds: 5000)).isEmpty)
+        await #expect(throws: Refusal.attachmentUnknown) { try await domain.attachments.fetchable(file, for: user) }
+        let id = try #require(ServiceRequestID(ServiceWorld.id(1)))
+        #expect(try await world.events(of: consumer) == [.failed(id, code: "user_mismatch")], "without a sweep")
+        #expect(try await world.reply(1, by: provider).code == "request_finished")
+        #expect(try await world.find(by: consumer).isEmpty)
+        _ = try await store.removeEndedAttachments(at: world.clock.now, limit: 10)
+        #expect(try await store.rowCount(of: "attachment") == 0, "nobody is left who reads it")
+    }
+
+    // MARK: Every kind
+
+    private struct Placed {
+        var kind: EnvelopeKind
+        var isOfUser: Bool
+    }
+
+    /// A device with an envelope of every kind: of channels and subscriptions of its user, and of its own.
+    private func fill(_ phone: ServiceWorld.Phone, _ world: ServiceWorld) async throws -> [Int64: Placed] {
+        let (store, now) = (world.routes.store, world.clock.now.milliseconds)
+        let app = try #require(try await store.device(phone.serial)).app.rawValue
+        for (serial, user) in [(101, "NULL"), (102, "'ada'")] {
+            try await store.run(
+                """
+                INSERT INTO subscription (serial, id, device, app, user, fields, tags, format, policy, cool_down, items, status,
+                    status_at, revision, created_at)
+                VALUES (\(serial), randomblob(16), \(phone.serial.rawValue), \(app), \(user), x'', x'', '{}', 0, 0, 1, 0, \(now), 1,
+                    \(now))
+                """)
+        }
+        let channels = try await store.numbers("SELECT serial FROM channel ORDER BY serial")
+        var placed: [Int64: Placed] = [:]
+        for kind in EnvelopeKind.allCases {
+            for isOfUser in [false, true] {
+                let position = Int64(placed.count + 1)
+                let origin: (kind: Origin.Kind, serial: Int64) =
+                    switch kind {
+                    case .message, .channelClosed, .channelError, .pingFailed, .recovered:
+                        (.channel, channels[isOfUser ? 1 : 0])
+                    case .deviceStatus: (.device, phone.serial.rawValue)
+                    case .fired: (.subscription, isOfUser ? 102 : 101)
+                    case .update, .retraction: (.update, 900)
+                    case .serviceRequest, .serviceReply, .serviceNotice: (.request, position)
+                    }
+                try await store.run(
+                    """
+                    INSERT INTO envelope (position, secret, device, app, origin_kind, origin, origin_id, kind, size, accepted_at,
+                        expires_at, body)
+                    VALUES (\(position), randomblob(16), \(phone.serial.rawValue), \(app), \(origin.kind.rawValue), \(origin.serial),
+                        randomblob(16), \(kind.rawValue), 128, \(now), \(now + 600_000), x'00');
+                    INSERT INTO inbox_index VALUES (\(phone.serial.rawValue), 0, \(position), 128);
+                    """)
+                placed[position] = Placed(kind: kind, isOfUser: isOfUser)
+            }
+        }
+        return placed
+    }
+
+    private func phone(in world: ServiceWorld, of user: String?) async throws -> ServiceWorld.Phone {
+        let phone = try await world.phone("com.example.app", of: nil)
+        func open(_ number: UInt64) async throws {
+            let id = ChannelID(Bytes16(high: 7, low: number))
+            _ = try await world.routes.domain.channels.register(id, device: phone.serial, name: nil, vapidKey: nil)
+        }
+        try await open(1)
+        if let user { try await world.signIn(user, on: phone) }
+        try await open(2)
+        return phone
+    }
+
+    private func changed(_ phone: ServiceWorld.Phone, to word: UserWord, in world: ServiceWorld) async throws -> [Int64] {
+        let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: word)
+        let result = try await world.routes.store.changeRegistration(of: phone.serial, at: world.clock.now) { _ in wish }
+        return try #require(result).get().ended
+    }
+
+    @Test(arguments: ["ben", nil])
+    func `every kind of envelope ends or stays with a change of the user as the list says`(next: String?) async throws {
+        let world = try await ServiceWorld()
+        let phone = try await phone(in: world, of: "ada")
+        let placed = try await fill(phone, world)
+        #expect(placed.count == 2 * EnvelopeKind.allCases.count)
+        let ended = try await changed(phone, to: next.flatMap(UserID.init).map { .signedIn($0) } ?? .signedOut, in: world)
+        let wanted = placed.filter { UserChange.rule(for: $0.value.kind).extent.ends(isOfUser: $0.value.isOfUser) }
+        #expect(Set(ended) == Set(wanted.keys))
+        let store = world.routes.store
+        #expect(try await Set(store.numbers("SELECT position FROM envelope")) == Set(placed.keys).subtracting(ended))
+        #expect(try await store.numbers("SELECT count(*) FROM outcome WHERE outcome = 'gone'") == [1])
+        #expect(try await store.numbers("SELECT serial FROM subscription") == [101])
+        #expect(try await store.numbers("SELECT of_user FROM channel ORDER BY serial") == [0, 2])
+    }
+
+    @Test func `when a device without a user gets one, only what the list says for every change ends`() async throws {
+        let world = try await ServiceWorld()
+        let phone = try await phone(in: world, of: nil)
+        let placed = try await fill(phone, world)
+        let ended = try await changed(phone, to: .signedIn(try #require(UserID("ada"))), in: world)
+        let wanted = placed.filter { UserChange.rule(for: $0.value.kind).extent.ends(isOfUser: false) }
+        #expect(!wanted.isEmpty && Set(ended) == Set(wanted.keys))
+        #expect(try await changed(phone, to: .signedIn(try #require(UserID("ada"))), in: world).isEmpty)
+    }
+
+    // MARK: Pushes, channels, files
+
+    @Test func `pushes for what ended are cancelled, and others stay`() async throws {
+        let world = try await ServiceWorld()
+        let phone = try await phone(in: world, of: "ada")
+        let placed = try await fill(phone, world)
+        let (store, now) = (world.routes.store, world.clock.now.milliseconds)
+        func position(_ isOfUser: Bool) throws -> Int64 {
+            try #require(placed.first { $0.value.kind == .fired && $0.value.isOfUser == isOfUser }).key
+        }
+        let (hers, own) = (try position(true), try position(false))
+        // Scheduled, parked, leased; of another envelope; one of hers that shows an acknowledged envelope; handed.
+        let pushes: [(kind: PushKind, last: Int64, state: PushState)] = [
+            (.trigger, hers, .scheduled), (.trigger, hers, .parked), (.trigger, hers, .leased), (.trigger, own, .scheduled),
+            (.unconditional, 999, .scheduled), (.trigger, hers, .handed), (.unconditional, 998, .scheduled),
+        ]
+        for (place, push) in pushes.enumerated() {
+            try await store.run(
+                """
+                INSERT INTO push (serial, id, device, lane, kind, first, last, state, state_at, due_at, set_at, expires_at, ends_at)
+                VALUES (\(place + 1), randomblob(16), \(phone.serial.rawValue), 4, \(push.kind.rawValue), \(push.last), \(push.last),
+                    \(push.state.rawValue), \(now), \(now), \(now), \(now + 600_000), \(now + 600_000))
+                """)
+        }
+        for (push, subscription) in [(5, 102), (7, 101)] {
+            try await store.run(
+                """
+                INSERT INTO kept_push VALUES (\(push), randomblob(16), 1, \(subscription), randomblob(16), 2, \(now), 0, x'00')
+                """)
+        }
+        try await store.run("UPDATE device_profile SET badge = 5")
+        _ = try await changed(phone, to: .signedOut, in: world)
+        let states = try await store.numbers("SELECT state FROM push ORDER BY serial").map { PushState(rawValue: Int($0)) }
+        #expect(states == [.cancelled, .cancelled, .leased, .scheduled, .cancelled, .handed, .scheduled])
+        #expect(try await store.numbers("SELECT push FROM kept_push") == [7])
+        #expect(try await store.numbers("SELECT badge FROM device_profile") == [0])
+    }
+
+    @Test func `channels of the user are closed in the same transaction, and their back ends are called once`() async throws
+    {
+        let world = try await ServiceWorld()
+        let (store, domain) = (world.routes.store, world.routes.domain)
+        let phone = try await phone(in: world, of: "ada")
+        let hers = try #require(
+            try await store.channel(ChannelID(Bytes16(high: 7, low: 2)), device: phone.serial))
+        let wish = WatchWish(
+            channel: hers.serial, ping: nil, firstDueAt: nil, disconnectAddress: try CallAddress("https://example.com/gone"),
+            sealed: .init(secret: [1], token: [2]), callbackID: "msg_1", renewsSecret: false)
+        _ = try await store.putWatch(wish, at: world.clock.now)
+        _ = try await changed(phone, to: .signedOut, in: world)
+        #expect(try await store.rowCount(of: "watch") == 0)
+        #expect(
+            try await store.numbers("SELECT count(*) FROM disconnect_callback WHERE reason = 'user_changed'") == [1])
+        let envelope = Envelope(
+            id: MessageID(position: 50, secret: Bytes16(high: 1, low: 1)), device: phone.serial, app: hers.app,
+            origin: hers.origin, kind: .message(.init(body: [1], coding: nil)), acceptedAt: world.clock.now,
+            expiresAt: world.clock.now.adding(seconds: 60))
+        #expect(try await store.commit([.append(envelope, AppendRules())]) == [.originGone])
+        try await domain.formerChannels.closeAll()
+        #expect(try await store.rowCount(of: "channel") == 1)
+        #expect(try await store.rowCount(of: "disconnect_callback") == 1)
+        let frames = try await world.frames(of: phone)
+        #expect(frames.count == 1)
+    }
+
+    @Test func `the device neither owns nor reads the files of its former user, and those of its own stay`() async throws {
+        let world = try await ServiceWorld()
+        let (store, domain, now) = (world.routes.store, world.routes.domain, world.clock.now)
+        let phone = try await phone(in: world, of: nil)
+        let device = try #require(try await store.device(phone.serial))
+        let user = AttachmentUser(app: device.app, party: .device(device.serial))
+        let senders = AttachmentUser(app: device.app, party: .senders)
+        func add(_ number: UInt64, by owner: AttachmentUser, for reader: Party, isWhole: Bool = true, key: UInt8? = nil)
+            async throws
+            -> AttachmentSerial
+        {
+            let added = try await store.addAttachment(
+                AttachmentWish(
+                    proposed: AttachmentID(Bytes16(high: 3, low: number)), owner: owner, length: 10, digest: nil,
+                    readers: [reader], lifetimeSeconds: 5000, idempotency: ([key ?? UInt8(number)], [1]), limits: .init()),
+                at: now)
+            guard case .added(let attachment) = added else { throw StoreFault(.unavailable, "\(added)") }
+            if isWhole {
+                _ = try await store.completeAttachment(attachment.serial, expiresAt: now.adding(seconds: 5000))
+            }
+            return attachment.serial
+        }
+        func can(_ number: UInt64, _ party: AttachmentUser) async throws -> Bool {
+            do {
+                _ = try await domain.attachments.fetchable(AttachmentID(Bytes16(high: 3, low: number)), for: party)
+                return true
+            } catch let refusal as Refusal where refusal.code == .attachmentUnknown {
+                return false
+            }
+        }
+        _ = try await add(1, by: user, for: .senders)
+        _ = try await add(2, by: senders, for: user.party)
+        try await world.signIn("ada", on: phone)
+        _ = try await add(3, by: user, for: .senders)
+        let unfinished = try await add(4, by: user, for: .senders, isWhole: false)
+        _ = try await add(5, by: senders, for: user.party)
+        for number in [1, 2, 3, 5] as [UInt64] { #expect(try await can(number, user)) }
+        try await world.signIn("ben", on: phone)
+        for number in [1, 2] as [UInt64] { #expect(try await can(number, user), "which was nobody's") }
+        for number in [3, 5] as [UInt64] {
+            #expect(try await !can(number, user))
+            #expect(try await can(number, senders))
+        }
+        #expect(try await !store.noteSynced(unfinished, upTo: 5, expiresAt: now.adding(seconds: 60)))
+        #expect(try await !store.completeAttachment(unfinished, expiresAt: now.adding(seconds: 60)))
+        // A key of the former user's is free.
+        _ = try await add(6, by: user, for: .senders, isWhole: false, key: 3)
+        await #expect(throws: Refusal.attachmentUnknown) {
+            try await domain.attachments.end(AttachmentID(Bytes16(high: 3, low: 3)), by: user)
+        }
+        let (removed, isDone) = try await store.removeEndedAttachments(at: now, limit: 10)
+        #expect(isDone && Set(removed) == Set([4, 5].map { AttachmentID(Bytes16(high: 3, low: $0)) }))
+        #expect(try await store.rowCount(of: "attachment") == 4)
+    }
+}
