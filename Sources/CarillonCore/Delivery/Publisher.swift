@@ -124,7 +124,7 @@ package final class Publisher: Sendable {
         case .full:
             throw Refusal(
                 .inboxFull, "The device's inbox is full until it connects or messages expire.", retryAfterSeconds: 60)
-        case .originGone, .stored, .recorded, .settled, .notWaiting, .failed:
+        case .originGone, .shareFull, .stored, .recorded, .settled, .notWaiting, .failed:
             throw Self.channelGone
         }
     }

@@ -51,14 +51,18 @@ package struct AppendRules: Equatable, Sendable {
     package var effects: [Effect]
     /// That the device be pushed to, unless it acknowledges first.
     package var wake: WakeWish?
+    /// The consumer whose share of the inbox the envelope takes; nil for envelopes without a share.
+    package var consumer: DeviceSerial?
 
     package init(
-        topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = [], wake: WakeWish? = nil
+        topic: String? = nil, idempotency: IdempotencyClaim? = nil, effects: [Effect] = [], wake: WakeWish? = nil,
+        consumer: DeviceSerial? = nil
     ) {
         self.topic = topic
         self.idempotency = idempotency
         self.effects = effects
         self.wake = wake
+        self.consumer = consumer
     }
 }
 
@@ -91,6 +95,8 @@ package enum InboxResult: Equatable, Sendable {
     case originGone
     /// The inbox has no room.
     case full
+    /// The consumer's share of the inbox has no room.
+    case shareFull
     case settled
     /// There was nothing that waited under this identifier.
     case notWaiting

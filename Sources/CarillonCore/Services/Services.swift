@@ -18,6 +18,7 @@ package struct Services: Sendable {
     private let cancelled = ServerMetric.serviceRequests.counter("cancelled")
     private let failed = ServerMetric.serviceRequests.counter("failed")
     let refused = ServerMetric.serviceRequests.counter("refused")
+    private let shareFull = ServerMetric.serviceRequests.counter("share_full")
 
     package init(store: any ServiceStore, homes: Homes, allowances: Allowances, time: TimeSource) {
         self.store = store
@@ -72,7 +73,7 @@ package struct Services: Sendable {
         let event = ServiceEvent.request(header, from: consumer.peer, expiresAt: expiresAt.milliseconds, wish.content)
         let parties = RequestParties(consumer: reach.caller, provider: provider.user)
         let delivered = await deliver(
-            event, .request, to: provider.device, of: provider.app, until: expiresAt
+            event, .request, to: provider.device, of: provider.app, until: expiresAt, shareOf: consumer.serial
         ) { id in
             .made(
                 ServiceRequest(
@@ -87,6 +88,12 @@ package struct Services: Sendable {
         case .refused(.full):
             refused.increment()
             throw Refusal(.inboxFull, "The provider's inbox is full.", retryAfterSeconds: 60)
+        case .refused(.shareFull):
+            shareFull.increment()
+            throw Refusal(
+                .inboxFull,
+                "The device's requests fill \(InboxLimits.consumerPercent) % of the provider's inbox, which is the limit for one consumer.",
+                retryAfterSeconds: 60)
         case .refused, .dropped:
             if let earlier = try await store.serviceRequest(wish.header.id) { return try same(earlier, wish, consumer) }
             refused.increment()
@@ -280,7 +287,7 @@ package struct Services: Sendable {
 
     private func deliver(
         _ event: ServiceEvent, _ part: Envelope.ServicePart, to device: DeviceSerial, of app: AppSerial, until: Timestamp,
-        wakes: Bool = true, _ step: @escaping @Sendable (MessageID) -> RequestStep
+        wakes: Bool = true, shareOf consumer: DeviceSerial? = nil, _ step: @escaping @Sendable (MessageID) -> RequestStep
     ) async -> Inbox.Delivered {
         let now = time.now()
         let wake = wakes ? WakeWish(Urgency.normal.wake(on: .background), dueAt: now) : nil
@@ -291,7 +298,7 @@ package struct Services: Sendable {
             let envelope = Envelope(
                 id: id, device: device, app: app, origin: origin, kind: .service(part, body: body), acceptedAt: now,
                 expiresAt: until)
-            return (envelope, AppendRules(effects: [.request(step)], wake: wake))
+            return (envelope, AppendRules(effects: [.request(step)], wake: wake, consumer: consumer))
         }
     }
 }

@@ -53,6 +53,13 @@ struct InboxReader {
             facts.usage[device, default: .init()].keys = usage.usage(of: device).keys
         }
         for (device, moment) in questions.overdue { facts.overdue[device] = try overdue(of: device, at: moment) }
+        for (share, moment) in questions.shares {
+            facts.shares[share] = try RequestTable(db).waiting(share, at: moment)
+        }
+        for device in questions.inboxes {
+            facts.inboxes[device] = try rows(of: device)
+            facts.originsOfUsers.formUnion(try originsOfUser(of: device))
+        }
         for effect in questions.effects where try Effects(db).counts(effect) { facts.effects.append(effect) }
     }
 

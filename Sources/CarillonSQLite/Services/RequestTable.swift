@@ -90,6 +90,22 @@ struct RequestTable {
 
     // MARK: Looking
 
+    /// How much waits in a provider's inbox of what a consumer asked.
+    func waiting(_ share: ShareKey, at now: Timestamp) throws -> InboxUsage.Waiting {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT count(*), coalesce(sum(envelope.size), 0) FROM service_request AS request
+                INDEXED BY service_request_of_consumer
+            JOIN envelope ON envelope.position = request.serial AND envelope.expires_at > ?
+            WHERE request.state < 2 AND request.consumer = ? AND request.provider = ?
+            """)
+        select.bind(now.milliseconds)
+        select.bind(share.consumer.rawValue)
+        select.bind(share.device.rawValue)
+        return try select.first { .init(envelopes: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? .init()
+    }
+
     private static let columns = """
         serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint, expires_at, state, is_unwanted, fault,
         reply_hash, is_abandoned FROM service_request

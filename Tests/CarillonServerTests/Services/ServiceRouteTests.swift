@@ -392,6 +392,45 @@ struct ServiceRouteTests {
         #expect(try await world.reply(3, by: provider).code == "request_finished")
     }
 
+    @Test func `one consumer has a tenth of a provider's inbox`() async throws {
+        let world = try await ServiceWorld(inbox: InboxLimits(envelopes: 50, bytes: 100_000))
+        let (consumer, provider) = try await pair(world)
+        let second = try await world.phone("com.example.mail", of: "ada")
+        for number in 1...5 { #expect(try await world.ask(number, from: consumer, to: provider).status == 201) }
+        let refused = try await world.ask(6, from: consumer, to: provider)
+        #expect(refused.status == 429 && refused.code == "inbox_full" && refused.headers[.retryAfter] == "60")
+        #expect(try await world.ask(1, from: consumer, to: provider).status == 201, "what was made is made")
+        #expect(try await world.ask(7, from: second, to: provider).status == 201, "another has its own")
+        #expect(try await world.cancel(1, by: consumer).status == 204)
+        #expect(try await world.ask(6, from: consumer, to: provider, ["deadline": .integer(60)]).status == 201)
+        #expect(try await world.ask(8, from: consumer, to: provider).code == "inbox_full")
+        // What expired takes no share, also before it was swept.
+        world.clock.pass(61)
+        #expect(try await world.ask(8, from: consumer, to: provider).status == 201)
+        #expect(try await world.events(of: provider).count == 6)
+        // Of bytes, whatever their number.
+        let large = JSONValue.string(Base64URL.encode(Array(repeating: 7, count: 2400)))
+        var answers: [Int] = []
+        for number in 10...14 {
+            answers.append(try await world.ask(number, from: consumer, to: provider, ["body": large]).status)
+        }
+        #expect(answers == [201, 201, 429, 429, 429])
+        #expect(try await world.ask(20, from: consumer, to: provider).status == 201, "a small one fits")
+    }
+
+    @Test func `requests that come at once share the tenth`() async throws {
+        let world = try await ServiceWorld(inbox: InboxLimits(envelopes: 30))
+        let (consumer, provider) = try await pair(world)
+        let answers = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 1...12 {
+                group.addTask { try await world.ask(number, from: consumer, to: provider).status }
+            }
+            return try await group.reduce(into: [Int]()) { $0.append($1) }
+        }
+        #expect(answers.sorted() == Array(repeating: 201, count: 3) + Array(repeating: 429, count: 9))
+        #expect(try await world.events(of: provider).count == 3)
+    }
+
     @Test func `requests come at a rate`() async throws {
         var allowances = Allowances.Settings()
         allowances.serviceRequests = Rate(perSecond: 1, burst: 2)

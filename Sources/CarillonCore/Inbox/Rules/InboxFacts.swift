@@ -22,6 +22,17 @@ package struct TopicKey: Hashable, Sendable {
     }
 }
 
+/// What waits in the inbox of a device on behalf of one consumer.
+package struct ShareKey: Hashable, Sendable {
+    package var device: DeviceSerial
+    package var consumer: DeviceSerial
+
+    package init(_ device: DeviceSerial, of consumer: DeviceSerial) {
+        self.device = device
+        self.consumer = consumer
+    }
+}
+
 /// One `Idempotency-Key` of one origin.
 package struct ClaimKey: Hashable, Sendable {
     package var origin: OriginKey
@@ -91,6 +102,10 @@ package struct InboxQuestions: Equatable, Sendable {
     package var keys: Set<DeviceSerial> = []
     /// Which rows of the device wait no longer than until this moment?
     package var overdue: [DeviceSerial: Timestamp] = [:]
+    /// How much waits on behalf of the consumer, apart from what expires by this moment?
+    package var shares: [ShareKey: Timestamp] = [:]
+    /// What waits in the inbox, and which origins were made for the device's user?
+    package var inboxes: Set<DeviceSerial> = []
     /// Does it count still?
     package var effects: [Effect] = []
 
@@ -110,6 +125,10 @@ package struct InboxFacts: Equatable, Sendable {
     package var claims: [ClaimKey: UsedClaim] = [:]
     package var usage: [DeviceSerial: InboxUsage] = [:]
     package var overdue: [DeviceSerial: [InboxRow]] = [:]
+    package var shares: [ShareKey: InboxUsage.Waiting] = [:]
+    package var inboxes: [DeviceSerial: [InboxRow]] = [:]
+    /// Origins that were made for the user of their device.
+    package var originsOfUsers: Set<OriginKey> = []
     package var effects: [Effect] = []
 
     package init() {}

@@ -4,6 +4,8 @@ package struct InboxLimits: Equatable, Sendable {
     package var envelopes: Int
     /// The most bytes that may wait, each envelope counted with ``Envelope/overhead``.
     package var bytes: Int
+    /// How many percent of both one consumer of a provider may have in the provider's inbox.
+    package static let consumerPercent = 10
     /// The most outcomes that are kept; beyond it the oldest are forgotten.
     package var outcomes: Int
     /// The most `Idempotency-Key`s that are remembered; beyond it the oldest are forgotten.
@@ -20,6 +22,14 @@ package struct InboxLimits: Equatable, Sendable {
         self.outcomes = outcomes
         self.idempotencyKeys = idempotencyKeys
         self.outcomeRetentionSeconds = outcomeRetentionSeconds
+    }
+}
+
+extension InboxLimits {
+    /// What one consumer may have in the inbox of a provider: one envelope in any case.
+    package var consumerShare: InboxUsage.Waiting {
+        .init(
+            envelopes: max(1, envelopes * Self.consumerPercent / 100), bytes: bytes * Self.consumerPercent / 100)
     }
 }
 

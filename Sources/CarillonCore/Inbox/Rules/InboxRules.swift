@@ -26,6 +26,9 @@ package struct InboxRules: Sendable {
                 questions.ask(for: envelope, rules)
                 questions.origins.insert(envelope.origin.key)
                 if envelope.behaviour.needsRoom { questions.waiting.insert(envelope.device) }
+                if let consumer = rules.consumer {
+                    questions.shares[ShareKey(envelope.device, of: consumer)] = envelope.acceptedAt
+                }
                 if envelope.behaviour.endsOrigin {
                     questions.holdings.insert(DeviceOrigin(envelope.device, envelope.origin.key))
                     questions.outcomes.insert(envelope.device)
@@ -85,6 +88,8 @@ extension InboxQuestions {
         outcomes.formUnion(other.outcomes)
         keys.formUnion(other.keys)
         overdue.merge(other.overdue) { max($0, $1) }
+        shares.merge(other.shares) { max($0, $1) }
+        inboxes.formUnion(other.inboxes)
         effects += other.effects
     }
 }

@@ -16,6 +16,8 @@ struct InboxRuling {
     private var topics: [TopicKey: Int64] = [:]
     private var claims: [ClaimKey: UsedClaim] = [:]
     private var usage: [DeviceSerial: InboxUsage.Change] = [:]
+    /// What the batch added to shares.
+    private var shares: [ShareKey: InboxUsage.Waiting] = [:]
     private var ended: [DeviceOrigin: InboxChanges.End] = [:]
     private var endsInOrder: [InboxChanges.End] = []
     private var effects: [Effect] = []
@@ -51,6 +53,8 @@ struct InboxRuling {
         guard isOpen(origin) || behaviour.endsOrigin && isClosed(origin), allCount(rules.effects),
             !behaviour.needsEffect || !rules.effects.isEmpty
         else { return .originGone }
+        let share = rules.consumer.map { ShareKey(envelope.device, of: $0) }
+        if let share, behaviour.needsRoom, !fits(envelope, into: share) { return .shareFull }
         if behaviour.needsRoom, !envelope.isVolatile, !hasRoom(for: envelope, insteadOf: rules.topic) { return .full }
         if behaviour.endsOrigin {
             endWhatWaits(of: origin, because: DisconnectReason(envelope.kind), at: envelope.acceptedAt)
@@ -64,6 +68,10 @@ struct InboxRuling {
         tally.accepted(row.kind)
         if let topic = row.topic { topics[TopicKey(origin, topic)] = row.position }
         usage[envelope.device, default: .init()].arrived(row)
+        if let share {
+            shares[share, default: .init()].envelopes += 1
+            shares[share, default: .init()].bytes += row.byteCount
+        }
         return .stored(replaced: replaced)
     }
 
@@ -120,6 +128,19 @@ struct InboxRuling {
         waiting.bytes += change.bytes
         return waiting.envelopes - (row == nil ? 0 : 1) < limits.envelopes
             && waiting.bytes - (row?.byteCount ?? 0) + envelope.byteCount <= limits.bytes
+    }
+
+    /// Whether the share of a consumer has room.
+    private mutating func fits(_ envelope: Envelope, into share: ShareKey) -> Bool {
+        guard asked.shares[share] != nil else {
+            missing.shares[share] = envelope.acceptedAt
+            return true
+        }
+        let (stored, added, limit) = (facts.shares[share] ?? .init(), shares[share] ?? .init(), limits.consumerShare)
+        let envelopes = stored.envelopes + added.envelopes
+        // The first fits, however large it is.
+        return envelopes == 0
+            || envelopes < limit.envelopes && stored.bytes + added.bytes + envelope.byteCount <= limit.bytes
     }
 
     /// Answers what was replaced.
