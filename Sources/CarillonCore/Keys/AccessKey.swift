@@ -26,6 +26,9 @@ package struct AccessKey: Equatable, Sendable {
         }
     }
 
+    /// The number of revoked keys of an app, and of revoked admin keys, that are kept; beyond it the oldest are removed.
+    package static let revokedKept = 100
+
     package init(
         id: KeyID, role: KeyRole, app: AppID?, name: String?, secretHash: SecretHash, earlier: EarlierSecret? = nil,
         createdAt: Timestamp, revokedAt: Timestamp? = nil

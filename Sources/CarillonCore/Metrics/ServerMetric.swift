@@ -61,6 +61,8 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case placeholderErrors = "carillon_placeholder_errors_total"
     case notificationsTooLarge = "carillon_notifications_too_large_total"
 
+    case bindingsRemoved = "carillon_bindings_removed_total"
+
     case attachmentsBegun = "carillon_attachments_begun_total"
     case attachmentsCompleted = "carillon_attachments_completed_total"
     case attachmentsEnded = "carillon_attachments_ended_total"
@@ -164,6 +166,7 @@ extension ServerMetric {
         case .placeholderErrors: "Placeholders of notifications that had no value, and show nothing."
         case .notificationsTooLarge:
             "Notifications that are too large for the vendor's service; their devices are woken instead."
+        case .bindingsRemoved: "Idle bindings that were removed because a device had too many."
         case .attachmentsBegun: "Uploads of attachments that were begun."
         case .attachmentsCompleted: "Attachments that became whole."
         case .attachmentsEnded: "Attachments that were removed: fetched by all, expired, or deleted."

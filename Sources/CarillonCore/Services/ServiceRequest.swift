@@ -60,6 +60,10 @@ package struct ServiceRequest: Equatable, Sendable {
     package static let resultSeconds: Int64 = 7 * 86_400
     /// How many of a device may be unfinished at once.
     package static let mostOfConsumer = 1000
+    /// How long the id of a request is remembered that was cancelled before its delivery.
+    package static let undeliveredSeconds: Int64 = 600
+    /// How many such ids of a device are remembered; beyond it the oldest are forgotten.
+    package static let undeliveredOfConsumer = 1000
 }
 
 /// What is known when a request is asked for.

@@ -32,7 +32,8 @@ package protocol ServiceStore: Sendable {
     /// Some that are unfinished of a device to another.
     func unfinishedRequests(of consumer: DeviceSerial, to provider: DeviceSerial, limit: Int) async throws
         -> [ServiceRequest]
-    /// Its consumer took it back before it was delivered. Answers false when it was finished.
+    /// Its consumer took it back before it was delivered. Its id is remembered for ``ServiceRequest/undeliveredSeconds``, within
+    /// ``ServiceRequest/undeliveredOfConsumer`` for the consumer. Answers false when it was finished.
     func cancelRequest(_ request: RequestSerial, at now: Timestamp) async throws -> Bool
     /// Some that are to be ended: their deadline came, or their provider went.
     func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest]

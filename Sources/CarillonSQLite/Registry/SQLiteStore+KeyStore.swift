@@ -45,7 +45,14 @@ extension SQLiteStore: KeyStore {
             try db.execute(
                 sql: "UPDATE access_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
                 arguments: [now.milliseconds, Int64(bitPattern: id.value)])
-            return db.changesCount == 1
+            guard db.changesCount == 1 else { return false }
+            try db.execute(
+                sql: """
+                    DELETE FROM access_key WHERE id IN (SELECT id FROM access_key
+                        WHERE revoked_at NOT NULL AND app IS (SELECT app FROM access_key WHERE id = ?)
+                        ORDER BY revoked_at DESC, id LIMIT -1 OFFSET ?)
+                    """, arguments: [Int64(bitPattern: id.value), AccessKey.revokedKept])
+            return true
         }
     }
 

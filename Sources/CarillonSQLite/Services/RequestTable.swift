@@ -88,6 +88,27 @@ struct RequestTable {
         return db.changesCount == 1
     }
 
+    /// Ends a request that was never delivered. Answers false when it was finished before.
+    func cancel(_ serial: RequestSerial, at now: Timestamp) throws -> Bool {
+        let forgottenAt = now.adding(seconds: ServiceRequest.undeliveredSeconds)
+        let consumer = try Int64.first(
+            db,
+            """
+            UPDATE service_request SET state = 2, is_undelivered = 1, due_at = ? WHERE serial = ? AND state < 2
+            RETURNING consumer
+            """, [forgottenAt.milliseconds, serial.rawValue])
+        guard let consumer else { return false }
+        try db.run(
+            """
+            DELETE FROM service_request WHERE serial IN (SELECT serial FROM service_request
+                WHERE consumer = ? AND is_undelivered ORDER BY due_at DESC, serial DESC LIMIT -1 OFFSET ?)
+            """, [consumer, ServiceRequest.undeliveredOfConsumer])
+        db.count(db.changesCount, of: Self.forgotten)
+        return true
+    }
+
+    private static let forgotten = ServerMetric.serviceRequests.counter("forgotten")
+
     // MARK: Looking
 
     /// How much waits in a provider's inbox of what a consumer asked.

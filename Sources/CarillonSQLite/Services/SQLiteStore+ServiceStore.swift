@@ -76,7 +76,7 @@ extension SQLiteStore: ServiceStore {
     }
 
     package func cancelRequest(_ request: RequestSerial, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in try RequestTable(db).finish(request, replyHash: nil, at: now) }
+        try await group.run { db in try RequestTable(db).cancel(request, at: now) }
     }
 
     package func dueRequests(at now: Timestamp, limit: Int) async throws -> [ServiceRequest] {

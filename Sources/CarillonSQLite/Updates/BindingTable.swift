@@ -2,6 +2,7 @@ import CarillonBasics
 import CarillonCore
 import CarillonWire
 import GRDB
+import Metrics
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -90,7 +91,7 @@ struct BindingTable {
             return try present(of: device, profile: profile)
         }
         let count = try Int.first(db, "SELECT count(*) FROM binding WHERE device = ?", [device.rawValue]) ?? 0
-        guard count < UpdateBinding.mostOfDevice else { return nil }
+        if count >= UpdateBinding.mostOfDevice, try !removeIdle(of: device) { return nil }
         try db.run(
             """
             INSERT INTO binding (device, app, user, profile, parameters, kinds, created_at, seen_to)
@@ -100,6 +101,26 @@ struct BindingTable {
             """, [profile, Data("{}".utf8), now.milliseconds, device.rawValue])
         return try present(of: device, profile: profile)
     }
+
+    /// Removes the binding that was used least recently and has nothing unfinished. Returns false if there is none.
+    private func removeIdle(of device: DeviceSerial) throws -> Bool {
+        let (final, gone) = (CompletionMachine.State.done.rawValue, CompletionMachine.State.gone.rawValue)
+        let idle = try Int64.first(
+            db,
+            """
+            SELECT serial FROM binding WHERE device = ? AND ended_at NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM completion LEFT JOIN audience_update ON audience_update.serial = in_update
+                    WHERE completion.binding = binding.serial
+                        AND (state < \(final) OR state = \(gone) AND audience_update.status = 0))
+            ORDER BY ended_at, serial LIMIT 1
+            """, [device.rawValue])
+        guard let idle else { return false }
+        try db.run("DELETE FROM binding WHERE serial = ?", [idle])
+        db.count(1, of: Self.removed)
+        return true
+    }
+
+    private static let removed = ServerMetric.bindingsRemoved.counter()
 
     private func ended(of device: DeviceSerial, _ profile: String) throws -> Int64? {
         try Int64.first(

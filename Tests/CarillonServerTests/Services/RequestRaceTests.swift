@@ -89,7 +89,10 @@ struct RequestRaceTests {
     private static func perform(_ step: Step, of exchange: Exchange, in world: ServiceWorld) async -> Int {
         do {
             switch step {
-            case .ask: return try await world.ask(exchange.number, from: exchange.consumer, to: exchange.provider).status
+            case .ask:
+                return try await world.ask(
+                    exchange.number, from: exchange.consumer, to: exchange.provider, ["deadline": .integer(20)]
+                ).status
             case .received:
                 let path = "/v1/services/requests/\(ServiceWorld.id(exchange.number))/received"
                 return try await world.routes.request(.post, path, key: exchange.provider.credential).status
@@ -98,7 +101,7 @@ struct RequestRaceTests {
             case .cancel: return try await world.cancel(exchange.number, by: exchange.consumer).status
             case .fetch: return try await world.events(of: exchange.provider).count
             case .sweep: try await world.sweep()
-            case .passTime: world.clock.pass(600)
+            case .passTime: world.clock.pass(10)
             }
         } catch {
             Issue.record(error)

@@ -276,6 +276,32 @@ struct ServiceRouteTests {
         #expect(try await world.events(of: second).count == 1)
     }
 
+    @Test func `the id of a request that was never delivered is kept for ten minutes`()
+        async throws
+    {
+        let world = try await ServiceWorld()
+        let (consumer, provider) = try await pair(world)
+        let rows = { try await world.routes.store.rowCount(of: "service_request") }
+        for number in 1...3 {
+            _ = try await world.ask(number, from: consumer, to: provider, ["deadline": .integer(604_800)])
+        }
+        #expect(try await world.events(of: provider).count == 3)
+        #expect(try await world.cancel(1, by: consumer).code == "already_delivered")
+        #expect(try await world.reply(2, by: provider).status == 204)
+        for number in 4...6 {
+            _ = try await world.ask(number, from: consumer, to: provider, ["deadline": .integer(604_800)])
+            #expect(try await world.cancel(number, by: consumer).status == 204)
+        }
+        #expect(try await world.cancel(4, by: consumer).code == "request_finished")
+        world.clock.pass(599)
+        try await world.sweep()
+        #expect(try await rows() == 6)
+        world.clock.pass(2)
+        try await world.sweep()
+        #expect(try await rows() == 3, "those that were delivered stay")
+        #expect(try await world.cancel(4, by: consumer).code == "request_unknown")
+    }
+
     @Test func `a provider that goes, or belongs to another user, ends what waits for it`() async throws {
         let world = try await ServiceWorld()
         let (consumer, provider) = try await pair(world)

@@ -207,9 +207,54 @@ struct UpdateUserTests {
             try await world.ask(nil, #""profile":"\#(number)""#, position: .some(nil))
             world.advance(seconds: 1)
         }
-        let answer = try await world.ask(nil, #""profile":"more""#, position: .some(nil), expecting: 409)
+        // The profile that was used least recently makes room.
+        try await world.ask(nil, #""profile":"0""#, position: .some(nil))
+        world.advance(seconds: 1)
+        try await world.ask(nil, #""profile":"more""#, position: .some(nil))
+        #expect(
+            try await world.profiles()
+                == Set((0..<UpdateBinding.mostOfDevice).map(String.init) + ["more"]).subtracting(["1"]))
+        try await world.ask(nil, #""profile":"1""#, position: .some(nil))
+        #expect(try await world.profiles().count == UpdateBinding.mostOfDevice)
+        #expect(try await !world.profiles().contains("2"))
+    }
+
+    @Test func `a profile with something unfinished makes no room`() async throws {
+        let world = try await UpdateWorld()
+        let update = try await world.publish()
+        for number in 0..<UpdateBinding.mostOfDevice {
+            // What was not received is unfinished; the last profiles processed it.
+            let copies = try await world.poll(nil, #""profile":"\#(number)""#, position: .some(nil))
+            world.advance(seconds: 1)
+            #expect(copies.map(\.update) == [update])
+            if number >= 98 {
+                try await world.ask(nil, #""profile":"\#(number)","# + UpdateWorld.result(try #require(copies.first)))
+            }
+        }
+        try await world.sweep()
+        try await world.ask(nil, #""profile":"more""#, position: .some(nil))
+        #expect(try await !world.profiles().contains("98"))
+        _ = try await world.poll(nil, #""profile":"other""#, position: .some(nil))
+        #expect(try await !world.profiles().contains("99"))
+        let answer = try await world.ask(nil, #""profile":"third""#, position: .some(nil), expecting: 409)
         #expect(answer.code == "profiles_too_many")
-        try await world.ask(nil, #""profile":"7""#, position: .some(nil))
+        // Without its update nothing is unfinished.
+        try await world.withdraw(update)
+        try await world.sweep()
+        try await world.ask(nil, #""profile":"third""#, position: .some(nil))
+        #expect(try await !world.profiles().contains("0"))
+    }
+
+    @Test func `the hundredth user of a shared device is served, and so is the first when he returns`() async throws {
+        let world = try await UpdateWorld()
+        for number in 0..<UpdateBinding.mostOfDevice + 20 {
+            try await sign("user\(number)", in: world)
+            try await world.ask()
+            world.advance(seconds: 1)
+        }
+        try await sign("user0", in: world)
+        try await world.ask(nil, #""profile":"new""#, position: .some(nil))
+        #expect(try await world.routes.store.rowCount(of: "binding") == UpdateBinding.mostOfDevice)
     }
 
     @Test func `nothing of a device stays when it is deleted`() async throws {
