@@ -1,6 +1,9 @@
+import CarillonBasics
 import CarillonClient
 import CarillonWire
+import ClientContent
 import Foundation
+import NIOHTTP1
 import TestSupport
 import Testing
 
@@ -103,5 +106,129 @@ struct RestoreTests {
         try await eventually { phone.device.isRegistered }
         #expect(phone.device.deviceID != before)
         await phone.stop()
+    }
+
+    private final class Source: ContentSource {
+        func objects(_ change: PushUpdate.Content) async throws -> [String: String] { [:] }
+        func definitions() async throws -> String { "" }
+        func commit(_ edits: [String: String]) async -> CommitOutcome { .committed }
+        func file(of attachment: PushUpdate.Attachment) async throws -> Data { Data() }
+    }
+
+    private final class Presenter: UpdatePresenter {
+        func received(_ counts: [String: Int]) async {}
+        func failed(_ failure: UpdateFailure) async {}
+        func conflict(_ update: PushUpdate) async {}
+        func mayCommit(before update: PushUpdate, deadline: Date) async -> CommitConsent { .declined }
+        func notify(_ popup: PushUpdate.Popup) async {}
+        func show(_ dialog: PopupDialog) async {}
+        func dismiss(_ dialog: PopupDialog.ID) async {}
+        func open(_ attachment: PushUpdate.Attachment) async {}
+    }
+
+    private static func copyStore(from directory: String, to other: String) throws {
+        let files = FileManager.default
+        try files.createDirectory(atPath: other, withIntermediateDirectories: true)
+        try removeStore(in: other)
+        for name in try files.contentsOfDirectory(atPath: directory) where name.hasPrefix("carillon.sqlite") {
+            try files.copyItem(atPath: directory + "/" + name, toPath: other + "/" + name)
+        }
+    }
+
+    private static func removeStore(in directory: String) throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory) where name.hasPrefix("carillon.sqlite") {
+            try FileManager.default.removeItem(atPath: directory + "/" + name)
+        }
+    }
+
+    /// By the commands, or by copying the files of a server that is stopped: then nothing in them says that they were restored.
+    @Test(arguments: [true, false])
+    func `what a device told a server that was restored since is told again`(_ isByCommand: Bool) async throws {
+        let server = try await LiveServer.start()
+        let (key, admin, sender) = try await server.whileStopped { directory in
+            let client = try await LiveServer.key(.client, in: directory)
+            let admin = try await LiveServer.key(.admin, in: directory)
+            return (client, admin, try await LiveServer.key(.sender, in: directory))
+        }
+        let access = ["--server", server.address, "--key", admin]
+        #expect(try await run(["apps", "parameters", "set", LiveServer.app, "region=string"] + access).status == 0)
+        let rules = server.directory + "/rules.json"
+        try Data(#"{"items":[{"pattern":"stock.*","open":true}]}"#.utf8).write(to: URL(filePath: rules))
+        #expect(try await run(["items", "rules", "set", LiveServer.app, rules] + access).status == 0)
+        let phone = try client(server, key, "phone")
+        try phone.start()
+        _ = try await phone.channel("orders").ensureOpen()
+        let id = try #require(phone.deviceID)
+        let backup = server.directory + "-backup"
+        if isByCommand {
+            #expect(try await run(["backup", backup, "--data", server.directory]).status == 0)
+        } else {
+            try await server.whileStopped { try Self.copyStore(from: $0, to: backup) }
+        }
+        defer { try? FileManager.default.removeItem(atPath: backup) }
+        // What the backup does not have.
+        try await phone.device.setToken("aa01")
+        try await eventually { phone.device.isRegistered }
+        let alert = NotificationSubscription(
+            items: ["stock.ACME"], fields: ["price"], format: NotificationFormat(title: "t"), trigger: "price > 1.0",
+            key: nil)
+        try phone.device.subscriptions.subscribe(alert)
+        try await eventually { alert.status == .subscribed }
+        phone.updates.settings.needsUser = false
+        let content = try SQLiteContent(path: server.directory + "/content.sqlite", source: Source())
+        phone.updates.process(content: content, presenter: Presenter(), parameters: { ["region": .text("north")] })
+        try await Self.isProcessed(server, sender)
+        try await server.whileStopped { directory in
+            if isByCommand {
+                try Self.removeStore(in: directory)
+                #expect(try await run(["restore", backup, "--data", directory]).status == 0)
+            } else {
+                try Self.copyStore(from: backup, to: directory)
+            }
+        }
+        try await eventually {
+            try await Self.ask(server, "/v1/devices/\(id)", admin)["push"]?["platform"] == .string("apple")
+        }
+        try await eventually {
+            let list = try await Self.ask(server, "/v1/devices/\(id)/subscriptions", admin)
+            if case .array(let found)? = list["subscriptions"] { return found.count == 1 }
+            return false
+        }
+        try await eventually { alert.status == .subscribed }
+        try await Self.isProcessed(server, sender)
+        await phone.stop()
+    }
+
+    private static func ask(
+        _ server: LiveServer, _ path: String, _ key: String, _ body: String? = nil
+    ) async throws -> JSONValue {
+        let answer = try await server.request(
+            body == nil ? .GET : .POST, path, key: key, headers: ["content-type": "application/json"], body: body)
+        return JSONValue(parsing: Array(answer.text.utf8)) ?? .null
+    }
+
+    /// Publishes an update for devices in the north, and waits until one has processed it.
+    private static func isProcessed(_ server: LiveServer, _ sender: String) async throws {
+        let update = try await ask(
+            server, "/v1/updates", sender,
+            #"{"kind":"content","payload":{"action":"refresh","object":"o"},"audience":"region == 'north'"}"#)
+        guard case .string(let name)? = update["id"] else { throw NeverHappened() }
+        try await eventually {
+            try await ask(server, "/v1/updates/\(name)", sender)["devices"]?["done"] == .integer(1)
+        }
+    }
+
+    @Test func `services that were offered to a server that was restored since are offered again`() async throws {
+        let house = try await ServiceHouse()
+        let (provider, reader) = (try await house.client(), try await house.client(ServiceHouse.files))
+        let backup = house.server.directory + "-backup"
+        try await house.server.whileStopped { try Self.copyStore(from: $0, to: backup) }
+        defer { try? FileManager.default.removeItem(atPath: backup) }
+        try await provider.serviceProvider.offer(name: "Mail", version: "1", [ServiceHouse.transfer])
+        try await house.found(LiveServer.app, by: reader)
+        try await house.server.whileStopped { try Self.copyStore(from: backup, to: $0) }
+        try await house.found(LiveServer.app, by: reader)
+        await provider.stop()
+        await reader.stop()
     }
 }

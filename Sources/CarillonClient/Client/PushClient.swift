@@ -87,6 +87,9 @@ public final class PushClient: Sendable, Service {
         serviceClient = ServiceClient(engine: services)
         serviceProvider = ServiceProvider(engine: services)
         runner.setScopeListener { [weak services] in services?.scopeChanged() }
+        runner.setServicesListener { [weak services] revision, isRestored in
+            services?.serverHas(revision, isRestored: isRestored)
+        }
     }
 
     deinit {

@@ -1,4 +1,12 @@
+import CarillonBasics
 import CarillonWire
+import Crypto
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
 
 /// What this install is to the vendor's push service and to the server, and what is to be said of it.
 ///
@@ -13,6 +21,7 @@ import CarillonWire
 /// | any | `tokenRefused` | unknown | failed registration, then status |
 /// | registered | `statusTold` suspended | suspended | status, then suspended |
 /// | suspended | `statusTold` registered | registered | status, then resumed |
+/// | any | `serverHas`, something else | the same | nothing; the server is asked |
 /// | unknown | `statusTold` | the same | nothing: the server is asked, and says it then |
 /// | any | `deviceLost` | unknown | status |
 ///
@@ -24,6 +33,14 @@ struct PushDeviceMachine: Equatable, Sendable {
         var token: String
         var previousToken: String?
         var details: PushDeviceDetails
+        /// What all of it is called, where the server remembers that.
+        var revision: String?
+
+        /// Another for each token and for other details.
+        var name: String {
+            let said = Array(token.utf8) + details.json.bytes
+            return Base64URL.encode(Array(SHA256.hash(data: said).prefix(12)))
+        }
     }
 
     /// The app's, in small letters.
@@ -36,6 +53,8 @@ struct PushDeviceMachine: Equatable, Sendable {
     private(set) var statusAt: Int64?
     /// The server has what there is to say; false until it said so in this run.
     private(set) var isConfirmed = false
+    /// The name of the last report that the server took in this run; nil where it had none.
+    private var takenRevision: String?
     /// Of what the server said of the status by itself, since it answered last.
     private var toldAt: Int64?
     /// The server refused what there is to say: it is not asked again before something else is said.
@@ -83,9 +102,19 @@ struct PushDeviceMachine: Equatable, Sendable {
         return true
     }
 
+    /// The server says under which name it has what was said last. What it does not have any more is said again.
+    ///
+    /// - Parameter isRestored: It was restored from a backup: the status may be an old one, too.
+    /// - Returns: Whether it lost something.
+    mutating func serverHas(_ revision: String?, isRestored: Bool) -> Bool {
+        guard isConfirmed, isRestored || takenRevision != revision else { return false }
+        isConfirmed = false
+        return true
+    }
+
     /// The server took a report.
     mutating func tokenTaken(_ report: Report, _ status: PushDeviceStatus, at: Int64) -> [PushDeviceEvent] {
-        takenToken = report.token
+        (takenToken, takenRevision) = (report.token, report.revision)
         // Another may have been said meanwhile.
         isConfirmed = report.token == token && report.details == details
         defer { toldAt = nil }
@@ -122,7 +151,7 @@ struct PushDeviceMachine: Equatable, Sendable {
 
     /// The server does not know the device any more, or it was signed out.
     mutating func deviceLost() -> [PushDeviceEvent] {
-        (takenToken, toldAt) = (nil, nil)
+        (takenToken, takenRevision, toldAt) = (nil, nil, nil)
         (isConfirmed, isRefused) = (false, false)
         return change(.unknown, at: nil)
     }

@@ -29,11 +29,12 @@ extension ClientSession {
 
     /// Says what is to be said, unless it is under way or waits.
     mutating func reportDevice(at now: ContinuousClock.Instant) -> [SessionAction] {
-        guard phase == .live, let identity, let report = device.report, !reporting.isUnderWay,
+        guard phase == .live, let identity, var report = device.report, !reporting.isUnderWay,
             reporting.retryAt.map({ $0 <= now }) ?? true
         else { return [] }
         reporting.isUnderWay = true
         reporting.retryAt = nil
+        if namesRevisions { report.revision = report.name }
         return [.reportDevice(report, identity)]
     }
 

@@ -68,6 +68,7 @@ extension ClientSession {
             serverID = server
             actions.append(.write(.saveServer(address: settings.server, id: server)))
         }
+        actions += compare(with: carillon)
         return actions + catchUp() + reportUser(at: now) + reportDevice(at: now)
             + [.tellAvailability(availability)] + resumeSubscriptions()
     }

@@ -5,9 +5,11 @@ extension ClientSession {
     func asked(_ request: ClientFrame.Request) -> [SessionAction] { phase == .live ? [.send(.request(request))] : [] }
 
     /// Subscriptions are made for whom the device belongs to, once that is known.
-    func resumeSubscriptions() -> [SessionAction] {
+    mutating func resumeSubscriptions() -> [SessionAction] {
         guard phase == .live, user == nil else { return [] }
-        return [.tellSubscriptions(.connected(version: liveVersion))] + (takesServices ? [.openAsks] : [])
+        defer { mayHaveLostSubscriptions = false }
+        return [.tellSubscriptions(.connected(version: liveVersion, isRestored: mayHaveLostSubscriptions))]
+            + (takesServices ? [.openAsks] : [])
     }
 
     /// There is to be a device: the app has subscriptions for it.

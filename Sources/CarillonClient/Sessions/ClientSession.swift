@@ -112,6 +112,11 @@ struct ClientSession: Sendable {
     var userReporting: DeviceReporting
     /// Of the extension, that the live connection speaks.
     var liveVersion = 0
+    /// Of the server, as it said at the last connection of this run; nil of one that does not say it. Another one says that the server was
+    /// restored from a backup.
+    var serverHistory: String?
+    /// The server may not have the subscriptions that it had.
+    var mayHaveLostSubscriptions = false
     /// Whether the server can be asked about services over it.
     var takesServices = false
     var availability = Availability(network: false, service: false)

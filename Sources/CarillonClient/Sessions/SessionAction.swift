@@ -29,6 +29,8 @@ enum SessionAction: Equatable, Sendable {
     /// Something about requests of services was stored.
     case tellServices
     case tellProviders
+    /// Under which name the server has the services that this install offers.
+    case tellServicesRevision(String?, isRestored: Bool)
     /// The live connection can be asked.
     case openAsks
     /// Of something that ``SocketAsks`` asked.
@@ -46,7 +48,9 @@ enum SessionAction: Equatable, Sendable {
 /// What the session learned that subscriptions are interested in.
 enum SubscriptionFact: Equatable, Sendable {
     /// A connection is live, of a version of the protocol, and the device is whose it should be.
-    case connected(version: Int)
+    ///
+    /// - Parameter isRestored: The server may not have what it had.
+    case connected(version: Int, isRestored: Bool = false)
     /// It is not known yet whose the device is.
     case paused
     case disconnected

@@ -290,6 +290,15 @@ final class SessionRunner: Sendable {
 
     func setScopeListener(_ listener: @escaping @Sendable () -> Void) { scopeListener.withLock { $0 = listener } }
 
+    /// Hears under which name the server has the offered services, and whether it was restored; set once, before anything runs.
+    private let servicesListener = Mutex<(@Sendable (String?, Bool) -> Void)?>(nil)
+
+    func setServicesListener(_ listener: @escaping @Sendable (String?, Bool) -> Void) {
+        servicesListener.withLock { $0 = listener }
+    }
+
+    var namesRevisions: Bool { session.withLock { $0.namesRevisions } }
+
     func setDeviceReporter(_ registrar: ClientRegistrar) { deviceReporter.withLock { $0 = registrar } }
 
     /// Sends on the live connection, beside what waits for the disk.
@@ -302,8 +311,8 @@ final class SessionRunner: Sendable {
 
     private func tell(_ fact: SubscriptionFact) {
         switch fact {
-        case .connected(let version):
-            subscriptions.connected(version: version)
+        case .connected(let version, let isRestored):
+            subscriptions.connected(version: version, isRestored: isRestored)
         case .paused:
             asks.disconnected()
             subscriptions.disconnected()
@@ -506,6 +515,7 @@ final class SessionRunner: Sendable {
         case .tellSubscriptions(let fact): tell(fact)
         case .tellServices: serviceChanges.send()
         case .tellProviders: providerChanges.send()
+        case .tellServicesRevision(let revision, let isRestored): servicesListener.withLock { $0 }?(revision, isRestored)
         case .openAsks: asks.connected()
         case .tellAsks(let answer): asks.answered(answer)
         case .markInstall(let device):

@@ -200,7 +200,9 @@ public final class NotificationSubscriptions: Sendable {
     // MARK: The session
 
     func wanted() { perform { $0.machine.wanted() } }
-    func connected(version: Int) { perform { $0.machine.connected(version: version) } }
+    func connected(version: Int, isRestored: Bool = false) {
+        perform { $0.machine.connected(version: version, isRestored: isRestored) }
+    }
     func disconnected() { perform { $0.machine.disconnected() } }
     func deviceLost() { perform { $0.machine.deviceLost() } }
     func signedOut() { perform { $0.machine.signedOut() } }

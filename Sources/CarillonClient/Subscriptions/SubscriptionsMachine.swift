@@ -87,6 +87,9 @@ struct SubscriptionsMachine: Sendable {
     /// The entries that the app declared to be all that have a key.
     private var declared: [Int]?
     private var seen: Set<Int> = []
+    /// The server was restored from a backup: what it does not have is made again, and what it has of before is changed again. Until all of
+    /// its list was seen.
+    private var isRestored = false
 
     private static let path = "/v1/device/subscriptions"
     private static let requestVersion = 3
@@ -165,7 +168,9 @@ struct SubscriptionsMachine: Sendable {
 
     // MARK: The connection
 
-    mutating func connected(version: Int) -> [Action] {
+    /// - Parameter isRestored: The server may not have what it had.
+    mutating func connected(version: Int, isRestored: Bool = false) -> [Action] {
+        self.isRestored = (self.isRestored || isRestored) && entries.contains { $0.value.id != nil }
         isSupported = version >= Self.requestVersion
         isWaiting = false
         guard isSupported == true else { return refuseAll() }
@@ -174,7 +179,7 @@ struct SubscriptionsMachine: Sendable {
             // What is declared is so at each connection, whoever the device is by now. A list follows it.
             questions.removeAll { $0 == .compare }
             questions.insert(.compare, at: 0)
-        } else if isWanted {
+        } else if isWanted || self.isRestored {
             questions.insert(.list(after: nil), at: 0)
         }
         return next()
@@ -422,6 +427,9 @@ struct SubscriptionsMachine: Sendable {
                 number = waiting
             } else if let known = entries.first(where: { $0.value.id == body.id })?.key {
                 number = known
+            } else if declared == nil, !isWanted {
+                // Nobody wants to know of others.
+                continue
             } else {
                 nextNumber += 1
                 number = nextNumber
@@ -440,9 +448,23 @@ struct SubscriptionsMachine: Sendable {
         // Those that the server did not name are gone.
         for number in entries.keys.sorted() where !seen.contains(number) {
             let isKnown = entries[number]?.id != nil || declared?.contains(number) == true
+            if isKnown, isRestored, !questions.contains(where: { $0.number == number }) {
+                actions += makeAgain(number)
+                continue
+            }
             if isKnown, !questions.contains(.put(number)), !questions.contains(.compare) { actions += lose(number) }
         }
+        isRestored = false
         return actions + [.listed]
+    }
+
+    /// The server had an entry, and lost it.
+    private mutating func makeAgain(_ number: Int) -> [Action] {
+        entries[number]?.id = nil
+        entries[number]?.actual = nil
+        entries[number]?.changed = []
+        questions.append(.put(number))
+        return set(number, .active)
     }
 
     /// The server has an entry as this.
@@ -463,6 +485,9 @@ struct SubscriptionsMachine: Sendable {
         var events: [NotificationSubscriptionEvent] = []
         var changed = properties
         if let before = entry.actual {
+            // The server has it as it was before a change.
+            if isRestored, before.trigger != actual.trigger { entry.changed.insert(.trigger) }
+            if isRestored, before.format != actual.format { entry.changed.insert(.format) }
             if before.trigger != actual.trigger, !changed.contains(.triggerExpression) { changed.append(.triggerExpression) }
             if before.format != actual.format, !changed.contains(.notificationFormat) { changed.append(.notificationFormat) }
             if before.policy != actual.policy { changed.append(.policy) }

@@ -323,6 +323,7 @@ extension PushDeviceMachine.Report {
         guard case .object(var members) = details.json else { return Data() }
         members.append(.init(name: "platform", value: .string(PushPlatform.apple.rawValue)))
         members.append(.init(name: "pushToken", value: .string(token)))
+        if let revision { members.append(.init(name: "revision", value: .string(revision))) }
         if let previousToken { members.append(.init(name: "previousToken", value: .string(previousToken))) }
         return Data(JSONValue.object(members).bytes)
     }

@@ -29,7 +29,7 @@ package struct Homes: Sendable {
     package func arrival(
         of name: DeviceName, as session: any LiveSession, _ load: DeliveryMachine.Load,
         if isRight: @escaping @Sendable (Device) -> Bool
-    ) async throws -> (device: Device, read: InboxRead)? {
+    ) async throws -> (device: Device, read: InboxRead, said: SaidRevisions)? {
         try await only.inbox.arrival(of: name, load) { device in
             guard isRight(device) else { return false }
             only.sessions.join(session, device: device.serial)

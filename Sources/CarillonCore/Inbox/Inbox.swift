@@ -215,7 +215,7 @@ package final class Inbox: Sendable {
     /// visit to the store. Nil when there is none, or it is not let in.
     package func arrival(
         of name: DeviceName, _ load: DeliveryMachine.Load, join: @escaping @Sendable (Device) -> Bool
-    ) async throws -> (device: Device, read: InboxRead)? {
+    ) async throws -> (device: Device, read: InboxRead, said: SaidRevisions)? {
         let arrival = try await store.arrival(of: name, load, at: time.now()) { [writer] device in
             guard join(device) else { return .refuse }
             // What is queued is not in the store yet.
@@ -228,7 +228,7 @@ package final class Inbox: Sendable {
             case .unread: .page(.unread)
             case .gone: .deviceGone
             }
-        return (arrival.device, read)
+        return (arrival.device, read, arrival.said)
     }
 
     package func waitingCount(device: DeviceSerial) async throws -> Int {

@@ -45,10 +45,13 @@ package struct Arrival: Equatable, Sendable {
 
     package var device: Device
     package var inbox: Inbox
+    /// What it is told that the server has of it.
+    package var said: SaidRevisions
 
-    package init(device: Device, inbox: Inbox) {
+    package init(device: Device, inbox: Inbox, said: SaidRevisions = .none) {
         self.device = device
         self.inbox = inbox
+        self.said = said
     }
 }
 

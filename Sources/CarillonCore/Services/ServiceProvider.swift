@@ -22,17 +22,23 @@ package struct ServiceProvider: Equatable, Sendable {
         package var offers: [ServiceOffer]
         package var keys: KeyBundle
         package var icon: ServiceIcon?
+        /// The device's own name for all of this. It is not read with the rest: whoever looks for a provider is not told of it.
+        package var revision: String?
 
         package static let mostOffers = 64
         package static let nameBytes = 128
         package static let versionBytes = 64
 
-        package init(name: String, version: String, offers: [ServiceOffer], keys: KeyBundle, icon: ServiceIcon? = nil) {
+        package init(
+            name: String, version: String, offers: [ServiceOffer], keys: KeyBundle, icon: ServiceIcon? = nil,
+            revision: String? = nil
+        ) {
             self.name = name
             self.version = version
             self.offers = offers
             self.keys = keys
             self.icon = icon
+            self.revision = revision
         }
     }
 

@@ -64,10 +64,15 @@ package struct SessionMachine: Sendable {
         package var window: DeliveryMachine.Limits
         package var keepAliveSeconds: Int
         package var server: ServerID?
-        package init(window: DeliveryMachine.Limits, keepAliveSeconds: Int, server: ServerID? = nil) {
+        /// Another after the server was restored from a backup.
+        package var history: String?
+        package init(
+            window: DeliveryMachine.Limits, keepAliveSeconds: Int, server: ServerID? = nil, history: String? = nil
+        ) {
             self.window = window
             self.keepAliveSeconds = keepAliveSeconds
             self.server = server
+            self.history = history
         }
     }
 
@@ -244,9 +249,11 @@ package struct SessionMachine: Sendable {
 
     // MARK: What the edge found out
 
-    /// - Parameter page: What was read of the device's inbox, after it was joined.
+    /// - Parameters:
+    ///   - page: What was read of the device's inbox, after it was joined.
+    ///   - said: What the server has of what the device said.
     package mutating func identified(
-        _ identity: Identity, _ page: InboxRead = .page(.unread), at now: Timestamp
+        _ identity: Identity, _ page: InboxRead = .page(.unread), said: SaidRevisions = .none, at now: Timestamp
     ) -> [Action] {
         guard case .identifying(let identifying) = state else { return [] }
         var open = Open(
@@ -256,6 +263,7 @@ package struct SessionMachine: Sendable {
             open.isCarillon
             ? ServerFrame.Hello.Carillon(
                 version: open.version, keepAliveSeconds: settings.keepAliveSeconds, server: settings.server?.description,
+                history: settings.history, deviceRevision: said.device, servicesRevision: said.services,
                 also: open.hearsServices && open.version < Self.hearsServicesSince ? ["services"] : [])
             : nil
         var actions: [Action] = [.send(.hello(.init(uaid: identity.uaid, carillon: extensions)))]

@@ -18,6 +18,7 @@ package final class UpdateDelivery: Sendable {
     let ticks: TickSource
     let random: RandomSource
     private let pace = Mutex(PollPace())
+    private let changes = Mutex(ParameterChanges())
     /// How often a log was held against a device.
     package var looks: Int { lookCount.load(ordering: .relaxed) }
     let lookCount = Atomic(0)
@@ -118,10 +119,10 @@ package final class UpdateDelivery: Sendable {
     /// Takes what a device says: results first, then parameters; and puts into its inbox what is for it.
     ///
     /// - Parameter isAnyDue: Whether something is to be given to it again, as far as is known.
-    /// - Returns: What became of each result.
+    /// - Returns: What became of each result, and the binding as it is now.
     package func take(
         _ word: Word, from device: Device, _ binding: UpdateBinding, isAnyDue: Bool = true
-    ) async throws -> [ReportAnswer] {
+    ) async throws -> (answers: [ReportAnswer], binding: UpdateBinding) {
         let began = ticks.now()
         defer { pace.withLock { $0.note(seconds: Double(ticks.now() - began) / 1e9) } }
         let report = try await report(word, of: binding)
@@ -134,7 +135,12 @@ package final class UpdateDelivery: Sendable {
         let isAsBefore = !word.offersAgain && after == binding
         let wasHeld = try await hold(after, of: device)
         if wasHeld || !isAsBefore || report?.isAnyDue ?? isAnyDue { try await giveAgain(to: after.serial) }
-        return report?.answers ?? []
+        return (report?.answers ?? [], after)
+    }
+
+    /// The revision of a binding's parameters now, where it may have changed since they were read.
+    package func parametersRevision(of binding: UpdateBinding) -> String? {
+        changes.withLock { $0.last(of: binding.serial, after: binding.revision) } ?? binding.parametersRevision
     }
 
     /// For how long a device is asked to stay away; nil while there is no reason to.
@@ -180,7 +186,11 @@ package final class UpdateDelivery: Sendable {
             try await takeOut(unknown.map(\.key), of: device.serial)
         }
         present.withLock { $0[device.app]?.changes(device.serial) }
-        return try await store.change(wanted, hasOtherKinds: wanted.kinds != before.kinds, at: time.now())
+        let changed = try await store.change(wanted, hasOtherKinds: wanted.kinds != before.kinds, at: time.now())
+        if let changed, let revision = changed.parametersRevision {
+            changes.withLock { $0.changed(changed.serial, to: revision, version: changed.revision) }
+        }
+        return changed
     }
 
     private func changed(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {

@@ -106,11 +106,14 @@ extension SQLiteStore: InboxStore {
     ) async throws -> Arrival? {
         try await readStepwise { [self] db in
             guard let device = try Self.device(name, in: db) else { return nil }
-            switch decide(device) {
-            case .refuse: return nil
-            case .acceptUnread: return Arrival(device: device, inbox: .unread)
-            case .accept: return Arrival(device: device, inbox: inbox(of: device.serial, load, at: now, in: db))
-            }
+            let decision = decide(device)
+            if decision == .refuse { return nil }
+            // One that never registered has nothing to say.
+            let said =
+                try device.isAnonymous
+                ? .none : RegistrationTable(db, memory: memory).saidRevisions(of: device.serial)
+            guard decision == .accept else { return Arrival(device: device, inbox: .unread, said: said) }
+            return Arrival(device: device, inbox: inbox(of: device.serial, load, at: now, in: db), said: said)
         }
     }
 

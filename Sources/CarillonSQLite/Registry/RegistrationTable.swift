@@ -20,6 +20,18 @@ struct RegistrationTable {
         return try select.first(DeviceRegistration.init)
     }
 
+    /// The names of what a device said last.
+    func saidRevisions(of device: DeviceSerial) throws -> SaidRevisions {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT (SELECT said_revision FROM device_profile WHERE device = ?1),
+                (SELECT revision FROM service_provider WHERE device = ?1)
+            """)
+        select.bind(device.rawValue)
+        return try select.first { SaidRevisions(device: $0.text(0), services: $0.text(1)) } ?? .none
+    }
+
     /// The device of an app that has a token.
     func holder(of address: DeviceProfile.Address, in app: AppSerial) throws -> DeviceRegistration? {
         var select = try BoundStatement(
@@ -96,13 +108,13 @@ struct RegistrationTable {
             db,
             """
             INSERT INTO device_profile (\(Self.columns), app, is_told, status_served)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seconds FROM served))
             ON CONFLICT (device) DO UPDATE SET platform = excluded.platform, token = excluded.token,
                 environment = excluded.environment, revision = excluded.revision, confirmed_at = excluded.confirmed_at,
                 takings = excluded.takings, taken_on = excluded.taken_on, reason = excluded.reason,
                 status_at = excluded.status_at, app_version = excluded.app_version, locale = excluded.locale,
                 time_zone = excluded.time_zone, parameters = excluded.parameters, user = excluded.user,
-                said_environment = excluded.said_environment,
+                said_environment = excluded.said_environment, said_revision = excluded.said_revision,
                 is_told = iif(reason IS excluded.reason, is_told, 0),
                 status_served = iif(status_at = excluded.status_at, status_served, excluded.status_served)
             """)
@@ -123,6 +135,7 @@ struct RegistrationTable {
         insert.bind(profile.parameters == .none ? nil : profile.parameters.json)
         insert.bind(registration.user?.text)
         insert.bind(registration.saidEnvironment?.rawValue)
+        insert.bind(profile.revision)
         insert.bind(app.rawValue)
         insert.bind(registration.status == .registered ? 1 : 0)
         try insert.run()
@@ -130,7 +143,7 @@ struct RegistrationTable {
 
     private static let columns = """
         device, platform, token, environment, revision, confirmed_at, takings, taken_on, reason, status_at, app_version, locale,
-        time_zone, parameters, user, said_environment
+        time_zone, parameters, user, said_environment, said_revision
         """
 }
 
@@ -162,5 +175,6 @@ extension DeviceRegistration {
         }
         user = columns.text(14).flatMap(UserID.init)
         saidEnvironment = columns.text(15).flatMap(PushEnvironment.init)
+        profile.revision = columns.text(16)
     }
 }

@@ -32,13 +32,14 @@ struct ProviderTable {
         let earlier = try self.profile(of: device)
         try db.run(
             """
-            INSERT INTO service_provider (device, name, version, keys, icon_name, icon) VALUES (?, ?, ?, ?, ?, ?)
+            INSERT INTO service_provider (device, name, version, keys, icon_name, icon, revision)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (device) DO UPDATE SET name = excluded.name, version = excluded.version, keys = excluded.keys,
-                icon_name = excluded.icon_name, icon = excluded.icon
+                icon_name = excluded.icon_name, icon = excluded.icon, revision = excluded.revision
             """,
             [
                 device.rawValue, profile.name, profile.version, String(decoding: profile.keys.json.bytes, as: UTF8.self),
-                profile.icon?.name, profile.icon.map { Data($0.bytes) },
+                profile.icon?.name, profile.icon.map { Data($0.bytes) }, profile.revision,
             ])
         try db.run("DELETE FROM service_offer WHERE device = ?", [device.rawValue])
         for offer in profile.offers {

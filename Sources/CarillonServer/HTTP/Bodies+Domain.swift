@@ -96,6 +96,7 @@ extension Domain {
         body.appVersion = profile.appVersion
         body.locale = profile.locale
         body.timeZone = profile.timeZone
+        body.revision = profile.revision
         body.parameters = profile.parameters == .none ? nil : JSONValue(parsing: profile.parameters.json)
         return body
     }

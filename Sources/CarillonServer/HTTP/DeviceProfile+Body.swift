@@ -7,6 +7,7 @@ import CarillonWire
 extension DeviceProfile {
     static let memberNames: Set = [
         "platform", "pushToken", "previousToken", "environment", "appVersion", "locale", "timeZone", "parameters",
+        "revision",
     ]
 
     /// - Parameter body: An object whose names are all known.
@@ -24,6 +25,10 @@ extension DeviceProfile {
         case nil: break
         case .null: parameters = .none
         case let value?: parameters = try parameters.merging(value)
+        }
+        // A name is that of all of it: what changes something, and names nothing, has none.
+        if !patch.names.isDisjoint(with: Self.memberNames) {
+            revision = try Self.text("revision", in: patch, otherwise: nil)
         }
         try check()
     }

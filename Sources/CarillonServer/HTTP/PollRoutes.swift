@@ -44,7 +44,9 @@ struct PollRoutes: Sendable {
                 try await domain.updateDelivery.isAllSaid(
                     body.word(receivedTo: place, offersAgain: false, needsResync: false), by: device, binding)
             {
-                return await answer(.init(envelopes: [], more: false), position: sealed, ignored: [])
+                return await answer(
+                    .init(envelopes: [], more: false), position: sealed, to: body, revision: binding.parametersRevision,
+                    kinds: binding.kinds)
             }
             let only = body.only ?? (position.isOfUpdates ? InboxPollBody.updates : nil)
             try await received(only, upTo: position.place, by: device.serial, visit.waiting)
@@ -53,7 +55,7 @@ struct PollRoutes: Sendable {
         // It was brought back to what it was before, or the server was: what it did since is done no more, or not known.
         let needsResync = isAhead || position != nil && !isKnown
         let offersAgain = needsResync || position == nil && !isOnSocket
-        let answers = try await domain.updateDelivery.take(
+        let taken = try await domain.updateDelivery.take(
             body.word(receivedTo: receivedTo, offersAgain: offersAgain, needsResync: needsResync), from: device, binding,
             isAnyDue: binding.serial != visit.binding?.serial || visit.isAnyDue)
         let poll = InboxPoll(domain: domain, readiness: readiness)
@@ -62,13 +64,28 @@ struct PollRoutes: Sendable {
         let place = page.envelopes.last?.position ?? (isKnown ? position?.place ?? 0 : 0)
         let next = InboxPosition(
             history: domain.history, binding: binding.serial, place: place, isOfUpdates: body.only != nil)
+        // While this one waited another poll may have said others.
+        let revision =
+            body.wait > 0
+            ? domain.updateDelivery.parametersRevision(of: taken.binding) : taken.binding.parametersRevision
         return await answer(
-            page, position: try domain.inboxPositions.seal(next, of: device.serial),
-            ignored: zip(body.results, answers).compactMap { result, answer in result.ignored(answer) })
+            page, position: try domain.inboxPositions.seal(next, of: device.serial), to: body, revision: revision,
+            kinds: taken.binding.kinds,
+            ignored: zip(body.results, taken.answers).compactMap { result, answer in result.ignored(answer) })
     }
 
-    private func answer(_ page: InboxPoll.Page, position: String, ignored: [JSONValue]) async -> Response {
-        var others: [JSONValue.Member] = [.init(name: "position", value: .string(position))]
+    /// - Parameters:
+    ///   - revision: Of the parameters that the server has.
+    ///   - kinds: That it has; a device that says them knows them.
+    private func answer(
+        _ page: InboxPoll.Page, position: String, to body: InboxPollBody, revision: String?, kinds: Set<String> = [],
+        ignored: [JSONValue] = []
+    ) async -> Response {
+        var others: [JSONValue.Member] = [
+            .init(name: "position", value: .string(position)),
+            .init(name: "parametersRevision", value: revision.map { .string($0) } ?? .null),
+        ]
+        if body.kinds == nil { others.append(.init(name: "kinds", value: .array(kinds.sorted().map { .string($0) }))) }
         if !ignored.isEmpty { others.append(.init(name: "ignored", value: .array(ignored))) }
         if let retryAfter = domain.updateDelivery.retryAfterSeconds {
             others.append(.init(name: "retryAfter", value: .integer(retryAfter)))

@@ -3,7 +3,7 @@ import CarillonCore
 import CarillonWire
 
 extension ServiceProvider.Profile {
-    static let memberNames: Set = ["name", "version", "services", "keys", "icon"]
+    static let memberNames: Set = ["name", "version", "services", "keys", "icon", "revision"]
 
     init(_ body: JSONValue) throws(Refusal) {
         func text(_ name: String, _ most: Int) throws(Refusal) -> String {
@@ -32,9 +32,11 @@ extension ServiceProvider.Profile {
             }
             return icon
         }
+        let revision = try body.textMember("revision")
+        try SaidRevisions.check(revision)
         self.init(
             name: try text("name", Self.nameBytes), version: try text("version", Self.versionBytes), offers: offers,
-            keys: keys, icon: icon)
+            keys: keys, icon: icon, revision: revision)
     }
 }
 

@@ -1,3 +1,4 @@
+import CarillonBasics
 package import CarillonCore
 import CarillonExpression
 package import CarillonWire
@@ -42,6 +43,8 @@ package final class Domain: Sendable {
     package let services: Services
     /// Which past of the server this is, and the epoch of its home.
     package let history: Int64
+    /// The same, as devices are told it.
+    package var historyName: String { Hexadecimal.encode(history.bigEndianBytes) }
     package let epoch: Int64
     /// What is known of pushes.
     package let pushes: any PushStore

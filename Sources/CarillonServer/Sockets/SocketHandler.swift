@@ -31,7 +31,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
             self.requests = requests
             self.limit = limit
             sessionSettings = SessionMachine.Settings(
-                window: settings.window, keepAliveSeconds: settings.keepAliveSeconds, server: domain.server)
+                window: settings.window, keepAliveSeconds: settings.keepAliveSeconds, server: domain.server,
+                history: domain.historyName)
         }
     }
 
@@ -266,7 +267,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
                 // It may have ended meanwhile.
                 if handler.context == nil || handler.isClosing { return handler.leave() }
                 handler.perform(
-                    handler.machine.identified(identified.identity, identified.read, at: time.now()))
+                    handler.machine.identified(
+                        identified.identity, identified.read, said: identified.said, at: time.now()))
                 if let device = identified.device { handler.tellUpdates(device, hello.carillon ?? 0) }
             case .failure(let refusal):
                 handler.perform(handler.machine.identificationRefused(refusal.code, refusal.reason))

@@ -80,15 +80,21 @@ struct Identified: Sendable {
     /// Nil of one that was never here.
     let device: Device?
     let read: InboxRead
+    /// What the server has of what the device said.
+    let said: SaidRevisions
 
-    fileprivate init(_ arrival: (device: Device, read: InboxRead), uaid: String) {
+    fileprivate init(_ arrival: (device: Device, read: InboxRead, said: SaidRevisions), uaid: String) {
         self.init(
-            identity: .init(owner: .device(arrival.device.serial), uaid: uaid), device: arrival.device, read: arrival.read)
+            identity: .init(owner: .device(arrival.device.serial), uaid: uaid), device: arrival.device, read: arrival.read,
+            said: arrival.said)
     }
 
-    fileprivate init(identity: SessionMachine.Identity, device: Device? = nil, read: InboxRead) {
+    fileprivate init(
+        identity: SessionMachine.Identity, device: Device? = nil, read: InboxRead, said: SaidRevisions = .none
+    ) {
         self.identity = identity
         self.device = device
         self.read = read
+        self.said = said
     }
 }

@@ -76,7 +76,9 @@ extension ServerFrame {
                 also = names.compactMap { if case .string(let name) = $0 { name } else { nil } }
             }
             return Hello.Carillon(
-                version: version, keepAliveSeconds: try number("keepAlive") ?? 0, server: try text("server"), also: also)
+                version: version, keepAliveSeconds: try number("keepAlive") ?? 0, server: try text("server"),
+                history: try text("history"), deviceRevision: try text("deviceRevision"),
+                servicesRevision: try text("servicesRevision"), also: also)
         }
 
         private func channelEvent() throws(Fault) -> ChannelEventFrame.Event {

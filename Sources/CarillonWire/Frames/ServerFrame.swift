@@ -42,15 +42,27 @@ package enum ServerFrame: Equatable, Sendable {
             package var keepAliveSeconds: Int
             /// Who the server is; nil from one that does not say so.
             package var server: String?
+            /// Another after the server was restored from a backup; nil from one that does not say so.
+            package var history: String?
+            /// The device's own name for what it said last of itself, as the server has it.
+            package var deviceRevision: String?
+            /// The same of the services that it offers.
+            package var servicesRevision: String?
             /// The version of the extension that both speak.
             package var version: Int
             /// What the client asked for beside that version, and has.
             package var also: [String]
 
-            package init(version: Int = 1, keepAliveSeconds: Int, server: String? = nil, also: [String] = []) {
+            package init(
+                version: Int = 1, keepAliveSeconds: Int, server: String? = nil, history: String? = nil,
+                deviceRevision: String? = nil, servicesRevision: String? = nil, also: [String] = []
+            ) {
                 self.version = version
                 self.keepAliveSeconds = keepAliveSeconds
                 self.server = server
+                self.history = history
+                self.deviceRevision = deviceRevision
+                self.servicesRevision = servicesRevision
                 self.also = also
             }
         }
@@ -134,6 +146,9 @@ extension ServerFrame {
                     json.member("carillon", carillon.version)
                     json.member("keepAlive", carillon.keepAliveSeconds)
                     json.member("server", carillon.server)
+                    json.member("history", carillon.history)
+                    json.member("deviceRevision", carillon.deviceRevision)
+                    json.member("servicesRevision", carillon.servicesRevision)
                     if !carillon.also.isEmpty { json.member("also", carillon.also) }
                 }
             case .register(let registered):

@@ -73,6 +73,8 @@ package struct DeviceBody: Codable, Equatable, Sendable {
     package var locale: String?
     package var timeZone: String?
     package var parameters: JSONValue?
+    /// The device's own name for what it said of itself.
+    package var revision: String?
     package init(
         id: String, app: String, status: String, statusAt: String, createdAt: String, waiting: Int, channels: [ChannelBody]
     ) {

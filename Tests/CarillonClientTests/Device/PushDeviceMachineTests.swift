@@ -46,6 +46,37 @@ struct PushDeviceMachineTests {
         #expect(!isOther && machine.report?.token == "aa")
     }
 
+    @Test func `what the server does not have any more is said again`() throws {
+        func taken() throws -> PushDeviceMachine {
+            var machine = machine(.registered)
+            var report = try #require(machine.report)
+            report.revision = "r"
+            _ = machine.tokenTaken(report, .registered, at: 100)
+            return machine
+        }
+        for (revision, isRestored, isLost) in [
+            ("r", false, false), ("q", false, true), (nil, false, true), ("r", true, true),
+        ]
+            as [(String?, Bool, Bool)]
+        {
+            var machine = try taken()
+            let answer = machine.serverHas(revision, isRestored: isRestored)
+            #expect(answer == isLost && (machine.report != nil) == isLost, "\(revision ?? "nil") \(isRestored)")
+            #expect(machine.status == .registered)
+            let again = machine.serverHas("other", isRestored: false)
+            #expect(again == !isLost, "what is to be said anyway is not lost")
+        }
+        var fresh = machine(.registered)
+        let early = fresh.serverHas("r", isRestored: true)
+        #expect(!early, "this run has not said anything yet")
+        let report = try #require(fresh.report)
+        var details = PushDeviceDetails()
+        details.locale = "de"
+        #expect(report.name != PushDeviceMachine.Report(token: "ab", details: PushDeviceDetails()).name)
+        #expect(report.name != PushDeviceMachine.Report(token: "aa", details: details).name)
+        #expect(report.name == PushDeviceMachine.Report(token: "aa", previousToken: "x", details: PushDeviceDetails()).name)
+    }
+
     @Test func `an answer that was overtaken by the server's word says only that the token was taken`() throws {
         var machine = machine(.registered)
         _ = machine.tokenSet("bb")

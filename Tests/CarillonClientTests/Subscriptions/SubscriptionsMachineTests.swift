@@ -181,6 +181,44 @@ struct SubscriptionsMachineTests {
         #expect(gone.contains(.forget(own)) && gone.last == .listed)
     }
 
+    @Test mutating func `what a restored server lost is made again, and what it has of before is changed again`() throws {
+        _ = machine.connected(version: 3)
+        var numbers: [Int] = []
+        for (id, key) in [("01", nil), ("02", "k"), ("03", nil)] as [(String, String?)] {
+            let (number, actions) = machine.subscribed(Self.definition(key, "price > \(id).0"))
+            _ = try answer(try Self.request(actions), 201, Self.body(id, Self.definition(key, "price > \(id).0")))
+            numbers.append(number)
+        }
+        _ = machine.disconnected()
+        #expect(machine.connected(version: 3).isEmpty, "nobody asked what there is")
+        _ = machine.disconnected()
+        let list = try Self.request(machine.connected(version: 3, isRestored: true))
+        #expect(list.method == "GET")
+        let old = [
+            Self.body("02", Self.definition("k", "price > 0.5")), Self.body("03", Self.definition(nil, "price > 03.0")),
+            Self.body("09", Self.definition("removed since")),
+        ]
+        let listed = try answer(list, 200, SubscriptionList(subscriptions: old, next: nil))
+        #expect(!listed.contains { if case .found = $0 { true } else { false } }, "nobody asked for others")
+        #expect(!Self.events(listed).contains(.unsubscribed))
+        var asked: [ClientFrame.Request] = Self.requests(listed)
+        while let last = asked.last, asked.count < 5 {
+            let body =
+                last.method == "POST"
+                ? Self.body("11", Self.definition(nil, "price > 01.0"))
+                : Self.body("02", Self.definition("k", "price > 02.0"))
+            let more = Self.requests(try answer(last, last.method == "POST" ? 201 : 200, body))
+            if more.isEmpty { break }
+            asked += more
+        }
+        let said = asked.map { "\($0.method) \($0.path.split(separator: "/").last ?? "")" }.sorted()
+        #expect(said == ["PATCH 02", "POST subscriptions"])
+        #expect(numbers.map { machine.entries[$0]?.id } == ["11", "02", "03"])
+        #expect(numbers.map { machine.entries[$0]?.status } == [.subscribed, .subscribed, .subscribed])
+        _ = machine.disconnected()
+        #expect(machine.connected(version: 3).isEmpty, "it is all there again")
+    }
+
     @Test mutating func `an object of the app's stands for the one that was found`() throws {
         _ = machine.wanted()
         let list = try Self.request(machine.connected(version: 3))

@@ -161,6 +161,48 @@ struct PushUpdatesTests {
         #expect(world.presenter.seen.failures.count { $0.kind == .parametersRefused } <= 1)
     }
 
+    @Test(arguments: ["null", "\"before\""])
+    func `parameters that the server lost are said again at once, and only then`(_ lost: String) async throws {
+        let held = Mutex("null")
+        let door = Door { number, body in
+            if number == 4 {
+                // It was restored, or a proxy repeated an old poll.
+                held.withLock { $0 = lost }
+            } else if case .string(let revision)? = body["parameters"]?["revision"] {
+                held.withLock { $0 = "\"\(revision)\"" }
+            }
+            let revision = held.withLock { $0 }
+            return number < 7
+                ? .init(body: #"{"envelopes":[],"more":\#(number < 6),"position":"p","parametersRevision":\#(revision)}"#)
+                : nil
+        }
+        let world = try World(door)
+        world.begin { ["region": .text("north")] }
+        await world.run(asked: door) { door.count >= 7 }
+        let said = door.asked.withLock { $0.map { $0["parameters"] != nil } }
+        #expect(said.prefix(7) == [true, false, false, false, true, false, false])
+        let word = try await world.inbox.word(results: 1)
+        #expect(word.parameters == ParameterSet(["region": .text("north")], at: 0).revision)
+    }
+
+    @Test func `parameters that the server lost are said at once, also where nothing else waits`() async throws {
+        let door = Door { number, _ in
+            number < 3
+                ? .init(body: #"{"envelopes":[],"more":false,"position":"p","parametersRevision":"other"}"#) : nil
+        }
+        let world = try World(door)
+        let parameters = ParameterSet(["region": .text("north")], at: 0)
+        let owner = UpdateOwner(device: "d", user: "", profile: "")
+        try await world.inbox.belong(to: owner)
+        _ = try await world.inbox.received(
+            PollAnswer(position: "p"), to: nil, by: owner, said: [], parameters: parameters.revision)
+        world.updates.settings.polling = .every(.seconds(1000))
+        world.begin { ["region": .text("north")] }
+        await world.run(for: .seconds(20), asked: door) { door.count >= 2 }
+        let said = door.asked.withLock { $0.map { $0["parameters"] != nil } }
+        #expect(said == [false, true], "and a server that will not have them is not asked without end")
+    }
+
     @Test func `parameters that were refused are said again after a while: they may be declared by then`() async throws {
         let door = Door { number, body in
             body["parameters"] != nil && number < 20 ? .problem(.fieldUnknown) : .init()

@@ -14,4 +14,18 @@ struct ServerHelloTests {
         }
         #expect(actions.contains(.send(.hello(.init(uaid: "u", carillon: extensions)))))
     }
+
+    @Test(arguments: [1, nil]) func `a Carillon client is told what the server has of what it said`(carillon: Int?) throws {
+        var machine = SessionMachine(
+            settings: .init(window: .init(envelopes: 4, bytes: 100_000), keepAliveSeconds: 60, history: "h"))
+        _ = machine.received(.hello(.init(carillon: carillon)))
+        let said = SaidRevisions(device: "d1", services: "s1")
+        let actions = machine.identified(.init(owner: .device(Sample.device), uaid: "u"), said: said, at: Sample.now)
+        let extensions = carillon.map { _ in
+            ServerFrame.Hello.Carillon(keepAliveSeconds: 60, history: "h", deviceRevision: "d1", servicesRevision: "s1")
+        }
+        let frame = ServerFrame.hello(.init(uaid: "u", carillon: extensions))
+        #expect(actions.contains(.send(frame)))
+        #expect(try ServerFrame.parse(frame.text) == frame)
+    }
 }

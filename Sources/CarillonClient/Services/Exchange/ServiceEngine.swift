@@ -32,6 +32,8 @@ actor ServiceEngine {
 
     /// What the app offers; nil: nothing.
     private var offer: ServiceOffering?
+    /// What the server was told of it last in this run.
+    private var said: SaidOffer?
     private let offerChanges = Signal()
     /// Those who wait for a result.
     var pending: [String: PendingResult<ServiceReply>] = [:]
@@ -39,6 +41,17 @@ actor ServiceEngine {
     let late = LateReplies()
     /// The requests that are worked on, by id.
     var requests: [String: RequestWork] = [:]
+
+    private struct SaidOffer {
+        var offer: ServiceOffering?
+        var device: String
+        var user: String?
+        var key: String
+        /// The name that the server has it by; nil where it was not taken, or the server remembers no names.
+        var revision: String?
+        /// The server does not have it any more.
+        var isLost = false
+    }
 
     struct RequestWork {
         var number: Int64
@@ -229,37 +242,48 @@ actor ServiceEngine {
 
     /// Says what the app offers, after each change of it, of who the device is, and of its key.
     private func runOffers() async {
-        var said: (offer: ServiceOffering?, device: String, user: String?, key: String)?
+        // Each run says it once.
+        said = nil
         var schedule = ClientReconnectSchedule(server.backOff)
         while !Task.isCancelled {
             let scope = runner.updateScope
-            guard let device = scope.identity?.device, !scope.isUserPending, offer != nil || said?.offer != nil else {
+            guard let device = scope.identity?.device, !scope.isUserPending,
+                offer != nil || said?.offer != nil || said?.isLost == true
+            else {
                 await offerChanges.wait()
                 continue
             }
             do {
                 let keys = try await box.keys(at: Self.now)
                 let present = offer
-                if let said, said.offer == present, said.device == device, said.user == scope.user, said.key == keys.key.name
+                if let said, said.offer == present, said.device == device, said.user == scope.user,
+                    said.key == keys.key.name, !said.isLost
                 {
                     await wait(until: keys.key.validUntil)
                     continue
                 }
                 let answer: ServiceServer.Answer
+                var saying = SaidOffer(offer: present, device: device, user: scope.user, key: keys.key.name)
+                // What is lost while it is said is said again.
+                said?.isLost = false
                 if let present {
-                    let body = present.json(keys: try keys.bundle(of: device)).bytes
+                    let (body, revision) = present.body(
+                        keys: try keys.bundle(of: device), isNamed: runner.namesRevisions)
+                    saying.revision = revision
                     answer = await server.ask(.put, "/v1/device/services", body)
                 } else {
                     answer = await server.ask(.delete, "/v1/device/services")
                 }
                 switch answer {
                 case .done:
-                    said = (present, device, scope.user, keys.key.name)
+                    saying.isLost = said?.isLost ?? false
+                    said = saying
                     schedule.succeeded()
                     continue
                 case .refused(let error):
                     logger.error("The server does not take what the app offers", metadata: ["reason": "\(error)"])
-                    said = (present, device, scope.user, keys.key.name)
+                    saying.revision = nil
+                    said = saying
                     continue
                 case .later(let hint):
                     let chance = Double.random(in: 0..<1)
@@ -273,6 +297,20 @@ actor ServiceEngine {
                 try? await Task.sleep(for: schedule.failed(random: .random(in: 0..<1)))
             }
         }
+    }
+
+    /// The server says at the beginning of a connection under which name it has what the app offers.
+    nonisolated func serverHas(_ revision: String?, isRestored: Bool) {
+        Task { await compare(with: revision, isRestored: isRestored) }
+    }
+
+    private func compare(with revision: String?, isRestored: Bool) {
+        guard let said else { return }
+        // What was withdrawn is there again, or what was offered is not.
+        let isOther = said.offer == nil ? revision != nil : said.revision != nil && said.revision != revision
+        guard isOther || isRestored && said.offer != nil else { return }
+        self.said?.isLost = true
+        offerChanges.send()
     }
 
     private func wait(until moment: Int64) async {

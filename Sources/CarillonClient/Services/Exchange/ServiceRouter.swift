@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonWire
+import Crypto
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -33,6 +34,17 @@ struct ServiceOffering: Hashable, Sendable {
         ]
         if let icon { members.append(.init(name: "icon", value: .string(Base64URL.encode(Array(icon))))) }
         return .object(members)
+    }
+
+    /// What the server is told, and what all of it is called.
+    ///
+    /// - Parameter isNamed: The server remembers the name.
+    func body(keys: KeyBundle, isNamed: Bool) -> (bytes: [UInt8], revision: String?) {
+        let json = json(keys: keys)
+        guard isNamed, case .object(var members) = json else { return (json.bytes, nil) }
+        let revision = Base64URL.encode(Array(SHA256.hash(data: json.bytes).prefix(12)))
+        members.append(.init(name: "revision", value: .string(revision)))
+        return (JSONValue.object(members).bytes, revision)
     }
 }
 

@@ -355,7 +355,7 @@ public final class PushUpdates: Sendable {
             case .page(let page):
                 schedule.succeeded()
                 if let retryAfter = page.retryAfter { try? await Task.sleep(for: retryAfter * Double.random(in: 1...1.2)) }
-                if page.more { continue }
+                if page.more || page.hasLostParameters { continue }
                 pause = polling.pause(after: began.duration(to: .now))
             }
             await waitForHint(atMost: pause)
@@ -409,7 +409,7 @@ public final class PushUpdates: Sendable {
         let (poller, before) = (poller(work), worker === earlier ? received : 0)
         while true {
             guard case .page(let page) = await poll(poller, worker, wait: 0) else { return .failed }
-            if !page.more { break }
+            if !page.more, !page.hasLostParameters { break }
         }
         await awaitProcessing()
         guard case .page = await poll(poller, worker, wait: 0) else { return .failed }

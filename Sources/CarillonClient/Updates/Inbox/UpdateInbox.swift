@@ -55,7 +55,16 @@ struct WaitingResult: Equatable, Sendable {
 
 /// What one poll brought.
 struct PollAnswer: Sendable {
+    /// The parameters that the server has.
+    enum Parameters: Equatable, Sendable {
+        /// It does not say, as servers of earlier versions.
+        case unknown
+        case none
+        case revision(String)
+    }
+
     var updates: [UpdateFrame] = []
+    var parameters = Parameters.unknown
     var position: String?
     var more = false
     /// The server has much to do, and is to be left alone for so long.
@@ -135,7 +144,7 @@ struct UpdateInbox: Sendable {
     /// - Parameters:
     ///   - asked: The position that it was asked with. Where another answer moved that meanwhile, what this brought comes once more.
     ///   - said: What the server has taken with it.
-    ///   - parameters: The revision that it was told.
+    ///   - parameters: The revision that it was told. What it says that it has counts for more.
     func received(
         _ answer: PollAnswer, to asked: String?, by owner: UpdateOwner, said: [WaitingResult], parameters: String?
     ) async throws(PushError) -> Arrival {
@@ -148,7 +157,13 @@ struct UpdateInbox: Sendable {
             for result in said {
                 try db.execute(sql: "DELETE FROM update_result WHERE number = ?", arguments: [result.number])
             }
-            if let parameters { try db.execute(sql: "UPDATE update_place SET parameters = ?", arguments: [parameters]) }
+            var known = parameters
+            if case .revision(let revision) = answer.parameters { known = revision }
+            if known != nil || answer.parameters == .none {
+                try db.execute(
+                    sql: "UPDATE update_place SET parameters = ?",
+                    arguments: [answer.parameters == .none ? nil : known])
+            }
             guard row?["position"] as String? == asked else { return arrival }
             for frame in answer.updates { try Self.take(frame, into: &arrival, db) }
             if let position = answer.position {

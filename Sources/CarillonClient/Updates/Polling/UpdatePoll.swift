@@ -46,6 +46,11 @@ struct UpdatePoll: Sendable {
             case .bool(let more)? = json["more"], case .string(let position)? = json["position"]
         else { return nil }
         var answer = PollAnswer(position: position, more: more)
+        switch json["parametersRevision"] {
+        case .null?: answer.parameters = .none
+        case .string(let revision)?: answer.parameters = .revision(revision)
+        default: break
+        }
         if case .integer(let seconds)? = json["retryAfter"] {
             answer.retryAfter = .seconds(max(0, min(seconds, mostRetrySeconds)))
         }

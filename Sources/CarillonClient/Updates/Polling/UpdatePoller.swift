@@ -20,6 +20,8 @@ struct UpdatePoller: Sendable {
     struct Page: Sendable {
         var arrival: Arrival
         var more: Bool
+        /// The server has other parameters than the device has, and was not told with this poll: it lost what it had.
+        var hasLostParameters: Bool
         var retryAfter: Duration?
     }
 
@@ -44,7 +46,9 @@ struct UpdatePoller: Sendable {
         do {
             let arrival = try await inbox.received(
                 answer, to: word.position, by: owner, said: word.results, parameters: said?.revision)
-            return Page(arrival: arrival, more: answer.more && word.room > 0, retryAfter: answer.retryAfter)
+            return Page(
+                arrival: arrival, more: answer.more && word.room > 0,
+                hasLostParameters: said == nil && answer.lacks(parameters), retryAfter: answer.retryAfter)
         } catch {
             throw Self.storage(error)
         }
@@ -103,5 +107,17 @@ struct UpdatePoller: Sendable {
 
     private static func storage(_ error: PushError) -> PollFault {
         .failed(UpdateFailure(.storage, error.message), retryAfter: nil)
+    }
+}
+
+extension PollAnswer {
+    /// Whether the server says that it has others than these.
+    fileprivate func lacks(_ parameters: ParameterSet?) -> Bool {
+        guard let parameters else { return false }
+        return switch self.parameters {
+        case .unknown: false
+        case .none: true
+        case .revision(let revision): revision != parameters.revision
+        }
     }
 }

@@ -20,6 +20,8 @@ package struct DeviceProfile: Equatable, Sendable {
     package var locale: String?
     package var timeZone: String?
     package var parameters = DeviceParameters.none
+    /// The device's own name for all of this. It stays when the server changes something of it by itself.
+    package var revision: String?
 
     package static let longestTextBytes = 64
 
@@ -33,6 +35,7 @@ package struct DeviceProfile: Equatable, Sendable {
 
     /// - Throws: What is wrong with a text.
     package func check() throws(Refusal) {
+        try SaidRevisions.check(revision)
         for (name, text) in [("appVersion", appVersion), ("locale", locale), ("timeZone", timeZone)] {
             guard let text else { continue }
             guard (1...Self.longestTextBytes).contains(text.utf8.count), text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })

@@ -1,0 +1,19 @@
+import CarillonWire
+
+/// What was said to the server once is said again when the server does not have it any more: it was restored from a backup. It says with each
+/// connection what it has, by the names that this install gave to it.
+extension ClientSession {
+    /// Whether the server remembers names of what it is told.
+    var namesRevisions: Bool { serverHistory != nil }
+
+    /// Compares what the server has with what it was told.
+    mutating func compare(with carillon: ServerFrame.Hello.Carillon) -> [SessionAction] {
+        let before = serverHistory
+        serverHistory = carillon.history
+        guard let history = carillon.history else { return [] }
+        let isRestored = before.map { $0 != history } ?? false
+        let hasLost = device.serverHas(carillon.deviceRevision, isRestored: isRestored)
+        if isRestored || hasLost { mayHaveLostSubscriptions = true }
+        return [.tellServicesRevision(carillon.servicesRevision, isRestored: isRestored || hasLost)]
+    }
+}
