@@ -114,8 +114,22 @@ struct SocketRequests: Sendable {
             response = Response(refusal: Refusal(.storageUnavailable, "Come back later."))
         }
         let body = WholeBody()
-        try? await response.body.write(body)
-        return ServerFrame.Answer(id: request.id, status: response.status.code, body: Array(body.bytes.readableBytesView))
+        do {
+            try await response.body.write(body)
+        } catch {
+            logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
+            return ServerFrame.Answer(to: request.id, Refusal(.storageUnavailable, "Come back later."))
+        }
+        return ServerFrame.Answer(
+            id: request.id, status: response.status.code, body: Array(body.bytes.readableBytesView),
+            contentType: Self.otherType(of: response))
+    }
+
+    /// The type of a body that is not JSON; nil of one that is.
+    private static func otherType(of response: Response) -> String? {
+        guard let type = response.headers[.contentType] else { return "application/octet-stream" }
+        let name = type.prefix { $0 != ";" && $0 != " " }.lowercased()
+        return name == "application/json" || name.hasSuffix("+json") ? nil : type
     }
 
     private static func isOfURL(_ byte: UInt8) -> Bool { byte > 0x20 && byte < 0x7F }

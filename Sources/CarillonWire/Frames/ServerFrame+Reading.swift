@@ -46,11 +46,7 @@ extension ServerFrame {
                     DeviceStatusFrame(
                         version: try required(text, "version"), status: try required(text, "event"),
                         reason: try text("reason"), at: Int64(try required(number, "at"))))
-            case "answer":
-                return .answer(
-                    Answer(
-                        id: try required(number, "id"), status: try required(number, "status"),
-                        body: try value("body")?.bytes ?? []))
+            case "answer": return .answer(try answer())
             case "fired":
                 return .fired(
                     FiredFrame(version: try required(text, "version"), body: try required(value, "fired").bytes))
@@ -66,6 +62,19 @@ extension ServerFrame {
             case "caughtUp": return .caughtUp
             case "goodbye": return .goodbye(delaySeconds: max(0, try number("delay") ?? 0))
             default: return nil
+            }
+        }
+
+        private func answer() throws(Fault) -> Answer {
+            let (id, status) = (try required(number, "id"), try required(number, "status"))
+            switch try text("encoding") {
+            case nil: return Answer(id: id, status: status, body: try value("body")?.bytes ?? [])
+            case Answer.base64URL?:
+                guard let body = Base64URL.decode(try required(text, "body")) else {
+                    throw Fault(reason: "body is not base64url")
+                }
+                return Answer(id: id, status: status, body: body, contentType: try required(text, "contentType"))
+            case let name?: throw Fault(reason: "the encoding \(name.prefix(60)) is unknown")
             }
         }
 

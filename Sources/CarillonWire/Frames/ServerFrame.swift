@@ -73,13 +73,16 @@ package enum ServerFrame: Equatable, Sendable {
         package var id: Int
         /// As in HTTP.
         package var status: Int
-        /// JSON, as text; empty where there is none.
+        /// JSON, as text, or bytes of ``contentType``; empty where there is none.
         package var body: [UInt8]
+        /// What the body is, where it is not JSON: it is written in base64url then.
+        package var contentType: String?
 
-        package init(id: Int, status: Int, body: [UInt8]) {
+        package init(id: Int, status: Int, body: [UInt8], contentType: String? = nil) {
             self.id = id
             self.status = status
             self.body = body
+            self.contentType = contentType
         }
     }
 
@@ -108,6 +111,11 @@ package enum ServerFrame: Equatable, Sendable {
             self.pushEndpoint = pushEndpoint
         }
     }
+}
+
+extension ServerFrame.Answer {
+    /// How a body is written that is not JSON.
+    static let base64URL = "base64url"
 }
 
 extension ServerFrame {
@@ -183,7 +191,14 @@ extension ServerFrame {
                 json.member("messageType", "answer")
                 json.member("id", answer.id)
                 json.member("status", answer.status)
-                if !answer.body.isEmpty { json.member("body", text: answer.body) }
+                if answer.body.isEmpty { break }
+                if let contentType = answer.contentType {
+                    json.member("body", base64URL: answer.body)
+                    json.member("encoding", Answer.base64URL)
+                    json.member("contentType", contentType)
+                } else {
+                    json.member("body", text: answer.body)
+                }
             case .fired(let fired):
                 json.member("messageType", "fired")
                 json.member("version", fired.version)
@@ -213,7 +228,9 @@ extension ServerFrame {
         if case .fired(let fired) = self { return 160 + fired.body.count }
         if case .update(let update) = self { return 160 + update.body.count }
         if case .service(let service) = self { return 160 + service.body.count }
-        if case .answer(let answer) = self { return 160 + answer.body.count }
+        if case .answer(let answer) = self {
+            return 160 + (answer.contentType == nil ? answer.body.count : Base64URL.encodedLength(of: answer.body.count))
+        }
         guard case .notification(let notification) = self else { return 160 }
         return 192 + Base64URL.encodedLength(of: notification.body.count)
             + (notification.coding?.encryption?.utf8.count ?? 0) + (notification.coding?.cryptoKey?.utf8.count ?? 0)

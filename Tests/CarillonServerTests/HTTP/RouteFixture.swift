@@ -36,7 +36,7 @@ struct RouteFixture {
     let admin: String
     /// Every route that there is.
     let declared: [(method: HTTPRequest.Method, path: String)]
-    private let responder: any HTTPResponder<RouteContext>
+    let responder: any HTTPResponder<RouteContext>
 
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
