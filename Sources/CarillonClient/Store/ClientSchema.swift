@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 8
+    static let version = 9
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -72,6 +72,12 @@ enum ClientSchema {
         if found < 8 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: ServiceBoxSchema.sql + "PRAGMA user_version = 8;")
+                return .commit
+            }
+        }
+        if found < 9 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: UpdateInboxSchema.serverTime + "PRAGMA user_version = 9;")
                 return .commit
             }
         }
@@ -187,6 +193,7 @@ enum ClientSchema {
                     \(UpdateInboxSchema.sql)
                     \(UpdateInboxSchema.absorbed)
                     \(ServiceBoxSchema.sql)
+                    \(UpdateInboxSchema.serverTime)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

@@ -64,13 +64,15 @@ struct InboxPoll: Sendable {
 extension InboxPoll.Page {
     /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
     ///
-    /// - Parameter others: Members that follow.
-    func response(_ others: [JSONValue.Member] = []) async -> Response {
+    /// - Parameters:
+    ///   - others: Members that follow.
+    ///   - now: What is said of times counts from then.
+    func response(_ others: [JSONValue.Member] = [], at now: Timestamp) async -> Response {
         var text = Array(#"{"envelopes":["#.utf8)
         var written = 0
         for (index, envelope) in envelopes.enumerated() {
             if index > 0 { text.append(UInt8(ascii: ",")) }
-            text += ServerFrame(envelope).text
+            text += ServerFrame(envelope).written(at: now.milliseconds).text
             // The event loop has others to serve.
             if text.count - written > Self.stepBytes {
                 written = text.count

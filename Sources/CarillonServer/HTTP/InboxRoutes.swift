@@ -24,7 +24,8 @@ struct InboxRoutes: Sendable {
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
         let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
         let poll = InboxPoll(domain: domain, readiness: readiness)
-        return try await poll.page(of: device.serial, waitSeconds: wait, max: max, version).response()
+        let page = try await poll.page(of: device.serial, waitSeconds: wait, max: max, version)
+        return await page.response(at: domain.time.now())
     }
 
     // MARK: Server-sent events
@@ -55,11 +56,13 @@ struct InboxRoutes: Sendable {
             writing: for await batch in feed.batches {
                 for item in batch.items {
                     if case .envelope(let envelope) = item {
-                        if feed.isWanted(envelope) { try await writer.write(ByteBuffer(bytes: Self.event(item))) }
+                        if feed.isWanted(envelope) {
+                            try await writer.write(ByteBuffer(bytes: Self.event(item, at: time.now())))
+                        }
                         feed.done(with: envelope)
                         continue
                     }
-                    try await writer.write(ByteBuffer(bytes: Self.event(item)))
+                    try await writer.write(ByteBuffer(bytes: Self.event(item, at: time.now())))
                     if item.isLast { break writing }
                 }
             }
@@ -69,10 +72,10 @@ struct InboxRoutes: Sendable {
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"], body: body)
     }
 
-    private static func event(_ item: InboxFeed.Item) -> [UInt8] {
+    private static func event(_ item: InboxFeed.Item, at now: Timestamp) -> [UInt8] {
         switch item {
         case .envelope(let envelope):
-            let frame = ServerFrame(envelope)
+            let frame = ServerFrame(envelope).written(at: now.milliseconds)
             return Array("event: \(frame.typeName)\nid: \(envelope.id)\ndata: ".utf8) + frame.text + Array("\n\n".utf8)
         case .caughtUp: return Array("event: caughtUp\ndata: ".utf8) + ServerFrame.caughtUp.text + Array("\n\n".utf8)
         case .keepAlive: return Array(": \n\n".utf8)

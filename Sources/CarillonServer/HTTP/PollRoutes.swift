@@ -90,7 +90,7 @@ struct PollRoutes: Sendable {
         if let retryAfter = domain.updateDelivery.retryAfterSeconds {
             others.append(.init(name: "retryAfter", value: .integer(retryAfter)))
         }
-        return await page.response(others)
+        return await page.response(others, at: domain.time.now())
     }
 
     /// Whether the store knows what it is of, and was not brought back to what it was before.

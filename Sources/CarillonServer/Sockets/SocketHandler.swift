@@ -201,7 +201,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private func perform(_ action: SessionMachine.Action) {
         switch action {
         case .send(let frame):
-            write(.text, frame.text)
+            write(.text, frame.written(at: shared.domain.time.now().milliseconds).text)
         case .identify(let hello, let load):
             identify(hello, load)
         case .join(let device):

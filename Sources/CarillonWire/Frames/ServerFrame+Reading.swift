@@ -54,7 +54,8 @@ extension ServerFrame {
                 return .update(
                     UpdateFrame(
                         version: try required(text, "version"), attempt: try required(number, "attempt"),
-                        entry: try required(number, "entry"), body: try required(value, "update").bytes))
+                        entry: try required(number, "entry"), body: try required(value, "update").bytes,
+                        startsIn: try number("startsIn"), endsIn: try number("endsIn")))
             case "service":
                 return .service(
                     ServiceFrame(version: try required(text, "version"), body: try required(value, "service").bytes))

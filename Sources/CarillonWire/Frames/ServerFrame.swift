@@ -208,6 +208,8 @@ extension ServerFrame {
                 json.member("version", update.version)
                 json.member("attempt", update.attempt)
                 json.member("entry", update.entry)
+                json.member("startsIn", update.startsIn)
+                json.member("endsIn", update.endsIn)
                 json.member("update", text: update.body)
             case .service(let service):
                 json.member("messageType", "service")

@@ -17,11 +17,22 @@ final class ProcessingFixture: Sendable {
     let presenter = PresenterFixture()
     /// In milliseconds since 1970.
     let clock = Mutex<Int64>(1_700_000_000_000)
-    let inbox: UpdateInbox
+    /// How long the device runs, and since which start.
+    let uptime = Mutex(DeviceClock.Uptime(milliseconds: 5_000_000, boot: "first"))
+    private let store: ClientStore
+    var inbox: UpdateInbox {
+        UpdateInbox(
+            store: store,
+            clock: DeviceClock { [self] in
+                clock.withLock { $0 }
+            } uptime: { [self] in
+                uptime.withLock { $0 }
+            })
+    }
 
     init(_ content: ContentFixture = ContentFixture()) async throws {
         self.content = content
-        inbox = UpdateInbox(store: try ClientStore(directory: directory.path))
+        store = try ClientStore(directory: directory.path)
         try await inbox.belong(to: Self.owner)
     }
 

@@ -302,14 +302,17 @@ public final class PushUpdates: Sendable {
 
     private func tendMaintenance(_ worker: UpdateWorker) async {
         while !Task.isCancelled {
-            var next: Int64?
-            await storing(worker) { next = try await worker.tendMaintenance() }
-            guard let next else {
+            var left: Double?
+            await storing(worker) {
+                left = nil
+                if let next = try await worker.tendMaintenance() { left = try await worker.seconds(until: next) }
+            }
+            guard let left else {
                 await worker.maintenanceChanges.wait()
                 continue
             }
-            // The clock may be put forward meanwhile.
-            let wait = min(max(0, Double(next - Date().milliseconds) / 1000), 60)
+            // The clock may be put forward meanwhile, where nothing is known of the server's.
+            let wait = min(max(0, left), 60)
             await withTaskGroup { group in
                 group.addTask { try? await Task.sleep(for: .seconds(wait + 0.001)) }
                 group.addTask { await worker.maintenanceChanges.wait() }

@@ -83,6 +83,7 @@ struct Arrival: Equatable, Sendable {
 /// on the disk (`synchronous=FULL`): what an answer brought is committed together with its position.
 struct UpdateInbox: Sendable {
     let store: ClientStore
+    var clock = DeviceClock.system
 
     static let mostWaiting = 2_500
     static let rememberedDone = 10_000
@@ -102,6 +103,7 @@ struct UpdateInbox: Sendable {
             try db.execute(
                 sql: """
                     DELETE FROM update_inbox; DELETE FROM update_done; DELETE FROM update_result; DELETE FROM update_place;
+                    DELETE FROM server_time;
                     """)
             guard let owner else { return }
             try db.execute(
@@ -165,7 +167,10 @@ struct UpdateInbox: Sendable {
                     arguments: [answer.parameters == .none ? nil : known])
             }
             guard row?["position"] as String? == asked else { return arrival }
-            for frame in answer.updates { try Self.take(frame, into: &arrival, db) }
+            for frame in answer.updates {
+                try Self.take(frame, into: &arrival, db)
+                try noteTime(of: frame, db)
+            }
             if let position = answer.position {
                 try db.execute(sql: "UPDATE update_place SET position = ?", arguments: [position])
             }
@@ -393,6 +398,28 @@ struct UpdateInbox: Sendable {
                 arguments: [
                     maintenance.beginsAt, maintenance.endsAt, maintenance.modeBefore?.rawValue, maintenance.hasBegun,
                 ])
+        }
+    }
+
+    /// What the server's clock says by a frame that announces a maintenance.
+    private func noteTime(of frame: UpdateFrame, _ db: Database) throws {
+        guard frame.startsIn != nil || frame.endsIn != nil, let (from, until) = frame.maintenance,
+            let time = ServerTime([(from, frame.startsIn), (until, frame.endsIn)], on: clock)
+        else { return }
+        try db.execute(
+            sql: """
+                INSERT OR REPLACE INTO server_time (id, server, wall, uptime, boot) VALUES (1, ?, ?, ?, ?)
+                """, arguments: [time.server, time.wall, time.uptime.milliseconds, time.uptime.boot])
+    }
+
+    /// What is known of the server's clock; nil before it announced a maintenance.
+    func serverTime() async throws(PushError) -> ServerTime? {
+        try await write { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM server_time").map { row in
+                ServerTime(
+                    server: row["server"], wall: row["wall"],
+                    uptime: DeviceClock.Uptime(milliseconds: row["uptime"], boot: row["boot"]))
+            }
         }
     }
 

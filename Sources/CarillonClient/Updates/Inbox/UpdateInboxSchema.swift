@@ -52,6 +52,20 @@ enum UpdateInboxSchema {
 
         """
 
+    /// What version 9 added.
+    static let serverTime = """
+        -- One row once the server announced a maintenance: what its clock said then, and what this device's said. boot is the start of the
+        -- device that uptime counts from.
+        CREATE TABLE server_time (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            server INTEGER NOT NULL,
+            wall INTEGER NOT NULL,
+            uptime INTEGER NOT NULL,
+            boot TEXT NOT NULL
+        ) STRICT;
+
+        """
+
     /// What version 7 added.
     static let absorbed = """
         -- Of content for which a later one stands: the number of that.

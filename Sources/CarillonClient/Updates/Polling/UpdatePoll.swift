@@ -60,7 +60,11 @@ struct UpdatePoll: Sendable {
             guard case .string(let version)? = envelope["version"], case .integer(let attempt)? = envelope["attempt"],
                 case .integer(let entry)? = envelope["entry"], let update = envelope["update"]
             else { return nil }
-            answer.updates.append(UpdateFrame(version: version, attempt: attempt, entry: entry, body: update.bytes))
+            func seconds(_ name: String) -> Int? { if case .integer(let seconds)? = envelope[name] { seconds } else { nil } }
+            answer.updates.append(
+                UpdateFrame(
+                    version: version, attempt: attempt, entry: entry, body: update.bytes, startsIn: seconds("startsIn"),
+                    endsIn: seconds("endsIn")))
         }
         return answer
     }

@@ -21,8 +21,8 @@ actor UpdateWorker {
     private let inbox: UpdateInbox
     private let settings: UpdateSituation.Settings
     private let logger: Logger
-    /// In milliseconds since 1970.
-    private let now: @Sendable () -> Int64
+    /// The device's own clock, in milliseconds since 1970.
+    private let wall: @Sendable () -> Int64
     /// Says that there is something to tell the server.
     private let finished: @Sendable () -> Void
     /// What is done beside, and ends with the owner.
@@ -57,9 +57,16 @@ actor UpdateWorker {
         self.inbox = inbox
         self.settings = settings
         self.logger = logger
-        self.now = now
+        wall = now
         self.finished = finished
         (jobs, jobsIn) = AsyncStream.makeStream()
+    }
+
+    /// The time by the server's clock, in milliseconds since 1970, as far as that is known: what the server announces is by that one.
+    private func now() async throws(PushError) -> Int64 {
+        let time = try await inbox.serverTime()
+        let wall = wall()
+        return time?.now(wall: wall, uptime: inbox.clock.uptime()) ?? wall
     }
 
     // MARK: What came
@@ -146,7 +153,8 @@ actor UpdateWorker {
             let situation = UpdateSituation(
                 mode: try await mode(for: update, in: maintenance), isDirty: !changes.isEmpty,
                 isInMaintenance: maintenance?.hasBegun ?? false, isMaintenanceKnown: maintenance != nil,
-                isOver: update.payload.isOver(at: now()), consent: consents[update.key], commit: commit, settings: settings)
+                isOver: update.payload.isOver(at: try await now()), consent: consents[update.key], commit: commit,
+                settings: settings)
             let plan = UpdatePlan(for: update.payload, in: situation)
             guard try await perform(plan.steps, of: update, revision: changes.revision) else {
                 commit = nil
@@ -231,12 +239,12 @@ actor UpdateWorker {
     private func ask(_ update: WaitingUpdate) async throws(PushError) {
         try await inbox.setAway(update)
         let maintenance = try await inbox.maintenance()
-        let now = Date(milliseconds: now())
-        let begins = maintenance.map { Date(milliseconds: $0.beginsAt) } ?? now
+        let now = try await now()
+        let left = maintenance.map { Double($0.beginsAt - now) / 1000 } ?? 0
         // One that begins at once leaves the server a while yet.
-        let deadline = begins > now ? min(begins, now + Self.patience) : now + Self.patience
+        let patience = left > 0 ? min(left, Self.patience) : Self.patience
+        let deadline = Date(milliseconds: wall()) + patience
         let presenter = app.presenter
-        let patience = max(0, deadline.timeIntervalSince(now))
         jobsIn.yield {
             let consent = await withTaskGroup(of: CommitConsent.self) { group in
                 group.addTask { await presenter.mayCommit(before: update.update, deadline: deadline) }
@@ -380,7 +388,7 @@ actor UpdateWorker {
     }
 
     private func enterMaintenance(_ from: Int64?, _ until: Int64?) async throws {
-        let now = now()
+        let now = try await now()
         if let until, until <= now { return }
         try await maintain { () async throws in
             var maintenance = try await inbox.maintenance() ?? .init(beginsAt: from ?? now)
@@ -396,7 +404,7 @@ actor UpdateWorker {
         try await maintain { () async throws in
             guard var maintenance = try await inbox.maintenance() else { return }
             // What is killed from here on goes on leaving it.
-            maintenance.endsAt = now()
+            maintenance.endsAt = try await now()
             try await inbox.setMaintenance(maintenance)
             _ = try await doWhatIsDue(maintenance)
         }
@@ -412,7 +420,10 @@ actor UpdateWorker {
         }
     }
 
-    /// Does what is due, and answers when something will be: in milliseconds since 1970.
+    /// How long it is until a moment by the server's clock.
+    func seconds(until moment: Int64) async throws(PushError) -> Double { Double(moment - (try await now())) / 1000 }
+
+    /// Does what is due, and answers when something will be: by the server's clock, in milliseconds since 1970.
     func tendMaintenance() async throws -> Int64? {
         try await maintain { () async throws -> Int64? in
             guard let maintenance = try await inbox.maintenance() else { return nil }
@@ -422,7 +433,7 @@ actor UpdateWorker {
 
     private func doWhatIsDue(_ known: UpdateInbox.Maintenance) async throws -> Int64? {
         var maintenance = known
-        let now = now()
+        let now = try await now()
         if let end = maintenance.endsAt, end <= now {
             if maintenance.hasBegun, let mode = maintenance.modeBefore, try await app.content.mode() == .offline {
                 try await setMode(mode)
