@@ -105,6 +105,7 @@ struct ServeOptions {
         try bytes("unfinished-upload-seconds", &settings.attachments.unfinishedSeconds)
         try number("uploads-per-device", &settings.attachments.uploadsOfDevice)
         try number("max-transfers", &settings.attachments.transfers)
+        settings.attachments.transfersOfApp = max(1, settings.attachments.transfers / 2)
         switch values["upload-resumption"] {
         case nil, "on"?: break
         case "off"?: settings.tellsUploadResumption = false

@@ -76,12 +76,19 @@ package struct AttachmentLimits: Sendable {
     package var appBytes: Int64 = 50 << 30
     /// What a file takes of an allowance at least: rows and blocks cost, too.
     package var leastCharge: Int64 = 64 << 10
+    /// So much an upload that is not whole reserves beyond what came of it.
+    package var aheadBytes: Int64 = 64 << 20
+    /// What the uploads of one user that are not whole may reserve together: a part of the app's allowance, and that of one upload at least.
+    package var reservedOfUser: Int64 { max(appBytes / 20, aheadBytes) }
     /// How many uploads a device may have begun and not ended.
     package var uploadsOfDevice = 4
     /// The same of all senders of an app.
     package var uploadsOfSenders = 64
-    /// How many may be brought and fetched at once: in all, by a device, and by all senders of an app.
+    /// How many may be brought and fetched at once: in all, by all of an app, by a user's devices, by one device, and by all senders of an
+    /// app.
     package var transfers = 1024
+    package var transfersOfApp = 512
+    package var transfersOfUser = 32
     package var transfersOfDevice = 8
     package var transfersOfSenders = 64
     package var readers = 32
@@ -134,5 +141,17 @@ package enum AttachmentAddition: Equatable, Sendable {
     /// There is no room in the allowance.
     case overUser(limit: Int64)
     case overApp(limit: Int64)
+    /// The user's uploads that are not whole reserve as much as they may.
+    case overReserved(limit: Int64)
     case ownerGone
+}
+
+/// Whether an upload may bring more.
+package enum AttachmentReservation: Equatable, Sendable {
+    case reserved
+    case overUser(limit: Int64)
+    case overApp(limit: Int64)
+    case overReserved(limit: Int64)
+    /// It was removed.
+    case gone
 }

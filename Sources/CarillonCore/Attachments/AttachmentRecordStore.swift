@@ -2,12 +2,21 @@ package import CarillonWire
 
 /// What is known of attachments. Their bytes are in ``AttachmentFiles``.
 package protocol AttachmentRecordStore: Sendable {
-    /// Reserves the whole length in the allowances of the owner and the app, or says why not.
+    /// Begins an upload where its whole length has room in the allowances of its owner and its app, and reserves what it may bring next
+    /// (``AttachmentRules``); or says why not.
     func addAttachment(_ wish: AttachmentWish, at now: Timestamp) async throws -> AttachmentAddition
     /// Nil for none. An attachment whose time is over is there until it is removed.
     func attachment(_ id: AttachmentID) async throws -> Attachment?
     /// Whether somebody may fetch it.
     func isReader(_ party: Party, of attachment: AttachmentSerial) async throws -> Bool
+    /// An upload is to bring more: checks once more whether its whole length has room, and reserves what it may bring next.
+    ///
+    /// - Parameter received: How much of it came.
+    func reserve(
+        _ attachment: AttachmentSerial, received: Int64, _ limits: AttachmentLimits
+    ) async throws -> AttachmentReservation
+    /// Whose share of transfers and bytes a party uses: that of the device's user, where it has one. Nil when it is gone.
+    func attachmentShare(of user: AttachmentUser) async throws -> String?
     /// So much is on disk, and it is kept until then. Answers false when the upload was removed.
     func noteSynced(_ attachment: AttachmentSerial, upTo offset: Int64, expiresAt: Timestamp) async throws -> Bool
     /// It is whole. Answers false when it was removed.

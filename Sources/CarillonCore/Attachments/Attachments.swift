@@ -53,14 +53,14 @@ package struct Attachments: Sendable {
             case .reused:
                 throw Refusal(.idempotencyKeyReused, "The Idempotency-Key was used for another attachment.")
             case .tooManyUploads(let limit):
-                throw Refusal(
-                    .uploadsTooMany, "There may be \(limit) uploads that are not whole: finish or delete one.",
-                    retryAfterSeconds: 10)
-            case .overUser(let limit):
-                throw Refusal(.quotaExceeded, "What you have uploaded may have \(limit) bytes in all until it is fetched.")
-            case .overApp(let limit):
-                throw Refusal(.quotaExceeded, "The attachments of the app may have \(limit) bytes in all.")
-            case .ownerGone: throw Refusal(.credentialInvalid, "Whom the credential is of is gone.")
+                throw AttachmentRefusals.uploads(
+                    Refusal(
+                        .uploadsTooMany, "There may be \(limit) uploads that are not whole: finish or delete one.",
+                        retryAfterSeconds: 10))
+            case .overUser(let limit): throw AttachmentRefusals.overUser(limit)
+            case .overApp(let limit): throw AttachmentRefusals.overApp(limit)
+            case .overReserved(let limit): throw AttachmentRefusals.overReserved(limit)
+            case .ownerGone: throw Refusal(.credentialInvalid, "The credential's owner was deleted.")
             }
         } catch {
             try? await files.remove([id])
@@ -98,7 +98,7 @@ package struct Attachments: Sendable {
         _ receive: @escaping @Sendable (Upload) async throws -> Void
     ) async throws -> Attachment {
         _ = try await own(id, of: owner)
-        let transfer = try transfers.begin(owner)
+        let transfer = try transfers.begin(owner, share: try await share(of: owner))
         // Its place is taken until then.
         defer { withExtendedLifetime(transfer) {} }
         return try await turns.take(id) { turn in
@@ -118,6 +118,11 @@ package struct Attachments: Sendable {
                 contentDigest: contentDigest)
             return try await bring(upload, turn, isLast: isLast, receive)
         }
+    }
+
+    private func share(of user: AttachmentUser) async throws -> String {
+        // Whoever is gone has nothing to fetch, and is told so where that is looked up.
+        try await records.attachmentShare(of: user) ?? ""
     }
 
     private func bring(
@@ -143,7 +148,12 @@ package struct Attachments: Sendable {
     private func received(
         _ upload: Upload, _ turn: UploadTurns.Turn, _ receive: @escaping @Sendable (Upload) async throws -> Void
     ) async throws {
-        let task = Task { try await storing { try await receive(upload) } }
+        let task = Task {
+            try await storing {
+                try await upload.reserve()
+                try await receive(upload)
+            }
+        }
         turn.onTakenOver { task.cancel() }
         try await withTaskCancellationHandler {
             try await task.value
@@ -158,7 +168,7 @@ package struct Attachments: Sendable {
     package func open(
         _ id: AttachmentID, for user: AttachmentUser
     ) async throws -> (attachment: Attachment, file: any ReadableFile, transfer: Transfer) {
-        let transfer = try transfers.begin(user)
+        let transfer = try transfers.begin(user, share: try await share(of: user))
         let attachment = try await fetchable(id, for: user)
         guard let file = try await files.open(id) else { throw Refusal.attachmentUnknown }
         return (attachment, file, transfer)

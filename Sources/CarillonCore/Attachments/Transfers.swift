@@ -3,8 +3,15 @@ import Synchronization
 
 /// How many attachments are brought and fetched at once, and by whom: each has a file open, and some memory.
 final class Transfers: Sendable {
+    private struct Share: Hashable {
+        var app: AppSerial
+        var name: String
+    }
+
     private struct State {
         var counts: [AttachmentUser: Int] = [:]
+        var shares: [Share: Int] = [:]
+        var apps: [AppSerial: Int] = [:]
         var total = 0
     }
 
@@ -13,28 +20,52 @@ final class Transfers: Sendable {
 
     init(_ limits: AttachmentLimits) { self.limits = limits }
 
+    /// - Parameter share: Of the app's users, the one whose it is.
     /// - Throws: ``Refusal`` where there are as many as there may be.
-    func begin(_ user: AttachmentUser) throws(Refusal) -> Transfer {
-        let most = user.party == .senders ? limits.transfersOfSenders : limits.transfersOfDevice
+    func begin(_ user: AttachmentUser, share name: String) throws(Refusal) -> Transfer {
+        let share = Share(app: user.app, name: name)
+        let isSender = user.party == .senders
+        let most = isSender ? limits.transfersOfSenders : limits.transfersOfDevice
         try state.withLock { state throws(Refusal) in
-            guard state.counts[user, default: 0] < most else {
-                throw Refusal(.rateLimited, "There may be \(most) transfers at once; wait for one.", retryAfterSeconds: 5)
+            if state.counts[user, default: 0] >= most { throw Self.refusal(isSender ? "senders" : "device", of: most) }
+            if !isSender, state.shares[share, default: 0] >= limits.transfersOfUser {
+                throw Self.refusal("user", of: limits.transfersOfUser)
+            }
+            if state.apps[user.app, default: 0] >= limits.transfersOfApp {
+                throw Self.refusal("app", of: limits.transfersOfApp)
             }
             guard state.total < limits.transfers else {
-                throw Refusal(.overloaded, "The server moves as many attachments as it may.", retryAfterSeconds: 5)
+                throw AttachmentRefusals.transfers(
+                    "transfers",
+                    Refusal(.overloaded, "The server moves as many attachments as it may.", retryAfterSeconds: 5))
             }
             state.counts[user, default: 0] += 1
+            state.shares[share, default: 0] += 1
+            state.apps[user.app, default: 0] += 1
             state.total += 1
         }
-        return Transfer { [self] in end(user) }
+        return Transfer { [self] in end(user, share) }
     }
 
-    private func end(_ user: AttachmentUser) {
+    private static func refusal(_ party: String, of most: Int) -> Refusal {
+        AttachmentRefusals.transfers(
+            "\(party)_transfers",
+            Refusal(
+                .rateLimited, "There may be \(most) transfers of one \(party) at once; wait for one.", retryAfterSeconds: 5))
+    }
+
+    private func end(_ user: AttachmentUser, _ share: Share) {
         state.withLock { state in
             state.total -= 1
-            let count = state.counts[user, default: 0] - 1
-            state.counts[user] = count > 0 ? count : nil
+            Self.lower(&state.counts[user])
+            Self.lower(&state.shares[share])
+            Self.lower(&state.apps[user.app])
         }
+    }
+
+    private static func lower(_ count: inout Int?) {
+        let rest = (count ?? 0) - 1
+        count = rest > 0 ? rest : nil
     }
 }
 

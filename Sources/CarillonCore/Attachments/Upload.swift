@@ -13,6 +13,8 @@ package final class Upload: @unchecked Sendable {
     private let limits: AttachmentLimits
     private let time: TimeSource
     private let start: Int64
+    /// Up to there bytes may come before more is reserved.
+    private var reservedTo: Int64
     /// Behind the last byte that was written.
     package private(set) var offset: Int64
     /// What was said of it cannot be true: nothing can become of it.
@@ -34,6 +36,7 @@ package final class Upload: @unchecked Sendable {
         self.time = time
         start = attachment.synced
         offset = attachment.synced
+        reservedTo = attachment.synced
         content = contentDigest.map { (SHA256(), $0) }
     }
 
@@ -47,12 +50,27 @@ package final class Upload: @unchecked Sendable {
                 .uploadLengthInconsistent,
                 "More came than the \(attachment.length) bytes that the upload was begun with; it was removed.")
         }
+        if offset + Int64(bytes.count) > reservedTo { try await reserve() }
         try await file.write(bytes, at: offset)
         offset += Int64(bytes.count)
         if content != nil { bytes.withBytes { content?.hash.update(bufferPointer: $0) } }
         guard offset - attachment.synced >= limits.syncBytes, content == nil else { return false }
         try await keep()
         return true
+    }
+
+    /// Has what may come next counted, unless all of it came.
+    ///
+    /// - Throws: ``Refusal`` when it has no room any more. What came is kept.
+    func reserve() async throws {
+        guard offset < attachment.length else { return }
+        switch try await records.reserve(attachment.serial, received: offset, limits) {
+        case .reserved: reservedTo = min(attachment.length, offset + limits.aheadBytes)
+        case .overUser(let limit): throw AttachmentRefusals.overUser(limit)
+        case .overApp(let limit): throw AttachmentRefusals.overApp(limit)
+        case .overReserved(let limit): throw AttachmentRefusals.overReserved(limit)
+        case .gone: throw Refusal.attachmentUnknown
+        }
     }
 
     /// Brings to the disk what came. Of a body whose digest is to be checked nothing is kept before it was.

@@ -66,6 +66,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case attachmentsBegun = "carillon_attachments_begun_total"
     case attachmentsCompleted = "carillon_attachments_completed_total"
     case attachmentsEnded = "carillon_attachments_ended_total"
+    case attachmentsRefused = "carillon_attachments_refused_total"
     case attachmentBytesReceived = "carillon_attachment_bytes_received_total"
     case attachmentBytesSent = "carillon_attachment_bytes_sent_total"
     case attachmentOrphans = "carillon_attachment_orphans_total"
@@ -170,6 +171,7 @@ extension ServerMetric {
         case .attachmentsBegun: "Uploads of attachments that were begun."
         case .attachmentsCompleted: "Attachments that became whole."
         case .attachmentsEnded: "Attachments that were removed: fetched by all, expired, or deleted."
+        case .attachmentsRefused: "Uploads and transfers of attachments that were refused because a share was used up."
         case .attachmentBytesReceived: "Bytes of attachments that were taken."
         case .attachmentBytesSent: "Bytes of attachments that were given."
         case .serviceRequests: "Requests of services, by what became of them."
@@ -188,7 +190,7 @@ extension ServerMetric {
         switch self {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
-        case .rateRefusals: ["of"]
+        case .rateRefusals, .attachmentsRefused: ["of"]
         case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes, .updatesOffered,
             .updateResults, .serviceRequests:
             ["result"]

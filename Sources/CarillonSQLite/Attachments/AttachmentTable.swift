@@ -36,7 +36,15 @@ struct AttachmentTable {
             }
         }
         guard let allowance = try allowance(of: wish.owner) else { return .ownerGone }
-        if let refusal = try refusal(of: wish, allowance) { return refusal }
+        if let refusal = try refusal(of: wish) { return refusal }
+        let usage = try usage(of: wish.owner.app.rawValue, allowance, isSender: wish.owner.party == .senders)
+        let charge: Int64
+        switch AttachmentRules.decide(length: wish.length, received: 0, usage, wish.limits) {
+        case .counts(let bytes): charge = bytes
+        case .overUser(let limit): return .overUser(limit: limit)
+        case .overApp(let limit): return .overApp(limit: limit)
+        case .overReserved(let limit): return .overReserved(limit: limit)
+        }
         let expiresAt = now.adding(seconds: wish.limits.unfinishedSeconds)
         try db.run(
             """
@@ -46,7 +54,7 @@ struct AttachmentTable {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \(Self.hasUser("?3")), (SELECT seconds FROM served))
             """,
             [
-                Data(wish.proposed.bytes), app, owner, allowance, wish.length, charge(wish), wish.digest.map { Data($0) },
+                Data(wish.proposed.bytes), app, owner, allowance, wish.length, charge, wish.digest.map { Data($0) },
                 wish.lifetimeSeconds, expiresAt.milliseconds, wish.idempotency.map { Data($0.key) },
                 wish.idempotency.map { Data($0.fingerprint) },
             ])
@@ -69,10 +77,61 @@ struct AttachmentTable {
         "EXISTS (SELECT 1 FROM device_profile AS p WHERE p.device = \(device) AND p.user NOT NULL)"
     }
 
-    private func charge(_ wish: AttachmentWish) -> Int64 { max(wish.length, wish.limits.leastCharge) }
+    /// What is used of an app's allowance, and of an allowance in it.
+    ///
+    /// - Parameter except: An upload that is not counted.
+    private func usage(
+        of app: Int64, _ allowance: String, isSender: Bool, except: (serial: Int64, charge: Int64) = (0, 0)
+    ) throws -> AttachmentRules.Usage {
+        func used(_ allowance: String) throws -> Int64 {
+            let bytes = try Int64.first(
+                db, "SELECT bytes FROM attachment_total WHERE app = ? AND allowance = ?", [app, allowance])
+            return (bytes ?? 0) - except.charge
+        }
+        guard !isSender else { return AttachmentRules.Usage(user: nil, app: try used(""), reserved: 0) }
+        let reserved = try Int64.first(
+            db,
+            """
+            SELECT coalesce(sum(max(0, charged - synced)), 0) FROM attachment
+            WHERE app = ? AND allowance = ? AND NOT is_complete AND serial <> ?
+            """, [app, allowance, except.serial])
+        return AttachmentRules.Usage(user: try used(allowance), app: try used(""), reserved: reserved ?? 0)
+    }
+
+    func reserve(
+        _ serial: AttachmentSerial, received: Int64, _ limits: AttachmentLimits
+    ) throws -> AttachmentReservation {
+        let select = try db.cachedStatement(
+            sql: "SELECT app, device, allowance, length, charged FROM attachment WHERE serial = ? AND NOT is_complete")
+        let read = { (row: Row) in
+            (
+                app: row[0] as Int64, device: row[1] as Int64, allowance: row[2] as String, length: row[3] as Int64,
+                charged: row[4] as Int64
+            )
+        }
+        guard let upload = try Row.first(select, [serial.rawValue], read) else { return .gone }
+        let usage = try usage(
+            of: upload.app, upload.allowance, isSender: Party(number: upload.device) == .senders,
+            except: (serial.rawValue, upload.charged))
+        func count(_ bytes: Int64) throws {
+            try db.run("UPDATE attachment SET charged = ? WHERE serial = ?", [bytes, serial.rawValue])
+        }
+        let decision = AttachmentRules.decide(length: upload.length, received: received, usage, limits)
+        if case .counts(let bytes) = decision {
+            try count(bytes)
+            return .reserved
+        }
+        try count(AttachmentRules.charge(received: received, limits))
+        switch decision {
+        case .counts: return .reserved
+        case .overUser(let limit): return .overUser(limit: limit)
+        case .overApp(let limit): return .overApp(limit: limit)
+        case .overReserved(let limit): return .overReserved(limit: limit)
+        }
+    }
 
     /// Whose bytes they are: the device's user's, where it has one. Nil when the owner is gone.
-    private func allowance(of owner: AttachmentUser) throws -> String? {
+    func allowance(of owner: AttachmentUser) throws -> String? {
         guard case .device(let device) = owner.party else {
             let app = "SELECT 's' FROM app WHERE serial = ? AND ended_at IS NULL"
             return try String.fetchOne(db, sql: app, arguments: [owner.app.rawValue])
@@ -85,20 +144,13 @@ struct AttachmentTable {
                 """, arguments: [device.rawValue])
     }
 
-    private func refusal(of wish: AttachmentWish, _ allowance: String) throws -> AttachmentAddition? {
+    private func refusal(of wish: AttachmentWish) throws -> AttachmentAddition? {
         let (app, limits) = (wish.owner.app.rawValue, wish.limits)
         let most = wish.owner.party == .senders ? limits.uploadsOfSenders : limits.uploadsOfDevice
         let begun = try Int.first(
             db, "SELECT count(*) FROM attachment WHERE app = ? AND device = ? AND NOT is_complete AND of_user < 2",
             [app, wish.owner.party.number])
-        guard begun ?? 0 < most else { return .tooManyUploads(limit: most) }
-        func used(_ allowance: String) throws -> Int64 {
-            try Int64.first(db, "SELECT bytes FROM attachment_total WHERE app = ? AND allowance = ?", [app, allowance]) ?? 0
-        }
-        if wish.owner.party != .senders, try used(allowance) + charge(wish) > limits.userBytes {
-            return .overUser(limit: limits.userBytes)
-        }
-        return try used("") + charge(wish) > limits.appBytes ? .overApp(limit: limits.appBytes) : nil
+        return begun ?? 0 < most ? nil : .tooManyUploads(limit: most)
     }
 
     // MARK: Ending

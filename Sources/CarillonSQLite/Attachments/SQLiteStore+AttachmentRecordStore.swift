@@ -25,6 +25,16 @@ extension SQLiteStore: AttachmentRecordStore {
         }
     }
 
+    package func reserve(
+        _ attachment: AttachmentSerial, received: Int64, _ limits: AttachmentLimits
+    ) async throws -> AttachmentReservation {
+        try await group.run { db in try AttachmentTable(db).reserve(attachment, received: received, limits) }
+    }
+
+    package func attachmentShare(of user: AttachmentUser) async throws -> String? {
+        try await read { db in try AttachmentTable(db).allowance(of: user) }
+    }
+
     package func noteSynced(
         _ attachment: AttachmentSerial, upTo offset: Int64, expiresAt: Timestamp
     ) async throws -> Bool {
@@ -43,7 +53,7 @@ extension SQLiteStore: AttachmentRecordStore {
         try await group.run { db in
             try db.run(
                 """
-                UPDATE attachment SET is_complete = 1, synced = length, expires_at = ?,
+                UPDATE attachment SET is_complete = 1, synced = length, charged = max(charged, length), expires_at = ?,
                     kept_served = (SELECT seconds FROM served)
                 WHERE serial = ? AND \(Self.isGrowing)
                 """,

@@ -402,6 +402,91 @@ struct AttachmentsTests {
         try await world.append(other, ["x"], at: 0, isLast: true)
     }
 
+    @Test func `a user's devices have a share of the transfers, and so has an app`() async throws {
+        let world = try await World { ($0.transfersOfUser, $0.transfersOfApp) = (3, 5) }
+        let id = try await world.begin(0)
+        try await world.append(id, [], at: 0, isLast: true)
+        let ada = try #require(UserID("ada"))
+        var users: [AttachmentUser] = [world.owner]
+        for number in 1...2 as ClosedRange<UInt8> {
+            let new = NewDevice(DeviceID(Bytes16(high: 8, low: UInt64(number))), app: try StoreFixture.appID)
+            let device = try #require(try await world.fixture.insert(new, secret: [8, number]))
+            users.append(AttachmentUser(app: device.app, party: .device(device.serial)))
+        }
+        for case .device(let serial) in users.prefix(2).map(\.party) {
+            _ = try await world.fixture.store.changeRegistration(of: serial, at: StoreFixture.start) { current in
+                var changed = current
+                changed.user = ada
+                return .becomes(changed)
+            }
+        }
+        // Each has one of its own to fetch.
+        var own: [AttachmentID] = []
+        for user in users {
+            let upload = try await world.attachments.begin(
+                user, length: 0, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
+            _ = try await world.attachments.append(to: upload.id, of: user, at: 0, contentDigest: nil, isLast: true) { _ in }
+            own.append(upload.id)
+        }
+        func code(_ place: Int) async -> ErrorCode? {
+            await world.code { _ = try await world.attachments.open(own[place], for: users[place]) }
+        }
+        var held: [Transfer] = []
+        for place in [0, 1, 0] { held.append(try await world.attachments.open(own[place], for: users[place]).transfer) }
+        #expect(await code(1) == .rateLimited, "the user has three")
+        held.append(try await world.attachments.open(own[2], for: users[2]).transfer)
+        held.append(try await world.attachments.open(id, for: world.senders).transfer)
+        #expect(await world.code { _ = try await world.attachments.open(id, for: world.senders) } == .rateLimited)
+        #expect(await code(2) == .rateLimited, "the app has five")
+        held.removeLast()
+        #expect(await code(2) == nil)
+        held.removeAll()
+        for place in 0..<3 { #expect(await code(place) == nil) }
+    }
+
+    @Test func `an upload ends where its whole length has no room any more, and keeps what came`() async throws {
+        let world = try await World {
+            ($0.userBytes, $0.appBytes, $0.leastCharge, $0.aheadBytes) = (100, 100, 1, 10)
+        }
+        let first = try await world.begin(90)
+        let ten = String(repeating: "x", count: 10)
+        try await world.append(first, [ten, ten], at: 0)
+        #expect(try await world.standing(first).synced == 20)
+        // Somebody else's takes what the first needs for the rest.
+        @Sendable func take() async throws -> AttachmentID {
+            let other = try await world.attachments.begin(
+                world.senders, length: 50, digest: nil, readers: [.senders], lifetimeSeconds: 60, idempotency: nil)
+            _ = try await world.attachments.append(
+                to: other.id, of: world.senders, at: 0, contentDigest: nil, isLast: true
+            ) { _ = try await $0.write(SomeBytes(String(repeating: "y", count: 50))) }
+            return other.id
+        }
+        let other = try await take()
+        #expect(await world.code { try await world.append(first, [ten], at: 20) } == .quotaExceeded)
+        #expect(try await world.standing(first).synced == 20)
+        try await world.attachments.end(other, by: world.senders)
+        // Also in the midst of a body; of one whose digest is checked at its end nothing is kept.
+        let digest = Array(SHA256.hash(data: Array((ten + ten).utf8)))
+        for (digest, synced) in [(digest, 20), (nil, 30)] as [([UInt8]?, Int64)] {
+            let taken = Mutex<AttachmentID?>(nil)
+            let code = await world.code {
+                _ = try await world.attachments.append(
+                    to: first, of: world.owner, at: 20, contentDigest: digest, isLast: false
+                ) { upload in
+                    _ = try await upload.write(SomeBytes(ten))
+                    let other = try await take()
+                    taken.withLock { $0 = other }
+                    _ = try await upload.write(SomeBytes(ten))
+                }
+            }
+            #expect(code == .quotaExceeded)
+            #expect(try await world.standing(first).synced == synced)
+            try await world.attachments.end(try #require(taken.withLock { $0 }), by: world.senders)
+        }
+        try await world.append(first, Array(repeating: ten, count: 6), at: 30, isLast: true)
+        #expect(try await world.content(first).count == 90)
+    }
+
     @Test func `files without a row are swept, and those with one stay`() async throws {
         let world = try await World()
         let kept = try await world.begin(3)

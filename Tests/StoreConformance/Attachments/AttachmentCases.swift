@@ -11,6 +11,8 @@ extension StoreCase {
         StoreCase("uploads at once are bounded: of a device, and of all senders", uploadsAreBounded),
         StoreCase("bytes are bounded: of a device and of an app, and a file without bytes costs some", bytesAreBounded),
         StoreCase("devices of one user share his allowance", usersShare),
+        StoreCase("an upload that is not whole counts what came and what comes next", unfinishedCountLittle),
+        StoreCase("the unfinished uploads of one user reserve so much", reservationsAreBounded),
         StoreCase("the same request begins one attachment, and another with its key is refused", beginningIsIdempotent),
         StoreCase("what a device uploaded goes with it, and so does what was for it alone", partyGoes),
         StoreCase("the attachments of an app go with it, some at a time", appGoes),
@@ -156,6 +158,80 @@ private func usersShare(_ stores: any StoreMaker) async throws {
     _ = try await add(wish(1, fixture, length: 150_000, limits), fixture)
     let more = wish(2, fixture, by: .device(second.serial), length: 100_000, limits)
     #expect(try await fixture.store.addAttachment(more, at: start) == .overUser(limit: 200_000))
+}
+
+private func unfinishedCountLittle(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let store = fixture.store
+    var limits = AttachmentLimits()
+    (limits.userBytes, limits.appBytes, limits.leastCharge, limits.aheadBytes) = (1000, 2000, 10, 50)
+    let neighbour = Party.device(try await other(1, fixture).serial)
+    let stranger = Party.device(try await other(2, fixture).serial)
+    let first = try await add(wish(1, fixture, length: 1000, limits), fixture)
+    let second = try await add(wish(2, fixture, by: neighbour, length: 1000, limits), fixture)
+    // Without a byte of the two, nearly all is free for others.
+    let third = try await add(wish(3, fixture, by: stranger, length: 500, limits), fixture)
+    for (received, upload) in [(400, first), (600, second), (350, third)] as [(Int64, CarillonCore.Attachment)] {
+        #expect(try await store.reserve(upload.serial, received: received, limits) == .reserved)
+        #expect(try await store.noteSynced(upload.serial, upTo: received, expiresAt: upload.expiresAt))
+    }
+    // 450, 650 and 400 are counted.
+    #expect(
+        try await store.addAttachment(wish(4, fixture, by: .senders, length: 501, limits), at: start)
+            == .overApp(limit: 2000))
+    let small = try await add(wish(4, fixture, by: .senders, length: 50, limits), fixture)
+    // The whole of the first has no room any more; what came stays counted, and nothing beside.
+    #expect(try await store.reserve(first.serial, received: 420, limits) == .overApp(limit: 2000))
+    // 420, 650, 400 and 50 are counted.
+    #expect(
+        try await store.addAttachment(wish(5, fixture, by: .senders, length: 481, limits), at: start)
+            == .overApp(limit: 2000))
+    let exact = try await add(wish(5, fixture, by: .senders, length: 480, limits), fixture)
+    for upload in [third, small, exact] { #expect(try await store.removeAttachment(upload.serial)) }
+    #expect(try await store.reserve(first.serial, received: 420, limits) == .reserved)
+    #expect(try await store.reserve(first.serial, received: 1000, limits) == .reserved)
+    #expect(try await store.completeAttachment(first.serial, expiresAt: first.expiresAt))
+    #expect(try await store.reserve(first.serial, received: 1000, limits) == .gone)
+    // 1000 and 650 are counted.
+    let full = try await store.addAttachment(wish(6, fixture, by: .senders, length: 351, limits), at: start)
+    #expect(full == .overApp(limit: 2000))
+    for upload in [first, second] { #expect(try await store.removeAttachment(upload.serial)) }
+    _ = try await add(wish(6, fixture, by: .senders, length: 2000, limits), fixture)
+}
+
+private func reservationsAreBounded(_ stores: any StoreMaker) async throws {
+    let fixture = try await StoreFixture(stores)
+    let store = fixture.store
+    var limits = AttachmentLimits()
+    (limits.userBytes, limits.appBytes, limits.leastCharge, limits.aheadBytes) = (100_000, 4000, 10, 100)
+    let ada = try #require(UserID("ada"))
+    let second = try await other(1, fixture)
+    func share(_ device: DeviceSerial) async throws -> String? {
+        try await store.attachmentShare(of: AttachmentUser(app: fixture.device.app, party: .device(device)))
+    }
+    #expect(try await share(second.serial) != share(fixture.device.serial))
+    for device in [fixture.device.serial, second.serial] {
+        _ = try await store.changeRegistration(of: device, at: start) { current in
+            var changed = current
+            changed.user = ada
+            return .becomes(changed)
+        }
+    }
+    #expect(try await share(second.serial) == share(fixture.device.serial))
+    #expect(try await share(DeviceSerial(999)) == nil)
+    let first = try await add(wish(1, fixture, length: 900, limits), fixture)
+    _ = try await add(wish(2, fixture, by: .device(second.serial), length: 900, limits), fixture)
+    let more = wish(3, fixture, by: .device(second.serial), length: 900, limits)
+    #expect(try await store.addAttachment(more, at: start) == .overReserved(limit: 200))
+    let stranger = Party.device(try await other(2, fixture).serial)
+    let apart = try await add(wish(4, fixture, by: stranger, length: 900, limits), fixture)
+    #expect(try await store.removeAttachment(apart.serial))
+    _ = try await add(wish(4, fixture, by: .senders, length: 900, limits), fixture)
+    // What came is used, and reserved no more: of the first 60 are.
+    #expect(try await store.reserve(first.serial, received: 840, limits) == .reserved)
+    #expect(try await store.noteSynced(first.serial, upTo: 840, expiresAt: first.expiresAt))
+    #expect(try await store.addAttachment(more, at: start) == .overReserved(limit: 200))
+    _ = try await add(wish(3, fixture, by: .device(second.serial), length: 40, limits), fixture)
 }
 
 private func beginningIsIdempotent(_ stores: any StoreMaker) async throws {

@@ -1,0 +1,11 @@
+/// What version 20 adds: an upload that is not whole counts what came of it and some that comes next, where it counted its length.
+enum AttachmentShareSchema {
+    static let changes = """
+        CREATE INDEX attachment_unfinished ON attachment (app, allowance) WHERE NOT is_complete;
+        CREATE TRIGGER attachment_charged AFTER UPDATE OF charged ON attachment WHEN OLD.charged <> NEW.charged BEGIN
+            UPDATE attachment_total SET bytes = bytes + NEW.charged - OLD.charged
+            WHERE app = NEW.app AND allowance IN ('', NEW.allowance);
+        END;
+        UPDATE attachment SET charged = max(65536, min(length, synced + 67108864)) WHERE NOT is_complete;
+        """
+}

@@ -1,0 +1,47 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+struct AttachmentRulesTests {
+    private typealias Usage = AttachmentRules.Usage
+    private let limits: AttachmentLimits = {
+        var limits = AttachmentLimits()
+        (limits.userBytes, limits.appBytes, limits.leastCharge, limits.aheadBytes) = (1000, 4000, 10, 100)
+        return limits
+    }()
+
+    private func decide(_ length: Int64, _ received: Int64 = 0, _ usage: Usage) -> AttachmentRules.Decision {
+        AttachmentRules.decide(length: length, received: received, usage, limits)
+    }
+
+    @Test func `an upload counts what came of it and what may come next, and never more than its length`() {
+        let none = Usage(user: 0, app: 0, reserved: 0)
+        #expect(decide(900, none) == .counts(100))
+        #expect(decide(900, 300, none) == .counts(400))
+        #expect(decide(900, 850, none) == .counts(900))
+        #expect(decide(50, none) == .counts(50))
+        #expect(decide(0, none) == .counts(10), "a file without bytes costs some")
+        #expect(AttachmentRules.charge(received: 300, limits) == 300)
+        #expect(AttachmentRules.charge(received: 0, limits) == 10)
+    }
+
+    @Test func `its whole length must have room, whatever came of it`() {
+        #expect(decide(900, 300, Usage(user: 100, app: 3100, reserved: 0)) == .counts(400))
+        #expect(decide(900, 300, Usage(user: 101, app: 0, reserved: 0)) == .overUser(limit: 1000))
+        #expect(decide(900, 300, Usage(user: 0, app: 3101, reserved: 0)) == .overApp(limit: 4000))
+        #expect(decide(0, Usage(user: 991, app: 0, reserved: 0)) == .overUser(limit: 1000))
+    }
+
+    @Test func `the unfinished uploads of one user reserve a twentieth of the app's allowance, and of one upload at least`()
+    {
+        #expect(limits.reservedOfUser == 200)
+        #expect(decide(900, Usage(user: 0, app: 0, reserved: 100)) == .counts(100))
+        #expect(decide(900, Usage(user: 0, app: 0, reserved: 101)) == .overReserved(limit: 200))
+        #expect(decide(50, Usage(user: 0, app: 0, reserved: 150)) == .counts(50))
+        #expect(decide(900, Usage(user: nil, app: 0, reserved: 999)) == .counts(100), "senders have no bound but the app's")
+        var small = limits
+        small.appBytes = 500
+        #expect(small.reservedOfUser == 100)
+        #expect(AttachmentLimits().reservedOfUser == (50 << 30) / 20)
+    }
+}
