@@ -56,7 +56,7 @@ enum UpdateInboxSchema {
     static let serverTime = """
         -- One row once the server announced a maintenance: what its clock said then, and what this device's said. boot is the start of the
         -- device that uptime counts from.
-        CREATE TABLE server_time (
+        CREATE TABLE IF NOT EXISTS server_time (
             id INTEGER PRIMARY KEY CHECK (id = 1),
             server INTEGER NOT NULL,
             wall INTEGER NOT NULL,
