@@ -10,15 +10,15 @@ struct AttachmentRulesTests {
         return limits
     }()
 
-    private func decide(_ length: Int64, _ received: Int64 = 0, _ usage: Usage) -> AttachmentRules.Decision {
+    private func decide(_ length: Int64, received: Int64 = 0, _ usage: Usage) -> AttachmentRules.Decision {
         AttachmentRules.decide(length: length, received: received, usage, limits)
     }
 
     @Test func `an upload counts what came of it and what may come next, and never more than its length`() {
         let none = Usage(user: 0, app: 0, reserved: 0)
         #expect(decide(900, none) == .counts(100))
-        #expect(decide(900, 300, none) == .counts(400))
-        #expect(decide(900, 850, none) == .counts(900))
+        #expect(decide(900, received: 300, none) == .counts(400))
+        #expect(decide(900, received: 850, none) == .counts(900))
         #expect(decide(50, none) == .counts(50))
         #expect(decide(0, none) == .counts(10), "a file without bytes costs some")
         #expect(AttachmentRules.charge(received: 300, limits) == 300)
@@ -26,9 +26,9 @@ struct AttachmentRulesTests {
     }
 
     @Test func `its whole length must have room, whatever came of it`() {
-        #expect(decide(900, 300, Usage(user: 100, app: 3100, reserved: 0)) == .counts(400))
-        #expect(decide(900, 300, Usage(user: 101, app: 0, reserved: 0)) == .overUser(limit: 1000))
-        #expect(decide(900, 300, Usage(user: 0, app: 3101, reserved: 0)) == .overApp(limit: 4000))
+        #expect(decide(900, received: 300, Usage(user: 100, app: 3100, reserved: 0)) == .counts(400))
+        #expect(decide(900, received: 300, Usage(user: 101, app: 0, reserved: 0)) == .overUser(limit: 1000))
+        #expect(decide(900, received: 300, Usage(user: 0, app: 3101, reserved: 0)) == .overApp(limit: 4000))
         #expect(decide(0, Usage(user: 991, app: 0, reserved: 0)) == .overUser(limit: 1000))
     }
 
