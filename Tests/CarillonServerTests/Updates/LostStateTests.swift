@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonCore
+import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Synchronization

@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonCore
 import CarillonWire
+import HTTPTypes
 import Testing
 
 /// The times of a maintenance as devices are told them.
