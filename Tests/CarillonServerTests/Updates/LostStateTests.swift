@@ -35,8 +35,8 @@ struct LostStateTests {
         async let waiting = world.routes.request(
             .post, "/v1/inbox", key: world.first.credential,
             #"{"protocol":1,"kinds":["content"],"position":"\#(position ?? "")","wait":30}"#)
-        let serial = try #require(
-            try await world.routes.store.device(try #require(DeviceID(world.first.id)))?.serial)
+        let id = try #require(DeviceID(world.first.id))
+        let serial = try #require(try await world.routes.store.device(id)).serial
         while !world.routes.domain.homes.home(of: serial).sessions.hasWaiters(serial) { await Task.yield() }
         _ = try await world.ask(nil, UpdateWorld.parameters(#""region":"south""#, revision: "5") + #","max":0"#)
         try await world.publish(audience: "region == 'south'")
