@@ -17,6 +17,10 @@ package protocol ServerStore: Sendable {
     ///
     /// - Throws: ``StoreFault``.
     func checkHealth() async throws
+    /// Answers when changes can be written: the last commit succeeded, or a change that is tried now does.
+    ///
+    /// - Throws: ``StoreFault``.
+    func checkWrites() async throws
 }
 
 /// Bodies that many envelopes point to (``Envelope/Content/shared``).

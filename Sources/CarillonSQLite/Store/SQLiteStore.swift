@@ -126,6 +126,18 @@ package final class SQLiteStore: Sendable {
         _ = try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM token_key") }
     }
 
+    /// Answers when the last commit succeeded, or a change that is tried now does.
+    ///
+    /// - Throws: ``StoreFault``.
+    package func checkWrites() async throws {
+        guard health.writeFault != nil else { return }
+        // A change that changes nothing would not be written.
+        try await group.run { db in
+            try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes + 1")
+            try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes - 1")
+        }
+    }
+
     func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await noting { try await reads.lookUps.run(work) }
     }
@@ -158,6 +170,9 @@ package final class SQLiteStore: Sendable {
             try db.execute(sql: "PRAGMA max_page_count = \(used + pages)")
         }
     }
+
+    /// For tests: every commit fails with this, until it is nil.
+    package func refuseCommits(_ fault: StoreFault?) { health.refuseCommits(fault) }
 
     /// For tests that damage a file.
     package func run(_ sql: String) async throws { try await group.run { db in try db.execute(sql: sql) } }

@@ -28,6 +28,14 @@ final class StoreHealth: Sendable {
     private let path: String?
     private let place: Place?
     private let damage = Mutex<StoreFault?>(nil)
+    private let writing = Mutex(Writing())
+
+    private struct Writing {
+        /// Why the last commit failed; nil when it succeeded.
+        var fault: StoreFault?
+        /// See ``refuseCommits(_:)``.
+        var refusal: StoreFault?
+    }
 
     /// - Parameter path: The database file, which is open; nil for one in memory.
     init(path: String?) {
@@ -39,6 +47,20 @@ final class StoreHealth: Sendable {
     func met(_ error: any Error) {
         guard let fault = error as? StoreFault, fault.kind == .damaged else { return }
         damage.withLock { $0 = $0 ?? fault }
+    }
+
+    /// A commit that wrote something succeeded, or the disk did not take it.
+    func wrote(_ fault: StoreFault?) { writing.withLock { $0.fault = fault } }
+
+    /// Why the last commit failed.
+    var writeFault: StoreFault? { writing.withLock { $0.fault } }
+
+    /// For tests: commits fail with this, until it is nil.
+    func refuseCommits(_ fault: StoreFault?) { writing.withLock { $0.refusal = fault } }
+
+    fileprivate func checkCommit() throws {
+        try checkPlace()
+        if let refusal = writing.withLock({ $0.refusal }) { throw refusal }
     }
 
     /// - Throws: ``StoreFault``.
@@ -61,7 +83,7 @@ final class PlaceGuard: TransactionObserver {
 
     func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
     func databaseDidChange(with event: DatabaseEvent) {}
-    func databaseWillCommit() throws { try health.checkPlace() }
+    func databaseWillCommit() throws { try health.checkCommit() }
     func databaseDidCommit(_ db: Database) {}
     func databaseDidRollback(_ db: Database) {}
 }

@@ -146,6 +146,7 @@ final class TransactionGroup: Sendable {
 
     private func commit(_ jobs: [Job], in db: Database, eachInSavepoint: Bool = false) -> Attempt {
         var isAtWork = false
+        let changesBefore = db.totalChangesCount
         do {
             try db.inTransaction(.immediate) {
                 isAtWork = true
@@ -155,12 +156,21 @@ final class TransactionGroup: Sendable {
                 isAtWork = false
                 return .commit
             }
+            // An empty transaction says nothing of the disk.
+            if db.totalChangesCount != changesBefore { health.wrote(nil) }
             onCommit.withLock { $0 }?()
             return .committed
         } catch {
             onRollback(db)
+            if !isAtWork || Self.isOfDisk(error) { health.wrote(StoreFault(error)) }
             return isAtWork ? .workFailed(StoreFault(error)) : .commitFailed(StoreFault(error))
         }
+    }
+
+    /// Whether work failed because the file cannot be written.
+    private static func isOfDisk(_ error: any Error) -> Bool {
+        guard let error = error as? DatabaseError else { return false }
+        return [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
     }
 
     private func runInSavepoint(_ job: Job, _ db: Database) throws {

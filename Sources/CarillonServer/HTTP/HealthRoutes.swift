@@ -17,6 +17,7 @@ struct HealthRoutes: Sendable {
             }
             do {
                 try await store.checkHealth()
+                try await store.checkWrites()
             } catch let fault as StoreFault {
                 throw Refusal(
                     fault.kind == .full ? .storageFull : .storageUnavailable,
