@@ -30,4 +30,6 @@ package enum SessionEnd: Equatable, Sendable {
     case deviceGone
     /// The server is about to stop.
     case serverStops
+    /// What the device answered cannot be written, and too much is kept already.
+    case storageUnavailable
 }

@@ -269,17 +269,23 @@ package struct DeviceRegistrar: Sendable {
 
     private static let registeredSeenSeconds: Int64 = 86_400
 
+    /// Writes down which devices were seen. Devices of which that fails are written the next time.
     package func writeSeen() async throws {
         let (anonymous, registered) = seen.take()
-        for (devices, areAnonymous) in [(anonymous, true), (registered, false)] {
-            var rest = devices[...]
-            while !rest.isEmpty {
-                try await self.devices.markSeen(
-                    Array(rest.prefix(Self.seenAtOnce)), areAnonymous: areAnonymous, at: time.now())
-                rest = rest.dropFirst(Self.seenAtOnce)
+        var (unwritten, came) = ([(anonymous[...], true), (registered[...], false)], seen.takeThoseWhoCame()[...])
+        defer {
+            for (devices, areAnonymous) in unwritten {
+                for device in devices { seen.saw(device, isAnonymous: areAnonymous) }
+            }
+            seen.putBack(cameAgain: came)
+        }
+        for place in unwritten.indices {
+            while !unwritten[place].0.isEmpty {
+                let some = Array(unwritten[place].0.prefix(Self.seenAtOnce))
+                try await devices.markSeen(some, areAnonymous: unwritten[place].1, at: time.now())
+                unwritten[place].0 = unwritten[place].0.dropFirst(some.count)
             }
         }
-        var came = seen.takeThoseWhoCame()[...]
         while !came.isEmpty {
             try await devices.devicesCame(Array(came.prefix(Self.seenAtOnce)), at: time.now())
             came = came.dropFirst(Self.seenAtOnce)

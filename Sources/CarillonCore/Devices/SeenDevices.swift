@@ -18,6 +18,13 @@ final class SeenDevices: Sendable {
         registered.withLock { if $0.count < Self.capacity { $0.insert(device) } }
     }
 
+    /// These could not be marked.
+    func putBack(cameAgain: some Sequence<DeviceSerial>) {
+        registered.withLock { registered in
+            for device in cameAgain where registered.count < Self.capacity { registered.insert(device) }
+        }
+    }
+
     func takeThoseWhoCame() -> [DeviceSerial] {
         registered.withLock { registered in
             defer { registered = [] }

@@ -19,11 +19,15 @@ package struct CommitQueue<Waiter> {
         case now
         case offered
         case leisurely
+        /// Of changes that failed.
+        case again
     }
 
     package struct Entry {
         package var operation: InboxOperation
         package var waiter: Waiter?
+        /// Whether the change failed before, and is tried again.
+        package var isRepeated = false
     }
 
     package enum Action: Equatable {
@@ -46,16 +50,22 @@ package struct CommitQueue<Waiter> {
         package var batch: Int
         package var offeredDelay: Duration
         package var leisurelyDelay: Duration
+        /// The most changes that failed and are kept.
+        package var unwritten: Int
+        /// The time until changes that failed are tried again.
+        package var againDelay: Duration
 
         package init(
             entries: Int = 65_536, bytes: Int = 64 << 20, batch: Int = 2048, offeredDelay: Duration = .milliseconds(3),
-            leisurelyDelay: Duration = .milliseconds(40)
+            leisurelyDelay: Duration = .milliseconds(40), unwritten: Int = 65_536, againDelay: Duration = .seconds(1)
         ) {
             self.entries = entries
             self.bytes = bytes
             self.batch = batch
             self.offeredDelay = offeredDelay
             self.leisurelyDelay = leisurelyDelay
+            self.unwritten = unwritten
+            self.againDelay = againDelay
         }
     }
 
@@ -72,8 +82,19 @@ package struct CommitQueue<Waiter> {
     private var seenCount = 0
     private var wakesWithoutCommit = 0
     private var isLeisurelyWakeSet = false
+    private var unwritten: UnwrittenChanges
+    /// How many of `entries` are repeated.
+    private var repeatedCount = 0
+    private var isCommitRepeated = false
+    /// The positions that repeated changes of the commit are about.
+    private var repeatedInCommit: Set<Int64> = []
+    private var hasCommitFailed = false
+    private var isAgainWakeSet = false
 
-    package init(limits: Limits = Limits()) { self.limits = limits }
+    package init(limits: Limits = Limits()) {
+        self.limits = limits
+        unwritten = UnwrittenChanges(limit: limits.unwritten)
+    }
 
     /// How many changes were ever queued, and how many of them are through: a change is through when the second
     /// number has reached what the first was after it was queued.
@@ -159,6 +180,9 @@ package struct CommitQueue<Waiter> {
             }
         case .leisurely:
             isLeisurelyWakeSet = false
+        case .again:
+            isAgainWakeSet = false
+            return tryUnwritten(atLeast: limits.batch)
         }
         return schedule(.now)
     }
@@ -171,21 +195,107 @@ package struct CommitQueue<Waiter> {
         seenCount = 0
         wakesWithoutCommit = 0
         let batch: [Entry]
-        if entries.count <= limits.batch {
+        let count = nextBatchCount
+        isCommitRepeated = entries[0].isRepeated
+        if count == entries.count {
             batch = entries
             entries.removeAll(keepingCapacity: true)
             bytes = 0
             gathered.removeAll(keepingCapacity: true)
         } else {
-            batch = Array(entries.prefix(limits.batch))
-            entries.removeFirst(limits.batch)
-            for entry in batch { bytes -= entry.operation.byteCount }
-            gathered = gathered.filter { $0.value >= limits.batch }.mapValues { $0 - limits.batch }
+            batch = Array(entries.prefix(count))
+            removeFirst(count)
             isDue = true
+        }
+        if isCommitRepeated {
+            repeatedCount -= count
+            repeatedInCommit = Set(batch.compactMap { $0.operation.id?.position })
         }
         inCommit = batch.count
         return batch
     }
+
+    /// Changes that are repeated have commits of their own: where one of them cannot be written, no others fail with it.
+    private var nextBatchCount: Int {
+        let most = min(entries.count, limits.batch)
+        guard repeatedCount > 0 else { return most }
+        let isRepeated = entries[0].isRepeated
+        return entries[..<most].firstIndex { $0.isRepeated != isRepeated } ?? most
+    }
+
+    private mutating func removeFirst(_ count: Int) {
+        for entry in entries.prefix(count) { bytes -= entry.operation.byteCount }
+        entries.removeFirst(count)
+        gathered = gathered.filter { $0.value >= count }.mapValues { $0 - count }
+    }
+
+    // MARK: Changes that failed
+
+    /// Whether changes that failed are kept.
+    package var hasUnwritten: Bool { !unwritten.isEmpty }
+
+    /// Whether a change of this envelope failed, and is not written yet.
+    package func isUnwritten(_ id: MessageID) -> Bool {
+        unwritten.contains(id) || repeatedInCommit.contains(id.position)
+            || repeatedCount > 0 && entries.contains { $0.isRepeated && $0.operation.id == id }
+    }
+
+    /// Changes of the commit that could not be written, and whose failure nobody hears of. To be called before ``committed()``.
+    ///
+    /// - Parameter changes: In their order. `isVain` of a change that found no envelope: it is kept only if the change that appends
+    ///   the envelope is.
+    /// - Returns: All changes that failed, with those behind them that were not tried; and of these the changes that are not kept,
+    ///   as too many are.
+    package mutating func failed(
+        _ changes: [(operation: InboxOperation, isVain: Bool)]
+    ) -> (failed: [InboxOperation], dropped: [InboxOperation]) {
+        var (failed, dropped): ([InboxOperation], [InboxOperation]) = ([], [])
+        for (operation, isVain) in changes {
+            if isVain, !(operation.id.map { unwritten.appends($0, of: operation.device) } ?? false) { continue }
+            failed.append(operation)
+            if !unwritten.add(operation) { dropped.append(operation) }
+        }
+        hasCommitFailed = failed.count == inCommit
+        guard hasCommitFailed, isCommitRepeated else { return (failed, dropped) }
+        for entry in takeRepeated() {
+            failed.append(entry.operation)
+            if !unwritten.add(entry.operation) { dropped.append(entry.operation) }
+        }
+        return (failed, dropped)
+    }
+
+    /// The store takes nothing: the repeated changes that come next are not tried.
+    private mutating func takeRepeated() -> [Entry] {
+        let repeated = Array(entries.prefix { $0.isRepeated })
+        guard !repeated.isEmpty else { return [] }
+        removeFirst(repeated.count)
+        repeatedCount -= repeated.count
+        throughCount += repeated.count
+        if entries.isEmpty { isDue = false }
+        return repeated
+    }
+
+    /// The time to try changes again that failed; to be asked after ``committed()``.
+    package mutating func wakeForUnwritten() -> Action {
+        guard !unwritten.isEmpty, !isAgainWakeSet else { return .none }
+        isAgainWakeSet = true
+        return .wake(.again, after: limits.againDelay)
+    }
+
+    /// Tries changes again that failed before.
+    package mutating func tryUnwritten(atLeast count: Int = .max) -> Action { tryAgain(unwritten.take(atLeast: count)) }
+
+    /// Tries changes of the device again that failed before.
+    package mutating func tryUnwritten(of device: DeviceSerial) -> Action { tryAgain(unwritten.take(of: device)) }
+
+    private mutating func tryAgain(_ operations: [InboxOperation]) -> Action {
+        guard !operations.isEmpty else { return .none }
+        for operation in operations { append(Entry(operation: operation, waiter: nil, isRepeated: true)) }
+        repeatedCount += operations.count
+        return schedule(.now)
+    }
+
+    // MARK: What is through
 
     /// What ``throughCount`` must reach for all that was queued of the device to be through, and what to do for it; nil when
     /// it is. What others wait for is not hurried by a device of which nothing is queued.
@@ -202,6 +312,10 @@ package struct CommitQueue<Waiter> {
         throughCount += inCommit
         inCommit = 0
         forgetChangesThatAreThrough()
+        // The store takes changes again.
+        if isCommitRepeated, !hasCommitFailed { _ = tryUnwritten(atLeast: limits.batch) }
+        if isCommitRepeated { repeatedInCommit = [] }
+        (isCommitRepeated, hasCommitFailed) = (false, false)
         return isDue && !entries.isEmpty ? .commit : .none
     }
 
@@ -222,7 +336,7 @@ package struct CommitQueue<Waiter> {
 
     private mutating func schedule(_ urgency: Urgency) -> Action {
         switch urgency {
-        case .now:
+        case .now, .again:
             guard !entries.isEmpty else { return .none }
             isDue = true
             return isCommitting ? .none : .commit

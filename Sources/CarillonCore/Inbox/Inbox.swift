@@ -155,7 +155,9 @@ package final class Inbox: Sendable {
         sessions.appending(to: device) { session, _ in
             let envelope = make(claimed ?? nextID(for: device))
             // Nothing waits for this write: the outcome follows it, or takes its place.
-            if claimed == nil { _ = writer.enqueue(.append(envelope.trace, rules), urgency: .offered) }
+            if claimed == nil, !writer.enqueue(.append(envelope.trace, rules), urgency: .offered) {
+                return then(envelope.id, .failed(Self.queueFull))
+            }
             let answer: @Sendable (Bool) -> Void = { [self] wasGiven in
                 if !wasGiven { drop(envelope.id, of: device, isClaimed: claimed != nil) }
                 then(envelope.id, wasGiven ? .given : .dropped)
@@ -190,6 +192,12 @@ package final class Inbox: Sendable {
 
     /// The same, of all devices.
     package func flush() async { await writer.flush() }
+
+    /// Tries all changes once more that could not be written. They are tried once a second without that.
+    package func writeUnwritten() async { await writer.writeUnwritten() }
+
+    /// Whether changes are kept that could not be written.
+    package var hasUnwritten: Bool { writer.hasUnwritten }
 
     /// Whether something that was said of the device is on its way to the disk.
     package func hasQueued(_ device: DeviceSerial) -> Bool { writer.hasQueued(device) }
@@ -238,14 +246,64 @@ package final class Inbox: Sendable {
     /// How much waits in all inboxes together.
     package func waitingInAll() async throws -> InboxUsage.Waiting { try await store.waitingInAll() }
 
-    /// The device answered for an envelope.
-    package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) {
+    /// The device answered for an envelope. An answer that cannot be written is kept and written later; beyond the limit of what is
+    /// kept, the device's session ends.
+    ///
+    /// - Returns: False if it was not taken.
+    @discardableResult
+    package func settle(_ id: MessageID, device: DeviceSerial, _ outcome: Outcome, code: Int?) -> Bool {
         writer.settled(id, device: device, Settlement(outcome, code: code, at: time.now()))
     }
 
+    /// What a device says of an envelope.
+    package struct Answer: Sendable {
+        package var id: MessageID
+        package var outcome: Outcome
+        package var code: Int?
+
+        package init(_ id: MessageID, _ outcome: Outcome, code: Int? = nil) {
+            self.id = id
+            self.outcome = outcome
+            self.code = code
+        }
+    }
+
+    /// The same of envelopes that a device answered for by another way than its session; returns when it is on disk.
+    ///
+    /// - Throws: ``StoreFault`` when something that was said of the device is not on disk.
+    package func settle(_ answers: [Answer], device: DeviceSerial) async throws {
+        guard !answers.isEmpty else { return }
+        let areTaken = take(answers, of: device)
+        sessions.session(of: device)?.settled(answers.map(\.id))
+        try await writer.write(allOf: device)
+        if !areTaken { throw Self.queueFull }
+    }
+
+    /// Takes envelopes out of an inbox; returns when that is on disk, and a live session will not give them any more.
+    ///
+    /// - Throws: ``StoreFault`` when something that was said of the device is not on disk.
+    package func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws {
+        guard !envelopes.isEmpty else { return }
+        let areTaken = take(envelopes.map { Answer($0, outcome) }, of: device)
+        for envelope in envelopes { await withdraw(.envelope(envelope.position), from: device) }
+        try await writer.write(allOf: device)
+        if !areTaken { throw Self.queueFull }
+    }
+
+    private func take(_ answers: [Answer], of device: DeviceSerial) -> Bool {
+        var areTaken = true
+        for answer in answers where !settle(answer.id, device: device, answer.outcome, code: answer.code) {
+            areTaken = false
+        }
+        return areTaken
+    }
+
     /// What is known of a message; nil when it is unknown or forgotten.
+    ///
+    /// - Throws: ``StoreFault``, also when its outcome is known and not written yet.
     package func record(of id: MessageID) async throws -> MessageRecord? {
         await writer.flush()
+        if let fault = writer.fault(of: id) { throw fault }
         return try await store.record(of: id, at: time.now())
     }
 
@@ -263,7 +321,7 @@ package final class Inbox: Sendable {
     /// Takes an envelope out of an inbox. When this returns, it will not be given any more. Answers false when the device had
     /// answered for it, or it was never there.
     package func takeBack(_ id: MessageID, from device: DeviceSerial) async throws -> Bool {
-        await writer.flush(device)
+        try await writer.write(allOf: device)
         let settlement = Settlement(.cancelled, at: time.now())
         guard try await writer.write(.settle(id, device: nil, settlement)) == .settled else { return false }
         await withdraw(.envelope(id.position), from: device)

@@ -18,11 +18,21 @@ package final class InboxWriter: Sendable {
 
     package typealias Waiter = @Sendable (Written) -> Void
 
+    private struct Flush {
+        /// What ``CommitQueue/throughCount`` must reach.
+        var target: Int
+        /// Nil: changes of all devices are waited for.
+        var device: DeviceSerial?
+        /// Why a change failed.
+        var fault: StoreFault?
+        var continuation: CheckedContinuation<StoreFault?, Never>
+    }
+
     private struct State {
         var queue: CommitQueue<Waiter>
-        var flushes: [(target: Int, continuation: CheckedContinuation<Void, Never>)] = []
-        /// Whether the last commit failed.
-        var isFailing = false
+        var flushes: [Flush] = []
+        /// Why the last commit failed.
+        var fault: StoreFault?
     }
 
     private let store: any InboxStore
@@ -37,6 +47,7 @@ package final class InboxWriter: Sendable {
     private let failedChanges = ServerMetric.changesFailed.counter()
     private let refusedChanges = ServerMetric.changesRefused.counter()
     private let droppedOutcomes = ServerMetric.outcomesDropped.counter()
+    private let keptChanges = ServerMetric.changesKept.counter()
 
     package init(
         store: any InboxStore, sessions: LiveSessions, scheduler: Scheduler, logger: Logger,
@@ -81,8 +92,16 @@ package final class InboxWriter: Sendable {
     func dropped(_ id: MessageID) { perform(state.withLock { $0.queue.dropped(id) }, settlement: nil) }
 
     /// The device said what became of an envelope.
-    package func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) {
-        perform(state.withLock { $0.queue.settled(id, device: device, settlement) }, settlement: settlement)
+    ///
+    /// - Returns: False if this was not queued, as too much is; the device's session ends, so that the envelope comes again.
+    @discardableResult
+    package func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) -> Bool {
+        let overtaken = state.withLock { $0.queue.settled(id, device: device, settlement) }
+        perform(overtaken, settlement: settlement)
+        guard case .refused = overtaken else { return true }
+        // Not here: the session may be what is calling.
+        scheduler.run(.zero) { [sessions] in sessions.end([device], because: .storageUnavailable) }
+        return false
     }
 
     private func perform(_ overtaken: CommitQueue<Waiter>.Overtaken, settlement: Settlement?) {
@@ -99,27 +118,61 @@ package final class InboxWriter: Sendable {
 
     /// Waits until everything that was queued before is on disk, or has failed.
     package func flush() async {
-        await withCheckedContinuation { continuation in
-            let action = state.withLock { state -> CommitQueue<Waiter>.Action? in
-                guard state.queue.throughCount < state.queue.queuedCount else { return nil }
-                state.flushes.append((state.queue.queuedCount, continuation))
-                return state.queue.wakeElapsed(.now)
-            }
-            guard let action else { return continuation.resume() }
-            perform(action)
+        _ = await flushed { queue in
+            guard queue.throughCount < queue.queuedCount else { return nil }
+            return (queue.queuedCount, queue.wakeElapsed(.now))
         }
     }
 
     /// The same, of what was queued of one device.
-    package func flush(_ device: DeviceSerial) async {
+    package func flush(_ device: DeviceSerial) async { _ = await flushed(device) { $0.flush(device) } }
+
+    /// Waits until everything that was said of the device is on disk, also what failed before.
+    ///
+    /// - Throws: ``StoreFault`` when something of it cannot be written. It is kept, and written later.
+    package func write(allOf device: DeviceSerial) async throws {
+        let fault = await flushed(device) { queue in
+            let again = queue.tryUnwritten(of: device)
+            guard let flush = queue.flush(device) else { return nil }
+            return (flush.target, again == .none ? flush.action : again)
+        }
+        if let fault { throw fault }
+    }
+
+    /// Tries all changes once more that failed before.
+    package func writeUnwritten() async {
+        guard hasUnwritten else { return }
+        _ = await flushed { queue in
+            let action = queue.tryUnwritten()
+            guard queue.throughCount < queue.queuedCount else { return nil }
+            return (queue.queuedCount, action)
+        }
+    }
+
+    /// - Parameter begin: Returns what ``CommitQueue/throughCount`` must reach, and what to do for it; nil when nothing is queued.
+    private func flushed(
+        _ device: DeviceSerial? = nil,
+        _ begin: @Sendable (inout CommitQueue<Waiter>) -> (target: Int, action: CommitQueue<Waiter>.Action)?
+    ) async -> StoreFault? {
         await withCheckedContinuation { continuation in
             let action = state.withLock { state -> CommitQueue<Waiter>.Action? in
-                guard let flush = state.queue.flush(device) else { return nil }
-                state.flushes.append((flush.target, continuation))
-                return flush.action
+                guard let (target, action) = begin(&state.queue) else { return nil }
+                state.flushes.append(Flush(target: target, device: device, continuation: continuation))
+                return action
             }
-            guard let action else { return continuation.resume() }
+            guard let action else { return continuation.resume(returning: nil) }
             perform(action)
+        }
+    }
+
+    /// Whether changes failed that are kept.
+    package var hasUnwritten: Bool { state.withLock { $0.queue.hasUnwritten } }
+
+    /// Why a change of this envelope could not be written until now; nil when there is none.
+    package func fault(of id: MessageID) -> StoreFault? {
+        state.withLock { state in
+            guard state.queue.isUnwritten(id) else { return nil }
+            return state.fault ?? StoreFault(.unavailable, "the outcome is not written yet")
         }
     }
 
@@ -143,7 +196,7 @@ package final class InboxWriter: Sendable {
 
     private func commitUntilDone() async {
         while true {
-            let batch = state.withLock { $0.queue.takeBatch() }
+            let (batch, hasUnwritten) = state.withLock { ($0.queue.takeBatch(), $0.queue.hasUnwritten) }
             guard !batch.isEmpty else { return }
             let outcome: Result<[InboxResult], StoreFault>
             let began = ContinuousClock.now
@@ -152,55 +205,115 @@ package final class InboxWriter: Sendable {
                 duration.record(duration: .now - began)
                 changes.record(batch.count)
             } catch {
-                let fault = error as? StoreFault ?? StoreFault(.unavailable, "\(error)")
                 failures.increment()
-                logger.error(
-                    "inbox commit failed", metadata: ["changes": "\(batch.count)", "reason": "\(fault.message)"])
-                outcome = .failure(fault)
+                outcome = .failure(error as? StoreFault ?? StoreFault(.unavailable, "\(error)"))
             }
-            answer(batch, outcome)
-            let isWritten = if case .success = outcome { true } else { false }
-            let (next, hasRecovered) = state.withLock { state in
-                defer { state.isFailing = !isWritten }
-                return (state.queue.committed(), isWritten && state.isFailing)
-            }
-            if hasRecovered { logger.notice("inbox commits succeed again") }
-            resumeFlushes()
+            let unwritten = answer(batch, outcome, hasUnwritten: hasUnwritten)
+            note(outcome, of: batch.count)
+            let (next, again) = end(unwritten)
+            perform(again)
             guard next == .commit else { return }
         }
     }
 
-    private func answer(_ batch: [CommitQueue<Waiter>.Entry], _ outcome: Result<[InboxResult], StoreFault>) {
+    /// The log has a line when commits begin to fail, and one when they succeed again.
+    private func note(_ outcome: Result<[InboxResult], StoreFault>, of count: Int) {
+        switch outcome {
+        case .success:
+            let hasFailed = state.withLock { state in
+                defer { state.fault = nil }
+                return state.fault != nil
+            }
+            if hasFailed { logger.info("inbox commits succeed again") }
+        case .failure(let fault):
+            let hasFailed = state.withLock { state in
+                defer { state.fault = fault }
+                return state.fault != nil
+            }
+            guard !hasFailed else { return }
+            logger.error(
+                "inbox commit failed; acknowledgements are kept and written again",
+                metadata: ["changes": "\(count)", "reason": "\(fault.message)"])
+        }
+    }
+
+    private struct Unwritten {
+        /// See ``CommitQueue/failed(_:)``.
+        var changes: [(operation: InboxOperation, isVain: Bool)] = []
+        var fault: StoreFault?
+    }
+
+    /// The commit is over: whoever waited for it hears so.
+    private func end(_ unwritten: Unwritten) -> (next: CommitQueue<Waiter>.Action, again: CommitQueue<Waiter>.Action) {
+        var (failed, dropped): ([InboxOperation], [InboxOperation]) = ([], [])
+        let (next, again, through) = state.withLock { state in
+            if !unwritten.changes.isEmpty {
+                (failed, dropped) = state.queue.failed(unwritten.changes)
+                let devices = Set(failed.compactMap(\.device))
+                for place in state.flushes.indices where state.flushes[place].device.map(devices.contains) ?? false {
+                    state.flushes[place].fault = unwritten.fault ?? Self.notWritten
+                }
+            }
+            let next = state.queue.committed()
+            let count = state.queue.throughCount
+            let through = state.flushes.filter { $0.target <= count }
+            if !through.isEmpty { state.flushes.removeAll { $0.target <= count } }
+            return (next, state.queue.wakeForUnwritten(), through)
+        }
+        for flush in through { flush.continuation.resume(returning: flush.fault) }
+        guard !failed.isEmpty else { return (next, again) }
+        keptChanges.increment(by: failed.count - dropped.count)
+        droppedOutcomes.increment(by: dropped.count)
+        sessions.end(Array(Set(dropped.compactMap(\.device))), because: .storageUnavailable)
+        return (next, again)
+    }
+
+    private static let notWritten = StoreFault(.unavailable, "a change that came before is not written yet")
+
+    /// Returns the changes that could not be written, and whose failure nobody was told of.
+    private func answer(
+        _ batch: [CommitQueue<Waiter>.Entry], _ outcome: Result<[InboxResult], StoreFault>, hasUnwritten: Bool
+    ) -> Unwritten {
+        var unwritten = Unwritten()
         for (index, entry) in batch.enumerated() {
             let written: Written
             switch outcome {
-            case .success(let results): written = self.written(results[index])
+            case .success(let results): written = self.written(results[index], isFirst: !entry.isRepeated)
             case .failure(let fault): written = .failed(fault)
+            }
+            guard let waiter = entry.waiter else {
+                switch written {
+                case .failed(let fault):
+                    unwritten.fault = fault
+                    unwritten.changes.append((entry.operation, false))
+                case .result(.notWaiting) where hasUnwritten || unwritten.fault != nil:
+                    unwritten.changes.append((entry.operation, true))
+                case .result(let result): withdraw(result.replaced, from: entry.operation.device)
+                case .settled: break
+                }
+                continue
             }
             guard case .result(let result) = written, let replaced = result.replaced, let device = entry.operation.device
             else {
-                entry.waiter?(written)
+                waiter(written)
                 continue
             }
             // Whoever sent the newer message is answered when the older one cannot be given any more.
-            sessions.withdraw(.envelope(replaced.position), from: device) { [waiter = entry.waiter] in waiter?(written) }
+            sessions.withdraw(.envelope(replaced.position), from: device) { waiter(written) }
         }
+        return unwritten
     }
 
-    private func written(_ result: InboxResult) -> Written {
+    private func withdraw(_ replaced: MessageID?, from device: DeviceSerial?) {
+        guard let replaced, let device else { return }
+        sessions.withdraw(.envelope(replaced.position), from: device) {}
+    }
+
+    private func written(_ result: InboxResult, isFirst: Bool) -> Written {
         guard case .failed(let fault) = result else { return .result(result) }
+        guard isFirst else { return .failed(fault) }
         failedChanges.increment()
         logger.error("a change of an inbox cannot be stored", metadata: ["reason": "\(fault.message)"])
         return .failed(fault)
-    }
-
-    private func resumeFlushes() {
-        let through = state.withLock { state in
-            let count = state.queue.throughCount
-            let through = state.flushes.filter { $0.target <= count }
-            state.flushes.removeAll { $0.target <= count }
-            return through
-        }
-        for flush in through { flush.continuation.resume() }
     }
 }

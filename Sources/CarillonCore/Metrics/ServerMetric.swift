@@ -33,6 +33,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case commitFailures = "carillon_commit_failures_total"
     case changesFailed = "carillon_changes_failed_total"
     case changesRefused = "carillon_changes_refused_total"
+    case changesKept = "carillon_changes_kept_total"
     case writesSpared = "carillon_writes_spared_total"
     case outcomesDropped = "carillon_outcomes_dropped_total"
 
@@ -141,7 +142,8 @@ extension ServerMetric {
         case .changesFailed: "Changes that could not be stored, while others of their commit were."
         case .changesRefused: "Changes refused because too many were queued for the disk."
         case .writesSpared: "Envelopes that were acknowledged before they were written."
-        case .outcomesDropped: "Outcomes not queued because far too many were; their envelopes come again."
+        case .changesKept: "Failed changes that were kept to be written again."
+        case .outcomesDropped: "Outcomes not kept because too many were; their sessions end and their envelopes come again."
         case .pings: "Pings of back ends, by result."
         case .disconnectCallbacks: "Disconnect callbacks, by result."
         case .callsUnderWay: "Calls to back ends under way."

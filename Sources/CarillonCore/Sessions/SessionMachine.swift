@@ -394,18 +394,20 @@ package struct SessionMachine: Sendable {
         switch reason {
         case .replaced: close(.replaced, "replaced: a newer connection of this device took over")
         case .deviceGone: close(.gone, Self.goneReason)
-        case .serverStops: serverStopped()
+        case .serverStops: saidGoodbye(.restart, "restart: come back later")
+        case .storageUnavailable:
+            saidGoodbye(.tryLater, "storage_unavailable: what you answered could not be stored and comes again")
         }
     }
 
-    private mutating func serverStopped() -> [Action] {
+    private mutating func saidGoodbye(_ code: CloseCode, _ reason: String) -> [Action] {
         let closing: [Action]
         if case .open(let open) = state, open.isCarillon {
             closing = [.send(.goodbye(delaySeconds: Self.comeBackSeconds))]
         } else {
             closing = []
         }
-        return closing + close(.restart, "restart: come back later")
+        return closing + close(code, reason)
     }
 
     /// When clients are asked to come back after a goodbye; each adds its own jitter.

@@ -19,6 +19,8 @@ struct PresentDevices {
     /// Published, and not told of yet.
     var untold: [UpdateSerial] = []
     var isTelling = false
+    /// Devices that could not be told.
+    var missed: Set<DeviceSerial> = []
 
     /// A device said something. What it said before counts no more, unless its binding is as it was.
     mutating func note(_ there: There, _ binding: UpdateBinding) {
@@ -39,6 +41,13 @@ struct PresentDevices {
         (there.look, there.facts) = (nil, nil)
         devices[device] = there
         unknown.insert(device)
+    }
+
+    mutating func missAll() { missed = Set(devices.keys) }
+
+    mutating func takeMissed() -> [There] {
+        defer { missed = [] }
+        return missed.compactMap { devices[$0] }
     }
 
     /// The log was held against a device that is there.

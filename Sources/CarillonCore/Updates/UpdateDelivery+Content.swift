@@ -59,7 +59,7 @@ extension UpdateDelivery {
         let wish = ResyncWish(proposed: id, body: Update.Definition.resync.body(id, at: now))
         let resync = try await store.resync(binding.serial, wish, at: now)
         resyncs.increment()
-        await takeOut(resync.absorbed, of: binding.device, as: .cancelled)
+        try await takeOut(resync.absorbed, of: binding.device, as: .cancelled)
         return resync.update
     }
 

@@ -37,6 +37,7 @@ extension UpdateDelivery {
             for update in expired { logs.expired(update.update, of: update.app) }
             if expired.count < Self.dueAtOnce { break }
         }
+        await tellMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
         while !Task.isCancelled {
             let ended = try await store.unfinishedOfEnded(limit: Self.dueAtOnce)
@@ -49,7 +50,7 @@ extension UpdateDelivery {
             while !Task.isCancelled,
                 let envelopes = try await store.release(binding.binding, limit: Self.dueAtOnce, at: time.now())
             {
-                await takeOut(envelopes, of: binding.device, as: .gone)
+                try await takeOut(envelopes, of: binding.device, as: .gone)
             }
         }
         try await store.forgetLocations(
@@ -104,7 +105,9 @@ extension UpdateDelivery {
     private func finish(_ ended: [EndedCompletion]) async throws {
         let now = time.now()
         for completion in ended {
-            if let envelope = completion.envelope { await takeOut([envelope], of: completion.device, as: .cancelled) }
+            if let envelope = completion.envelope {
+                try await takeOut([envelope], of: completion.device, as: .cancelled)
+            }
         }
         var quiet: [EndedCompletion] = []
         var told: [EndedCompletion] = []

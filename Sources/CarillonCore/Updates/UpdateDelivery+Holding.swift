@@ -58,7 +58,7 @@ extension UpdateDelivery {
             if !offered.absorbed.isEmpty {
                 absorbed.increment(by: offered.absorbed.count)
                 try await takeOut(offered.absorbed.map(\.0), of: binding.device)
-                await takeOut(
+                try await takeOut(
                     try await store.absorb(offered.absorbed, at: time.now()), of: binding.device, as: .cancelled)
             }
             if offered.reached != nil { return false }
@@ -168,7 +168,7 @@ extension UpdateDelivery {
         try await takeOut(left.filter(\.machine.isInInbox).map(\.key), of: binding.device)
         for row in left {
             if let envelope = try await store.left(row.key, at: time.now()) {
-                await takeOut([envelope], of: binding.device, as: .cancelled)
+                try await takeOut([envelope], of: binding.device, as: .cancelled)
             }
         }
     }
@@ -176,17 +176,11 @@ extension UpdateDelivery {
     /// Takes what is in the inbox out of it, before it comes to its end: in the other order what a kill leaves there would be given.
     func takeOut(_ completions: [CompletionKey], of device: DeviceSerial, as outcome: Outcome = .cancelled) async throws {
         guard !completions.isEmpty else { return }
-        await takeOut(try await store.envelopes(of: completions), of: device, as: outcome)
+        try await takeOut(try await store.envelopes(of: completions), of: device, as: outcome)
     }
 
-    func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async {
-        guard !envelopes.isEmpty else { return }
-        let home = homes.home(of: device)
-        for envelope in envelopes {
-            home.inbox.settle(envelope, device: device, outcome, code: nil)
-            await home.inbox.withdraw(.envelope(envelope.position), from: device)
-        }
-        await home.inbox.flush(device)
+    func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws {
+        try await homes.home(of: device).inbox.takeOut(envelopes, of: device, as: outcome)
     }
 
     // MARK: Giving again

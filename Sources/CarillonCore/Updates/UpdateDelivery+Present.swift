@@ -91,7 +91,8 @@ extension UpdateDelivery {
                     }
                 }
             } catch {
-                // They are told when they come next.
+                // They are told by the sweep, or when they come next.
+                present.withLock { $0[app]?.missAll() }
                 faults.increment()
             }
             await withTaskGroup(of: Void.self) { group in
@@ -111,9 +112,22 @@ extension UpdateDelivery {
             guard let binding = try await store.presentBinding(of: device.serial), binding.profile == profile else { return }
             try await hold(binding, of: device)
         } catch {
-            // It is held again when the device comes next.
+            // The device is told by the sweep, or when it comes next.
+            present.withLock { _ = $0[device.app]?.missed.insert(device.serial) }
             faults.increment()
         }
+    }
+
+    /// Tells the devices that are there and could not be told what was published.
+    func tellMissed() async {
+        let missed = present.withLock { present in
+            var missed: [PresentDevices.There] = []
+            for app in present.keys where present[app]?.missed.isEmpty == false {
+                missed += present[app]?.takeMissed() ?? []
+            }
+            return missed
+        }
+        for there in missed { await tell(there.device, there.profile) }
     }
 }
 

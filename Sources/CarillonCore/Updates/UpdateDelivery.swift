@@ -158,7 +158,7 @@ package final class UpdateDelivery: Sendable {
                 continue
             }
             self.results[reported.result.name]?.increment()
-            if let envelope { await takeOut([envelope], of: binding.device, as: .acknowledged) }
+            if let envelope { try await takeOut([envelope], of: binding.device, as: .acknowledged) }
         }
         return report
     }

@@ -93,18 +93,13 @@ struct InboxRoutes: Sendable {
         guard results.count <= Limits.resultsPerRequest else {
             throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")
         }
-        let settled = try results.compactMap(Self.read)
-        let home = domain.homes.home(of: device.serial)
-        for (id, outcome, code) in settled {
-            home.inbox.settle(id, device: device.serial, outcome, code: code)
-        }
-        home.sessions.session(of: device.serial)?.settled(settled.map(\.0))
-        await home.inbox.flush(device.serial)
+        let answers = try results.compactMap(Self.read)
+        try await domain.homes.home(of: device.serial).inbox.settle(answers, device: device.serial)
         return Response(status: .noContent)
     }
 
     /// Nil for `deferred`, which leaves the envelope where it is, and for an identifier that is none of ours.
-    private static func read(_ item: InboxResults.Item) throws(Refusal) -> (MessageID, Outcome, Int?)? {
+    private static func read(_ item: InboxResults.Item) throws(Refusal) -> Inbox.Answer? {
         let outcome: Outcome
         switch item.result {
         case "acknowledged": outcome = .acknowledged
@@ -114,6 +109,6 @@ struct InboxRoutes: Sendable {
         default:
             throw Refusal(.fieldInvalid, "A result is acknowledged, failed, unsupported or deferred.")
         }
-        return MessageID(item.version).map { ($0, outcome, item.code) }
+        return MessageID(item.version).map { Inbox.Answer($0, outcome, code: item.code) }
     }
 }

@@ -119,25 +119,18 @@ struct PollRoutes: Sendable {
         let home = domain.homes.home(of: device)
         if let waiting {
             let received = waiting.filter { $0.id.position <= place && only?.contains($0.kind) ?? true }.map(\.id)
-            return await settle(received, by: device, at: home)
+            return try await home.inbox.settle(received.map { .init($0, .acknowledged) }, device: device)
         }
         var after: Int64 = 0
         while true {
             let load = DeliveryMachine.Load(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)
             guard case .page(let page) = try await home.inbox.waiting(device: device, load) else { return }
             let past = page.envelopes.prefix { $0.position <= place }
-            await settle(past.filter { only?.contains($0.kind.number) ?? true }.map(\.id), by: device, at: home)
+            let received = past.filter { only?.contains($0.kind.number) ?? true }
+            try await home.inbox.settle(received.map { .init($0.id, .acknowledged) }, device: device)
             guard past.count == page.envelopes.count, !page.isComplete, let last = past.last else { break }
             after = last.position
         }
-    }
-
-    /// Returns when it is on disk.
-    private func settle(_ received: [MessageID], by device: DeviceSerial, at home: Home) async {
-        guard !received.isEmpty else { return }
-        for id in received { home.inbox.settle(id, device: device, .acknowledged, code: nil) }
-        home.sessions.session(of: device)?.settled(received)
-        await home.inbox.flush(device)
     }
 
     private static let receiptBytes = 1 << 20

@@ -32,6 +32,9 @@ final class Routes {
         return router
     }
 
+    /// Every route as `METHOD /path/{name}`.
+    var names: [String] { routes.map { "\($0.method.rawValue) \($0.path.description)" } }
+
     private var addresses: [KnownAddress] {
         let known = routes.map { ($0.method, $0.path) } + elsewhere
         return Dictionary(grouping: known, by: \.1.description).map { path, known in

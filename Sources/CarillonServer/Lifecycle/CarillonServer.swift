@@ -136,7 +136,11 @@ package struct CarillonServer: Service {
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
         try await ServiceGroup(configuration: configuration).run()
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
-        for home in domain.homes.here { await home.inbox.flush() }
+        for home in domain.homes.here {
+            await home.inbox.flush()
+            await home.inbox.writeUnwritten()
+            if home.inbox.hasUnwritten { logger.error("outcomes cannot be written and are lost; their messages come again") }
+        }
         do {
             try await domain.served.writeLast()
         } catch {

@@ -155,6 +155,8 @@ struct Sweeper: Service {
     }
 
     private func sweep() async throws {
+        // An outcome from before the end of a TTL counts, also when it could not be written until now.
+        for home in domain.homes.here { await home.inbox.writeUnwritten() }
         while !Task.isCancelled {
             let swept = try await store.sweep(
                 at: domain.time.now(), forgetting: domain.served.retention(), limit: Self.rowsAtOnce)

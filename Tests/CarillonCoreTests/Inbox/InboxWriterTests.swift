@@ -175,6 +175,71 @@ struct InboxWriterTests {
         session.finish()
         #expect(answered.positions == [2])
     }
+
+    // MARK: Changes that failed
+
+    private let acknowledged = Settlement(.acknowledged, at: Sample.now)
+
+    @Test func `a device that waits for its outcomes hears that they failed, and later that they are written`() async throws
+    {
+        let writer = writer()
+        store.answer = { _ in throw StoreFault(.full, "no space") }
+        writer.settled(Sample.id(1), device: Sample.device, acknowledged)
+        writer.settled(Sample.id(2), device: DeviceSerial(2), acknowledged)
+        for _ in 0..<2 {
+            await #expect(throws: StoreFault(.full, "no space")) { try await writer.write(allOf: Sample.device) }
+        }
+        #expect(writer.fault(of: Sample.id(1))?.kind == .full)
+        // Nothing was said of this one.
+        try await writer.write(allOf: DeviceSerial(3))
+        store.answer = nil
+        try await writer.write(allOf: Sample.device)
+        #expect(writer.fault(of: Sample.id(1)) == nil)
+        await writer.writeUnwritten()
+        #expect(!writer.hasUnwritten)
+        await writer.writeUnwritten()
+    }
+
+    @Test func `one outcome that cannot be written is one fault of its device`() async throws {
+        let writer = writer()
+        store.answer = { operations in
+            operations.map { $0.device == DeviceSerial(2) ? .failed(StoreFault(.damaged, "bad row")) : .settled }
+        }
+        writer.settled(Sample.id(1), device: Sample.device, acknowledged)
+        writer.settled(Sample.id(2), device: DeviceSerial(2), acknowledged)
+        try await writer.write(allOf: Sample.device)
+        await #expect(throws: StoreFault.self) { try await writer.write(allOf: DeviceSerial(2)) }
+    }
+
+    @Test func `beyond the limit the session ends, so that the envelope comes again`() async throws {
+        let writer = writer(limits: .init(unwritten: 1))
+        let sessions = [RecordingSession(), RecordingSession()]
+        for (place, session) in sessions.enumerated() {
+            self.sessions.join(session, device: DeviceSerial(Int64(place + 1)))
+        }
+        store.answer = { _ in throw StoreFault(.full, "no space") }
+        writer.settled(Sample.id(1), device: DeviceSerial(1), acknowledged)
+        writer.settled(Sample.id(2), device: DeviceSerial(2), acknowledged)
+        await writer.flush()
+        #expect(sessions.map(\.events) == [[], [.ended(.storageUnavailable)]])
+    }
+
+    @Test func `changes that failed are written again by themselves`() async throws {
+        let scheduled = Mutex<[@Sendable () -> Void]>([])
+        let writer = writer(
+            scheduler: Scheduler { delay, work in
+                if delay == .seconds(1) { scheduled.withLock { $0.append(work) } }
+            })
+        store.answer = { _ in throw StoreFault(.full, "no space") }
+        writer.settled(Sample.id(1), device: Sample.device, acknowledged)
+        await writer.flush()
+        store.answer = nil
+        let again = scheduled.withLock { $0 }
+        #expect(again.count == 1)
+        for work in again { work() }
+        await writer.flush()
+        #expect(store.commits.count == 2 && !writer.hasUnwritten)
+    }
 }
 
 /// What waiters were told, in order.

@@ -36,12 +36,14 @@ struct RouteFixture {
     let admin: String
     /// Every route that there is.
     let declared: [(method: HTTPRequest.Method, path: String)]
+    /// See ``Routes/names``.
+    let routeNames: [String]
     let responder: any HTTPResponder<RouteContext>
 
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
         vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
-        attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), store: SQLiteStore? = nil,
+        store: SQLiteStore? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         time: TimeSource = .system, ticks: TickSource = .system,
         logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) async throws {
@@ -58,6 +60,7 @@ struct RouteFixture {
             domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
             readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
         declared = routes.all
+        routeNames = routes.names
         responder = routes.router().buildResponder()
     }
 

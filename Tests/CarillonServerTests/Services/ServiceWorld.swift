@@ -37,6 +37,8 @@ struct ServiceWorld {
             ticks: TickSource { 0 })
     }
 
+    init(over routes: RouteFixture) { (self.routes, clock) = (routes, MovedClock()) }
+
     /// A device in an app, which is made where it is not there.
     func phone(_ app: String, of user: String?) async throws -> Phone {
         _ = try await routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"\#(app)"}"#)

@@ -1,0 +1,145 @@
+import CarillonCore
+import CarillonWire
+import Testing
+
+/// What a commit queue does with changes that failed and that nobody hears of.
+struct UnwrittenCommitTests {
+    private typealias Queue = CommitQueue<Int>
+
+    private let acknowledged = Settlement(.acknowledged, at: Sample.now)
+
+    private func append(_ position: Int64) -> InboxOperation { .append(Sample.envelope(position), AppendRules()) }
+
+    private func settle(_ position: Int64, _ device: DeviceSerial = Sample.device) -> InboxOperation {
+        .settle(Sample.id(position), device: device, acknowledged)
+    }
+
+    /// Takes a batch, all of which fails.
+    private func fail(_ queue: inout Queue) -> (failed: [InboxOperation], dropped: [InboxOperation]) {
+        let batch = queue.takeBatch()
+        let failed = queue.failed(batch.filter { $0.waiter == nil }.map { ($0.operation, false) })
+        _ = queue.committed()
+        return failed
+    }
+
+    private func queue(_ positions: ClosedRange<Int64>, limits: Queue.Limits = .init()) -> Queue {
+        var queue = Queue(limits: limits)
+        for position in positions { _ = queue.settled(Sample.id(position), device: Sample.device, acknowledged) }
+        _ = queue.wakeElapsed(.leisurely)
+        return queue
+    }
+
+    @Test func `an outcome that failed is tried again after a while, until it is written`() {
+        var queue = queue(1...2)
+        #expect(fail(&queue).failed == [settle(1), settle(2)])
+        #expect(queue.hasUnwritten && queue.isUnwritten(Sample.id(1)) && !queue.isUnwritten(Sample.id(3)))
+        #expect(queue.wakeForUnwritten() == .wake(.again, after: .seconds(1)))
+        #expect(queue.wakeForUnwritten() == .none)
+        for _ in 0..<3 {
+            #expect(queue.wakeElapsed(.again) == .commit)
+            #expect(fail(&queue).failed.count == 2)
+            #expect(queue.wakeForUnwritten() == .wake(.again, after: .seconds(1)))
+        }
+        #expect(queue.wakeElapsed(.again) == .commit)
+        #expect(Set(queue.takeBatch().compactMap { $0.operation.device }) == [Sample.device])
+        #expect(queue.isUnwritten(Sample.id(1)))
+        #expect(queue.committed() == .none)
+        #expect(!queue.hasUnwritten && !queue.isUnwritten(Sample.id(1)) && queue.wakeForUnwritten() == .none)
+    }
+
+    @Test func `what is repeated has a commit of its own, between what came before and after`() {
+        var queue = queue(1...2)
+        _ = fail(&queue)
+        _ = queue.enqueue(append(10), urgency: .now, waiter: 10)
+        #expect(queue.tryUnwritten(of: Sample.device) == .commit)
+        _ = queue.enqueue(append(11), urgency: .now, waiter: 11)
+        #expect(queue.takeBatch().map(\.waiter) == [10])
+        #expect(queue.committed() == .commit)
+        #expect(queue.takeBatch().count == 2)
+        #expect(queue.committed() == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [11])
+        #expect(queue.committed() == .none)
+        #expect(queue.throughCount == queue.queuedCount)
+    }
+
+    @Test func `while nothing is taken, the rest is not tried; when something is, the rest follows at once`() {
+        var queue = queue(1...6, limits: .init(batch: 2))
+        for _ in 0..<3 { _ = fail(&queue) }
+        _ = queue.tryUnwritten()
+        #expect(fail(&queue).failed.count == 6)
+        #expect(queue.takeBatch().isEmpty && queue.throughCount == queue.queuedCount)
+        #expect(queue.wakeElapsed(.again) == .commit)
+        var written = 0
+        var next = Queue.Action.commit
+        while next == .commit {
+            written += queue.takeBatch().count
+            next = queue.committed()
+        }
+        #expect(written == 6 && !queue.hasUnwritten)
+    }
+
+    @Test func `one that always fails does not keep the others from being written`() {
+        var queue = queue(1...3)
+        _ = fail(&queue)
+        #expect(queue.wakeElapsed(.again) == .commit)
+        _ = queue.takeBatch()
+        _ = queue.failed([(settle(2), false)])
+        #expect(queue.committed() == .commit)
+        #expect(queue.takeBatch().map(\.operation) == [settle(2)])
+        _ = queue.failed([(settle(2), false)])
+        // It alone is no reason to go on at once.
+        #expect(queue.committed() == .none)
+        #expect(queue.isUnwritten(Sample.id(2)) && !queue.isUnwritten(Sample.id(1)))
+    }
+
+    @Test func `beyond the limit the newest are dropped, and what is said twice counts once`() {
+        var queue = queue(1...5, limits: .init(unwritten: 3))
+        let (failed, dropped) = fail(&queue)
+        #expect(failed.count == 5 && dropped == [settle(4), settle(5)])
+        for _ in 0..<2 {
+            _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
+            _ = queue.wakeElapsed(.leisurely)
+            #expect(fail(&queue).dropped.isEmpty)
+        }
+        #expect(queue.tryUnwritten() == .commit)
+        #expect(queue.takeBatch().count == 3)
+    }
+
+    @Test func `an outcome follows its message of TTL 0, which is not written yet`() {
+        var queue = Queue()
+        let trace = Sample.envelope(1, ttl: 0).trace
+        _ = queue.enqueue(.append(trace, AppendRules()), urgency: .now, waiter: nil)
+        _ = fail(&queue)
+        _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
+        _ = queue.settled(Sample.id(2), device: Sample.device, acknowledged)
+        _ = queue.wakeElapsed(.leisurely)
+        // The store finds neither.
+        let vain = queue.takeBatch().map { (operation: $0.operation, isVain: true) }
+        #expect(queue.failed(vain).failed == [settle(1)])
+        _ = queue.committed()
+        _ = queue.tryUnwritten()
+        #expect(queue.takeBatch().map(\.operation) == [.append(trace, AppendRules()), settle(1)])
+    }
+
+    @Test func `a record is kept without its body`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
+        _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
+        _ = queue.wakeElapsed(.now)
+        _ = fail(&queue)
+        _ = queue.tryUnwritten()
+        let kept = queue.takeBatch().map(\.operation)
+        #expect(kept == [.record(Sample.envelope(1).trace, AppendRules(), acknowledged)])
+    }
+
+    @Test func `a message that waits to be acknowledged stays where it is in the queue`() {
+        var queue = Queue()
+        _ = queue.settled(Sample.id(9), device: Sample.device, acknowledged)
+        _ = queue.wakeElapsed(.leisurely)
+        _ = fail(&queue)
+        _ = queue.tryUnwritten()
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
+        #expect(queue.takeBatch().map(\.operation) == [settle(9)])
+        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
+    }
+}
