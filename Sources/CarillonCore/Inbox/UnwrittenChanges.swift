@@ -66,7 +66,7 @@ extension InboxOperation {
         switch self {
         case .append(let envelope, _), .record(let envelope, _, _), .replace(let envelope, _): envelope.id
         case .settle(let id, _, _), .forget(let id), .expire(let id, _): id
-        case .end: nil
+        case .end, .changeUser: nil
         }
     }
 

@@ -19,7 +19,7 @@ package struct CompletionMachine: Equatable, Sendable {
         case superseded = 12
         case expired = 13
         case withdrawn = 14
-        /// Its user signed out, or it left the audience with what it had not received.
+        /// Its user signed out, or its device left the audience before it was done.
         case gone = 15
 
         package var isFinal: Bool { rawValue >= State.done.rawValue }
@@ -30,6 +30,8 @@ package struct CompletionMachine: Equatable, Sendable {
     package private(set) var state: State
     /// How often it was given; 0: never yet.
     package private(set) var attempt: Int
+    /// Whether its device received it at least once, however often it was given.
+    package private(set) var isReceived: Bool
     package private(set) var failures: Int
     package private(set) var firstFailedAt: Timestamp?
     /// When it is to be given again.
@@ -38,11 +40,12 @@ package struct CompletionMachine: Equatable, Sendable {
     package private(set) var reason: String?
 
     package init(
-        _ state: State = .waiting, attempt: Int = 0, failures: Int = 0, firstFailedAt: Timestamp? = nil,
-        dueAt: Timestamp? = nil, reason: String? = nil
+        _ state: State = .waiting, attempt: Int = 0, isReceived: Bool = false, failures: Int = 0,
+        firstFailedAt: Timestamp? = nil, dueAt: Timestamp? = nil, reason: String? = nil
     ) {
         self.state = state
         self.attempt = attempt
+        self.isReceived = isReceived
         self.failures = failures
         self.firstFailedAt = firstFailedAt
         self.dueAt = dueAt
@@ -79,6 +82,7 @@ package struct CompletionMachine: Equatable, Sendable {
     /// The device received what was in its inbox.
     package mutating func received(at now: Timestamp) {
         guard state == .waiting else { return }
+        isReceived = true
         state = .stored
         dueAt = now.adding(seconds: Self.silenceSeconds)
     }
@@ -96,14 +100,17 @@ package struct CompletionMachine: Equatable, Sendable {
         let isOfLast = reported.map { $0 >= attempt } ?? true
         switch result {
         case .done:
+            isReceived = true
             finish(.done)
             reason = nil
         case .doneWith(let reason):
+            isReceived = true
             finish(.done)
             self.reason = reason
         case .unsupported: finish(.unsupported)
         case .deferred(let seconds, let reason):
             guard state != .parked, isOfLast else { return false }
+            isReceived = true
             state = .deferred
             let delay = min(max(1, seconds ?? Self.silenceSeconds), Self.mostDelaySeconds)
             dueAt = now.adding(seconds: delay)
@@ -111,6 +118,7 @@ package struct CompletionMachine: Equatable, Sendable {
         case .failed(let isPermanent, let reason):
             // One that is said again, as its answer was lost, is one failure.
             guard state != .parked, state != .failed, isOfLast else { return false }
+            isReceived = true
             self.reason = reason
             failures += 1
             firstFailedAt = firstFailedAt ?? now
@@ -171,8 +179,27 @@ package struct CompletionMachine: Equatable, Sendable {
         return true
     }
 
-    /// Whether no device has it.
-    package var isUnreceived: Bool { state == .waiting && attempt <= 1 }
+    /// Whether it waits, and its device never received it.
+    package var isUnreceived: Bool { state == .waiting && !isReceived }
+
+    /// Whether its device has it, or had it. A device that does not know the kind has nothing.
+    package var mayBeKnown: Bool { isReceived && state != .unsupported }
+
+    /// Its device left the audience. Answers whether the completion is to be forgotten, as the device never received the update.
+    ///
+    /// What the device has it may finish. What is to be given again ends until the device returns.
+    package mutating func left(at now: Timestamp) -> Bool {
+        guard mayBeKnown else { return true }
+        if !state.isFinal, isInInbox || dueAt.map({ $0 <= now }) ?? false { finish(.gone) }
+        return false
+    }
+
+    /// Its device belongs to the audience again.
+    package mutating func returned(at now: Timestamp) {
+        guard state == .gone else { return }
+        state = .waiting
+        dueAt = now
+    }
 
     /// A later change of content stands for it. Answers false where the device has it, which sees that by itself.
     package mutating func absorbed() -> Bool {

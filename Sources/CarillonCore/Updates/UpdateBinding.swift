@@ -117,7 +117,8 @@ package struct Completion: Equatable, Sendable {
     package var machine: CompletionMachine
     package var changedAt: Timestamp
     package var orderKey: String?
-    /// The device had received it, and belongs to the audience no more: when it does again, that is another entry.
+    /// The device had received it, and left the audience. When the device returns, a standing update begins another entry, and another
+    /// update goes on.
     package var hasLeft: Bool
     /// The update that stands for it, when it is written first.
     package var absorbedBy: UpdateSerial?
@@ -141,16 +142,21 @@ package struct Completion: Equatable, Sendable {
 /// An update on its way into a device's inbox.
 package struct UpdateOffer: Equatable, Sendable {
     package var key: CompletionKey
-    /// Of the binding for which it was found to match; nil of one that is there and is given again.
-    package var revision: Int64?
+    /// The revision of the binding for which the update was found to match.
+    package var revision: Int64
+    /// Whether the completion exists already and is due.
+    package var isAgain: Bool
     /// Which this will be.
     package var attempt: Int
     package var orderKey: String?
     package var at: Timestamp
 
-    package init(key: CompletionKey, revision: Int64?, attempt: Int, orderKey: String?, at: Timestamp) {
+    package init(
+        key: CompletionKey, revision: Int64, isAgain: Bool = false, attempt: Int, orderKey: String?, at: Timestamp
+    ) {
         self.key = key
         self.revision = revision
+        self.isAgain = isAgain
         self.attempt = attempt
         self.orderKey = orderKey
         self.at = at

@@ -55,11 +55,12 @@ extension UpdateDelivery {
     private func resync(_ binding: UpdateBinding) async throws -> UpdateSerial {
         var random = random
         let (id, now) = (UpdateID.random(using: &random), time.now())
-        try await takeOut(try await store.unreceivedContent(of: binding.serial).completions.map(\.key), of: binding.device)
+        // What the device said that it received counts as received.
+        await homes.home(of: binding.device).inbox.flush(binding.device)
         let wish = ResyncWish(proposed: id, body: Update.Definition.resync.body(id, at: now))
         let resync = try await store.resync(binding.serial, wish, at: now)
         resyncs.increment()
-        try await takeOut(resync.absorbed, of: binding.device, as: .cancelled)
+        await withdraw(resync.absorbed, from: binding.device)
         return resync.update
     }
 

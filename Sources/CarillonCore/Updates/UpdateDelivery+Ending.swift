@@ -39,6 +39,7 @@ extension UpdateDelivery {
         }
         await tellMissed()
         while !Task.isCancelled, try await giveAgain() == Self.dueAtOnce {}
+        try await findUnfinished()
         while !Task.isCancelled {
             let ended = try await store.unfinishedOfEnded(limit: Self.dueAtOnce)
             if ended.isEmpty { break }
@@ -94,6 +95,20 @@ extension UpdateDelivery {
 
     private static let broughtBackAtOnce = 1000
 
+    /// Finds completions that were written behind the end of their updates: at the start of the server, and every hour.
+    private func findUnfinished() async throws {
+        guard isTime(unfinishedTended) else { return }
+        var place = UpdateSerial(0)
+        while !Task.isCancelled {
+            guard let next = try await store.findUnfinishedOfEnded(after: place, limit: Self.searchedAtOnce) else {
+                return wait(Self.unfinishedSeconds, for: unfinishedTended)
+            }
+            place = next
+        }
+    }
+
+    private static let searchedAtOnce = 1000
+    private static let unfinishedSeconds: Int64 = 3600
     private static let forgottenAtOnce = 500
     /// To count the audit's rows takes a look at all of them.
     private static let auditSeconds: Int64 = 3600

@@ -40,7 +40,7 @@ extension UpdateDelivery {
 
     private func holdAll(_ binding: UpdateBinding, _ log: UpdateLogs.Log, _ facts: DeviceFacts) async throws -> Bool {
         var place = binding.place(in: log)
-        if place.rawValue == 0 { try await leave(binding, facts, log) }
+        if place.rawValue == 0 { try await follow(binding, facts, log) }
         while log.live.last > place {
             let matching = log.live.candidates(for: facts, after: place).filter { serial in
                 log.live[serial].map { log.holds($0, for: facts) ?? false } ?? false
@@ -57,9 +57,8 @@ extension UpdateDelivery {
             else { return false }
             if !offered.absorbed.isEmpty {
                 absorbed.increment(by: offered.absorbed.count)
-                try await takeOut(offered.absorbed.map(\.0), of: binding.device)
-                try await takeOut(
-                    try await store.absorb(offered.absorbed, at: time.now()), of: binding.device, as: .cancelled)
+                await homes.home(of: binding.device).inbox.flush(binding.device)
+                await withdraw(try await store.absorb(offered.absorbed, at: time.now()), from: binding.device)
             }
             if offered.reached != nil { return false }
             place = end
@@ -139,7 +138,7 @@ extension UpdateDelivery {
         return Offered(adding: adding, absorbed: absorbing.before)
     }
 
-    private func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [Inbox.Delivered] {
+    func deliver(_ offers: [(update: Update, offer: UpdateOffer, device: DeviceSerial)]) async -> [Inbox.Delivered] {
         let answers = Answers<Inbox.Delivered>(offers.count)
         for (place, (update, offer, device)) in offers.enumerated() {
             var rules = AppendRules(topic: offer.key.topic, effects: [.updateOffered(offer)])
@@ -157,23 +156,48 @@ extension UpdateDelivery {
         return offers.isEmpty ? [] : await answers.all()
     }
 
-    /// After a change of parameters: what it belonged to and belongs to no more.
-    private func leave(_ binding: UpdateBinding, _ facts: DeviceFacts, _ log: UpdateLogs.Log) async throws {
+    /// After a change of parameters: ends what the binding belonged to and belongs to no more, and goes on with what it returned to.
+    private func follow(_ binding: UpdateBinding, _ facts: DeviceFacts, _ log: UpdateLogs.Log) async throws {
         guard let first = log.live.serialsInOrder.first else { return }
         let known = try await store.lastOfLive(of: binding.serial, from: first)
         let left = known.filter { row in
             guard !row.hasLeft, let entry = log.live[row.key.update] else { return false }
             return log.holds(entry, for: facts) != true
         }
-        try await takeOut(left.filter(\.machine.isInInbox).map(\.key), of: binding.device)
-        for row in left {
-            if let envelope = try await store.left(row.key, at: time.now()) {
-                try await takeOut([envelope], of: binding.device, as: .cancelled)
-            }
+        try await leave(left.map(\.key), binding)
+        let back = known.filter { row in
+            guard row.hasLeft, let entry = log.live[row.key.update], entry.update.mode == .once else { return false }
+            return log.holds(entry, for: facts) == true
+        }
+        if !back.isEmpty {
+            try await store.returned(
+                back.map(\.key), of: binding.serial, revision: binding.revision, at: time.now())
         }
     }
 
-    /// Takes what is in the inbox out of it, before it comes to its end: in the other order what a kill leaves there would be given.
+    /// Ends completions of audiences that a binding left, and takes them out of its inbox.
+    func leave(_ completions: [CompletionKey], _ binding: UpdateBinding) async throws {
+        guard !completions.isEmpty else { return }
+        // What the device said that it received counts as received.
+        await homes.home(of: binding.device).inbox.flush(binding.device)
+        for start in stride(from: 0, to: completions.count, by: Self.leftAtOnce) {
+            let some = Array(completions[start..<min(start + Self.leftAtOnce, completions.count)])
+            let takenOut = try await store.left(
+                some, of: binding.serial, revision: binding.revision, at: time.now())
+            await withdraw(takenOut, from: binding.device)
+        }
+    }
+
+    private static let leftAtOnce = 256
+
+    /// Returns when a live connection cannot give any more what was taken out of the inbox.
+    func withdraw(_ takenOut: [MessageID], from device: DeviceSerial) async {
+        let inbox = homes.home(of: device).inbox
+        for envelope in takenOut { await inbox.withdraw(.envelope(envelope.position), from: device) }
+    }
+
+    /// Takes what ended with its update or its binding out of the inbox, before it comes to its end: in the other order what a kill leaves
+    /// there would be given. Nothing of it is offered again, as it ended.
     func takeOut(_ completions: [CompletionKey], of device: DeviceSerial, as outcome: Outcome = .cancelled) async throws {
         guard !completions.isEmpty else { return }
         try await takeOut(try await store.envelopes(of: completions), of: device, as: outcome)
@@ -182,36 +206,6 @@ extension UpdateDelivery {
     func takeOut(_ envelopes: [MessageID], of device: DeviceSerial, as outcome: Outcome) async throws {
         try await homes.home(of: device).inbox.takeOut(envelopes, of: device, as: outcome)
     }
-
-    // MARK: Giving again
-
-    /// Gives again what is due: of one binding, or of all. Answers how much it was.
-    @discardableResult
-    func giveAgain(to binding: BindingSerial? = nil) async throws -> Int {
-        let now = time.now()
-        let due = try await store.dueCompletions(of: binding, at: now, limit: Self.dueAtOnce)
-        let offers = due.map { due in
-            let completion = due.completion
-            return (
-                due.update,
-                UpdateOffer(
-                    key: completion.key, revision: nil, attempt: completion.machine.attempt + 1,
-                    orderKey: completion.orderKey, at: now), due.device
-            )
-        }
-        for (place, result) in await deliver(offers).enumerated() {
-            switch result {
-            case .stored, .settled, .given: offeredAgain.increment()
-            case .refused, .dropped:
-                if result == .refused(.full) { full.increment() }
-                try await store.putOff(due[place].completion.key, until: now.adding(seconds: CompletionMachine.fullSeconds))
-            case .failed(let fault): throw fault
-            }
-        }
-        return due.count
-    }
-
-    static let dueAtOnce = 256
 
     // MARK: Waking
 

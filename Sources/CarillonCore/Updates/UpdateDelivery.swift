@@ -28,6 +28,8 @@ package final class UpdateDelivery: Sendable {
     /// The same of updates that ended.
     let endedTended = Mutex<Int64?>(nil)
     let steps = BackwardSteps()
+    /// When ended updates are searched for unfinished completions next.
+    let unfinishedTended = Mutex<Int64?>(nil)
 
     let offered = ServerMetric.updatesOffered.counter("first")
     let offeredAgain = ServerMetric.updatesOffered.counter("again")
@@ -178,19 +180,18 @@ package final class UpdateDelivery: Sendable {
     private func write(
         _ wanted: UpdateBinding, over before: UpdateBinding, of device: Device
     ) async throws -> UpdateBinding? {
+        // What the device said that it received counts as received.
         if !before.kinds.subtracting(wanted.kinds).isEmpty {
-            let live = try await logs.log(of: device.app).live
-            let unknown = try await store.unfinished(of: before.serial).filter { row in
-                row.machine.isInInbox && live[row.key.update].map { !wanted.kinds.contains($0.update.kind.name) } ?? false
-            }
-            try await takeOut(unknown.map(\.key), of: device.serial)
+            await homes.home(of: device.serial).inbox.flush(device.serial)
         }
         present.withLock { $0[device.app]?.changes(device.serial) }
-        let changed = try await store.change(wanted, hasOtherKinds: wanted.kinds != before.kinds, at: time.now())
-        if let changed, let revision = changed.parametersRevision {
-            changes.withLock { $0.changed(changed.serial, to: revision, version: changed.revision) }
+        let change = try await store.change(wanted, hasOtherKinds: wanted.kinds != before.kinds, at: time.now())
+        guard let change else { return nil }
+        if let revision = change.binding.parametersRevision {
+            changes.withLock { $0.changed(change.binding.serial, to: revision, version: change.binding.revision) }
         }
-        return changed
+        await withdraw(change.takenOut, from: device.serial)
+        return change.binding
     }
 
     private func changed(_ binding: UpdateBinding, _ word: Word, of device: Device) async throws -> UpdateBinding {

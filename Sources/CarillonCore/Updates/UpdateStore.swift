@@ -46,8 +46,9 @@ package protocol UpdateStore: Sendable {
     func presentBinding(of device: DeviceSerial) async throws -> UpdateBinding?
     /// Writes what a device says of itself, if its revision is the one it was: with it every update is held against it anew.
     ///
-    /// - Parameter hasOtherKinds: Than before: what it knows no more is unsupported, and what it did not know before is due.
-    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) async throws -> UpdateBinding?
+    /// - Parameter hasOtherKinds: Than before: what it knows no more is unsupported and is taken out of the inbox, and what it did not know
+    ///   before is due.
+    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) async throws -> BindingChange?
     func bindingCount(of app: AppSerial) async throws -> Int
     /// Those of an app.
     func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding]
@@ -80,8 +81,8 @@ package protocol UpdateStore: Sendable {
     func lastOfLive(of binding: BindingSerial, from first: UpdateSerial) async throws -> [Completion]
     /// A binding's completions that are not final.
     func unfinished(of binding: BindingSerial) async throws -> [Completion]
-    /// Writes how far a binding was held against the log, with completions that have no envelope, if its revision is still the one;
-    /// answers whether it is.
+    /// Writes how far a binding was held against the log, with completions that have no envelope, as far as their updates live, if its
+    /// revision is still the one; answers whether it is.
     ///
     /// - Parameter isFull: What comes after the place had no room.
     func held(
@@ -104,19 +105,31 @@ package protocol UpdateStore: Sendable {
     ) async throws -> (completions: [Completion], unreceived: UnreceivedContent)
     /// What of completions is in inboxes.
     func envelopes(of completions: [CompletionKey]) async throws -> [MessageID]
-    /// Later changes of content stand for completions, as far as the device does not have them. Answers what of these is in the inbox.
+    /// Later changes of content stand for completions, as far as the device does not have them, and take them out of the inbox. Answers
+    /// what was taken out.
     func absorb(_ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp) async throws -> [MessageID]
-    /// Tells a binding to fetch everything, which stands for all content that its device does not have.
+    /// Tells a binding to fetch everything, which stands for all content that its device does not have, and takes that out of the inbox.
     func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync
     /// What expired up to there is nothing to a binding.
     func saw(_ binding: BindingSerial, to place: UpdateSerial) async throws
-    /// It left the audience of an update: what was not received is forgotten, and of what was it is remembered. Answers what of it is in
-    /// the inbox, and is to be taken out.
-    func left(_ completion: CompletionKey, at now: Timestamp) async throws -> MessageID?
+    /// A binding of a revision left the audiences of updates. Completions that the device never received are forgotten; the others are
+    /// marked, and end if they wait or are due (``CompletionMachine/left(at:)``). All are taken out of the inbox in the same
+    /// transaction. Answers what was taken out.
+    func left(
+        _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) async throws -> [MessageID]
+    /// A binding of a revision belongs to audiences again that it had left.
+    func returned(
+        _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) async throws
+    /// A binding of a revision does not process the kinds of these, which were due.
+    func unsupported(
+        _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) async throws
     /// Those that are to be given again, of one binding where it is named, in the order of their moments.
     func dueCompletions(of binding: BindingSerial?, at now: Timestamp, limit: Int) async throws -> [DueCompletion]
-    /// The inbox had no room for one: it is due later.
-    func putOff(_ completion: CompletionKey, until moment: Timestamp) async throws
+    /// The inbox of a binding of a revision had no room for one: it is due later.
+    func putOff(_ completion: CompletionKey, revision: Int64, until moment: Timestamp) async throws
     /// The clock was set back. A completion whose due time was set by the later clock waits as long from now on; no completion waits
     /// longer than its state allows (``CompletionMachine/longestWaitSeconds(in:)``). Answers whether these were all.
     ///
@@ -124,6 +137,9 @@ package protocol UpdateStore: Sendable {
     func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool
     /// Completions of ended updates that are not final.
     func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion]
+    /// Looks among the ended updates after a place for completions that are not final and that ``unfinishedOfEnded(limit:)`` does not find,
+    /// and lets it find them. Answers where to go on; nil at the end.
+    func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial?
     /// They come to an end, as far as they did not before.
     func endCompletions(_ ended: [(CompletionKey, CompletionMachine.State)], at now: Timestamp) async throws
     /// Puts back what is parked of some completions of an update, and notes it in the audit. Answers how many it was.
@@ -187,6 +203,18 @@ package struct ReportAnswers: Sendable {
     }
 }
 
+/// A binding as it was written.
+package struct BindingChange: Sendable {
+    package var binding: UpdateBinding
+    /// What was taken out of the inbox in the same transaction.
+    package var takenOut: [MessageID]
+
+    package init(binding: UpdateBinding, takenOut: [MessageID]) {
+        self.binding = binding
+        self.takenOut = takenOut
+    }
+}
+
 package struct UpdateWish: Sendable {
     package var proposed: UpdateID
     package var app: AppSerial
@@ -240,7 +268,7 @@ package struct ResyncWish: Sendable {
 
 package struct Resync: Sendable {
     package var update: UpdateSerial
-    /// What it stands for, and is in the inbox.
+    /// What it stands for, and was taken out of the inbox.
     package var absorbed: [MessageID]
 
     package init(update: UpdateSerial, absorbed: [MessageID]) {
@@ -348,12 +376,16 @@ package enum ReportAnswer: Equatable, Sendable {
 package struct DueCompletion: Sendable {
     package var completion: Completion
     package var update: Update
-    package var device: DeviceSerial
+    package var binding: UpdateBinding
+    package var device: DeviceID
+    package var app: AppID
 
-    package init(completion: Completion, update: Update, device: DeviceSerial) {
+    package init(completion: Completion, update: Update, binding: UpdateBinding, device: DeviceID, app: AppID) {
         self.completion = completion
         self.update = update
+        self.binding = binding
         self.device = device
+        self.app = app
     }
 }
 

@@ -47,6 +47,12 @@ final class InboxTransaction {
         }
     }
 
+    /// Takes envelopes out of their inboxes; what they were of has ended before, in the same transaction.
+    func takeOut(_ envelopes: [MessageID], at now: Timestamp) throws {
+        guard !envelopes.isEmpty else { return }
+        _ = try perform(envelopes.map { .settle($0, device: nil, Settlement(.cancelled, at: now)) })
+    }
+
     /// Ends so much of what waits for a device that is no more. Answers how much it was, and whether nothing is left.
     func end(_ limit: Int, of device: DeviceSerial, at now: Timestamp) throws -> (count: Int, isDone: Bool) {
         let rows = try reader.rows(of: device, limit: limit)

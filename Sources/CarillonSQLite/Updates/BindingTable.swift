@@ -72,7 +72,7 @@ struct BindingTable {
             try db.run(
                 """
                 UPDATE completion SET state = \(CompletionMachine.State.expired.rawValue)
-                WHERE binding = ? AND state = \(CompletionMachine.State.gone.rawValue)
+                WHERE binding = ? AND state = \(CompletionMachine.State.gone.rawValue) AND NOT has_left
                     AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 3 AND kind = 'content')
                 """, [ended])
             let isMissed = try db.changesCount > 0 || CompletionTable(db).mayHaveLostContent(BindingSerial(ended))
@@ -81,11 +81,11 @@ struct BindingTable {
                 UPDATE binding SET ended_at = NULL, is_left_over = 0, held_to = 0, revision = revision + 1,
                     needs_resync = max(needs_resync, ?) WHERE serial = ?
                 """, [isMissed ? 1 : 0, ended])
-            // What the user had not finished is his again.
+            // What the user had not finished is his again, unless he left the audience.
             try db.run(
                 """
                 UPDATE completion SET state = 0, due_at = ? WHERE binding = ? AND state = \(CompletionMachine.State.gone.rawValue)
-                    AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 0)
+                    AND NOT has_left AND EXISTS (SELECT 1 FROM audience_update WHERE serial = in_update AND status = 0)
                 """, [now.milliseconds, ended])
             try CompletionTable(db).lineUp(BindingSerial(ended))
             return try present(of: device, profile: profile)
@@ -153,7 +153,8 @@ struct BindingTable {
     /// Writes parameters and kinds, if the binding is of the revision that is given, and did not end.
     ///
     /// - Parameter hasOtherKinds: Than before.
-    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> UpdateBinding? {
+    /// - Returns: The binding as it is now, with what must be taken out of the inbox in the same transaction.
+    func change(_ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp) throws -> BindingChange? {
         var update = try BoundStatement(
             db,
             """
@@ -169,34 +170,28 @@ struct BindingTable {
         update.bind(binding.revision)
         try update.run()
         guard db.changesCount == 1 else { return nil }
-        if hasOtherKinds { try followKinds(of: binding, at: now) }
+        let unknown = hasOtherKinds ? try followKinds(of: binding, at: now) : []
         var changed = binding
         changed.revision += 1
         changed.heldTo = .nowhere
-        return changed
+        return BindingChange(binding: changed, takenOut: unknown)
     }
 
-    /// What the device did not know before it is given now, and what it knows no more is not.
-    private func followKinds(of binding: UpdateBinding, at now: Timestamp) throws {
-        let kinds = " " + binding.kinds.sorted().joined(separator: " ") + " "
-        func isKnown(_ answer: String) -> String {
-            """
-            EXISTS (SELECT 1 FROM audience_update
-                WHERE serial = in_update AND status = 0 AND (instr(?, ' ' || kind || ' ') > 0) = \(answer))
-            """
-        }
-        let unsupported = CompletionMachine.State.unsupported.rawValue
+    /// What the device did not know before it is given now, and what it knows no more is not. Answers what of that is in the inbox.
+    private func followKinds(of binding: UpdateBinding, at now: Timestamp) throws -> [MessageID] {
+        let table = CompletionTable(db)
+        let unknown = try table.unsupported(
+            try table.unfinished(of: binding.serial, outside: binding.kinds), at: now)
         try db.run(
             """
             UPDATE completion SET state = 0, due_at = ?
-            WHERE binding = ? AND state = \(unsupported) AND \(isKnown("TRUE"))
-            """, [now.milliseconds, binding.serial.rawValue, kinds])
-        try db.run(
-            """
-            UPDATE completion SET state = \(unsupported), due_at = NULL, changed_at = ?
-            WHERE binding = ? AND state < \(CompletionMachine.State.parked.rawValue) AND \(isKnown("FALSE"))
-            """, [now.milliseconds, binding.serial.rawValue, kinds])
-        try CompletionTable(db).lineUp(binding.serial)
+            WHERE binding = ? AND state = \(CompletionMachine.State.unsupported.rawValue)
+                AND EXISTS (SELECT 1 FROM audience_update
+                    WHERE serial = in_update AND status = 0 AND instr(?, ' ' || kind || ' ') > 0)
+            """,
+            [now.milliseconds, binding.serial.rawValue, " " + binding.kinds.sorted().joined(separator: " ") + " "])
+        try table.lineUp(binding.serial)
+        return unknown
     }
 
     /// Answers whether the binding is still of the revision.
@@ -295,16 +290,19 @@ extension BindingTable {
 }
 
 extension UpdateBinding {
-    init(_ columns: StatementColumns) {
+    init(_ columns: StatementColumns) { self.init(columns, from: 0) }
+
+    /// - Parameter place: Of the first of ``BindingTable/columns``.
+    init(_ columns: StatementColumns, from place: Int32) {
         self.init(
-            serial: BindingSerial(columns.integer(0)), device: DeviceSerial(columns.integer(1)),
-            user: columns.text(2).flatMap(UserID.init), profile: columns.text(3) ?? "", revision: columns.integer(4),
-            parametersRevision: columns.text(5),
-            values: ParameterValues(stored: columns.bytes(6) ?? [], columns.bytes(11) ?? []),
-            locatedAt: columns.integerIfAny(7).map(Timestamp.init(milliseconds:)),
-            kinds: Set((columns.text(8) ?? "").split(separator: " ").map(String.init)),
-            heldTo: HeldTo(UpdateSerial(columns.integer(9)), rules: columns.integer(10)),
-            seenTo: UpdateSerial(columns.integer(12)), needsResync: columns.integer(13) != 0,
-            receivedTo: ReceivedTo(all: columns.integer(14), updates: columns.integer(15)))
+            serial: BindingSerial(columns.integer(place)), device: DeviceSerial(columns.integer(place + 1)),
+            user: columns.text(place + 2).flatMap(UserID.init), profile: columns.text(place + 3) ?? "",
+            revision: columns.integer(place + 4), parametersRevision: columns.text(place + 5),
+            values: ParameterValues(stored: columns.bytes(place + 6) ?? [], columns.bytes(place + 11) ?? []),
+            locatedAt: columns.integerIfAny(place + 7).map(Timestamp.init(milliseconds:)),
+            kinds: Set((columns.text(place + 8) ?? "").split(separator: " ").map(String.init)),
+            heldTo: HeldTo(UpdateSerial(columns.integer(place + 9)), rules: columns.integer(place + 10)),
+            seenTo: UpdateSerial(columns.integer(place + 12)), needsResync: columns.integer(place + 13) != 0,
+            receivedTo: ReceivedTo(all: columns.integer(place + 14), updates: columns.integer(place + 15)))
     }
 }

@@ -12,8 +12,9 @@ struct CompletionTable {
 
     static let columns = """
         in_update, completion.binding, entry, state, attempt, failures, first_failed_at, due_at, reason, changed_at,
-        completion.order_key, has_left
+        completion.order_key, has_left, is_received
         """
+    static let columnCount: Int32 = 13
 
     func completion(_ key: CompletionKey) throws -> Completion? {
         var select = try BoundStatement(
@@ -84,8 +85,9 @@ struct CompletionTable {
         try select.forEachRow { columns in
             found.append(
                 DeviceCompletion(
-                    device: DeviceID(try columns.bytes16(12)), user: columns.text(13).flatMap(UserID.init),
-                    profile: columns.text(14) ?? "", completion: Completion(columns, from: 0)))
+                    device: DeviceID(try columns.bytes16(Self.columnCount)),
+                    user: columns.text(Self.columnCount + 1).flatMap(UserID.init),
+                    profile: columns.text(Self.columnCount + 2) ?? "", completion: Completion(columns, from: 0)))
             return true
         }
         return found
@@ -144,17 +146,6 @@ struct CompletionTable {
         return try select.first { MessageID(position: $0.integer(0), secret: try $0.bytes16(1)) }
     }
 
-    /// Whether the device may have it. What it did not take as it did not know the kind, or as a later one stood for it, it has not.
-    func mayBeKnown(_ completion: Completion) throws -> Bool {
-        let machine = completion.machine
-        if machine.isUnreceived || machine.state == .unsupported || machine.attempt == 0 { return false }
-        guard machine.attempt <= 1 else { return true }
-        let key = completion.key
-        return try Int64.first(
-            db, "SELECT 1 FROM completion WHERE binding = ? AND in_update = ? AND entry = ? AND absorbed_by NOT NULL",
-            [key.binding.rawValue, key.update.rawValue, key.entry]) == nil
-    }
-
     /// Of content that its device does not have.
     func unreceivedContent(of binding: BindingSerial) throws -> UnreceivedContent {
         var select = try BoundStatement(
@@ -162,14 +153,14 @@ struct CompletionTable {
             """
             SELECT \(Self.columns), is_resync FROM completion INDEXED BY completion_unfinished
             JOIN audience_update ON audience_update.serial = in_update AND audience_update.kind = 'content'
-            WHERE completion.binding = ? AND completion.state < 10 AND completion.state = 0 AND attempt <= 1
+            WHERE completion.binding = ? AND completion.state < 10 AND completion.state = 0 AND NOT is_received
             ORDER BY in_update
             """)
         select.bind(binding.rawValue)
         var found = UnreceivedContent(completions: [], resync: nil)
         try select.forEachRow { columns in
             let completion = Completion(columns, from: 0)
-            if columns.integer(12) != 0 {
+            if columns.integer(Self.columnCount) != 0 {
                 found.resync = completion.key.update
             } else {
                 found.completions.append(completion)
@@ -186,7 +177,7 @@ struct CompletionTable {
             db,
             """
             INSERT INTO completion (in_update, binding, entry, state, attempt, failures, first_failed_at, due_at, reason,
-                changed_at, order_key, has_left, absorbed_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                changed_at, order_key, has_left, absorbed_by, is_received) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         let (key, machine) = (completion.key, completion.machine)
         insert.bind(key.update.rawValue)
@@ -202,6 +193,7 @@ struct CompletionTable {
         insert.bind(completion.orderKey)
         insert.bind(completion.hasLeft ? 1 : 0)
         insert.bind(completion.absorbedBy?.rawValue)
+        insert.bind(machine.isReceived ? 1 : 0)
         try insert.run()
         if key.entry > Completion.mostEntries {
             try db.run(
@@ -216,7 +208,7 @@ struct CompletionTable {
             db,
             """
             UPDATE completion SET state = ?, attempt = ?, failures = ?, first_failed_at = ?, due_at = ?, reason = ?,
-                changed_at = ?, has_left = ? WHERE binding = ? AND in_update = ? AND entry = ?
+                changed_at = ?, has_left = ?, is_received = ? WHERE binding = ? AND in_update = ? AND entry = ?
             """)
         update.bind(machine.state.rawValue)
         update.bind(machine.attempt)
@@ -226,6 +218,7 @@ struct CompletionTable {
         update.bind(machine.reason)
         update.bind(now.milliseconds)
         update.bind(hasLeft ?? before.hasLeft ? 1 : 0)
+        update.bind(machine.isReceived ? 1 : 0)
         update.bind(before.key.binding.rawValue)
         update.bind(before.key.update.rawValue)
         update.bind(before.key.entry)
@@ -330,7 +323,11 @@ struct CompletionTable {
         var absorbed: [Completion] = []
         var isMissed = false
         try select.forEachRow { columns in
-            if columns.integer(12) == 0 { absorbed.append(Completion(columns, from: 0)) } else { isMissed = true }
+            if columns.integer(Self.columnCount) == 0 {
+                absorbed.append(Completion(columns, from: 0))
+            } else {
+                isMissed = true
+            }
             return true
         }
         if isMissed { try db.run("UPDATE binding SET needs_resync = 1 WHERE serial = ?", [binding]) }
@@ -394,7 +391,10 @@ struct CompletionTable {
     }
 
     /// One that stands behind others of its order key, if there are some: it may be given at once where they came to an end meanwhile.
+    ///
+    /// Nothing is written where the update ended meanwhile: nothing would end the row any more.
     func insertBehind(_ completion: Completion, at now: Timestamp) throws {
+        guard try isLive(completion.key.update, at: now) else { return }
         var completion = completion
         if let orderKey = completion.orderKey, try first(of: orderKey, completion.key.binding) == nil {
             completion.machine.released(at: now)
@@ -419,11 +419,16 @@ struct CompletionTable {
 
     /// What it was, and what it becomes; nil when nothing comes of it.
     private func offered(_ offer: UpdateOffer) throws -> (before: Completion?, after: CompletionMachine)? {
-        guard let revision = try liveRevision(of: offer.key, at: offer.at) else { return nil }
+        guard try isLive(offer.key.update, at: offer.at), try isOpen(offer.key.binding, revision: offer.revision) else {
+            return nil
+        }
         let present = try completion(offer.key)
-        if let wanted = offer.revision { guard revision == wanted, present == nil, offer.attempt == 1 else { return nil } }
-        if offer.revision == nil {
-            guard let present, !present.machine.state.isFinal, present.machine.dueAt != nil else { return nil }
+        if offer.isAgain {
+            guard let present, !present.hasLeft, !present.machine.state.isFinal, present.machine.dueAt != nil else {
+                return nil
+            }
+        } else {
+            guard present == nil, offer.attempt == 1 else { return nil }
         }
         var machine = present?.machine ?? CompletionMachine()
         guard machine.attempt == offer.attempt - 1 else { return nil }
@@ -431,18 +436,12 @@ struct CompletionTable {
         return (present, machine)
     }
 
-    /// The revision of a binding that did not end, if the update lives.
-    private func liveRevision(of key: CompletionKey, at now: Timestamp) throws -> Int64? {
+    func isLive(_ update: UpdateSerial, at now: Timestamp) throws -> Bool {
         var select = try BoundStatement(
-            db,
-            """
-            SELECT revision FROM binding WHERE serial = ? AND ended_at IS NULL
-                AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND expires_at > ?)
-            """)
-        select.bind(key.binding.rawValue)
-        select.bind(key.update.rawValue)
+            db, "SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND expires_at > ?")
+        select.bind(update.rawValue)
         select.bind(now.milliseconds)
-        return try select.first { $0.integer(0) }
+        return try select.run()
     }
 
     func canEnd(_ key: CompletionKey) throws -> Bool {
@@ -485,7 +484,8 @@ extension Completion {
                 entry: Int(columns.integer(place + 2))),
             machine: CompletionMachine(
                 CompletionMachine.State(rawValue: Int(columns.integer(place + 3))) ?? .gone,
-                attempt: Int(columns.integer(place + 4)), failures: Int(columns.integer(place + 5)),
+                attempt: Int(columns.integer(place + 4)), isReceived: columns.integer(place + 12) != 0,
+                failures: Int(columns.integer(place + 5)),
                 firstFailedAt: columns.integerIfAny(place + 6).map(Timestamp.init(milliseconds:)),
                 dueAt: columns.integerIfAny(place + 7).map(Timestamp.init(milliseconds:)), reason: columns.text(place + 8)),
             changedAt: columns.timestamp(place + 9), orderKey: columns.text(place + 10),

@@ -138,8 +138,15 @@ extension SQLiteStore: UpdateStore {
 
     package func change(
         _ binding: UpdateBinding, hasOtherKinds: Bool, at now: Timestamp
-    ) async throws -> UpdateBinding? {
-        try await group.run { db in try BindingTable(db).change(binding, hasOtherKinds: hasOtherKinds, at: now) }
+    ) async throws -> BindingChange? {
+        guard hasOtherKinds else {
+            return try await group.run { db in try BindingTable(db).change(binding, hasOtherKinds: false, at: now) }
+        }
+        return try await changeInboxes { db, transaction in
+            let change = try BindingTable(db).change(binding, hasOtherKinds: true, at: now)
+            if let change { try transaction.takeOut(change.takenOut, at: now) }
+            return change
+        }
     }
 
     package func bindingCount(of app: AppSerial) async throws -> Int {
@@ -327,11 +334,15 @@ extension SQLiteStore: UpdateStore {
     package func absorb(
         _ absorbed: [(CompletionKey, by: UpdateSerial)], at now: Timestamp
     ) async throws -> [MessageID] {
-        try await group.run { db in try CompletionTable(db).absorb(absorbed, at: now) }
+        try await changeInboxes { db, transaction in
+            let envelopes = try CompletionTable(db).absorb(absorbed, at: now)
+            try transaction.takeOut(envelopes, at: now)
+            return envelopes
+        }
     }
 
     package func resync(_ binding: BindingSerial, _ wish: ResyncWish, at now: Timestamp) async throws -> Resync {
-        try await group.run { db in
+        try await changeInboxes { db, transaction in
             let app = try Int64.first(
                 db, "SELECT app FROM binding WHERE serial = ? AND ended_at IS NULL", [binding.rawValue])
             guard let app else { return Resync(update: UpdateSerial(0), absorbed: []) }
@@ -348,6 +359,7 @@ extension SQLiteStore: UpdateStore {
             try table.standIn(update, forExpiredOf: binding)
             let content = try table.unreceivedContent(of: binding).completions
             let absorbed = try table.absorb(content.map { ($0.key, by: update) }, at: now)
+            try transaction.takeOut(absorbed, at: now)
             try BindingTable(db).madeUp(binding)
             return Resync(update: update, absorbed: absorbed)
         }
@@ -357,17 +369,35 @@ extension SQLiteStore: UpdateStore {
         try await group.run { db in try BindingTable(db).saw(binding, to: place) }
     }
 
-    package func left(_ key: CompletionKey, at now: Timestamp) async throws -> MessageID? {
+    package func left(
+        _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) async throws -> [MessageID] {
+        try await changeInboxes { db, transaction in
+            let table = CompletionTable(db)
+            guard try table.isOpen(binding, revision: revision) else { return [] }
+            let envelopes = try table.left(completions, at: now)
+            try transaction.takeOut(envelopes, at: now)
+            return envelopes
+        }
+    }
+
+    package func returned(
+        _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) async throws {
         try await group.run { db in
             let table = CompletionTable(db)
-            guard let completion = try table.completion(key), !completion.hasLeft else { return nil }
-            let envelope = completion.machine.isInInbox ? try table.envelope(of: key) : nil
-            if try table.mayBeKnown(completion) {
-                try table.change(completion, to: completion.machine, hasLeft: true, at: now)
-                return nil
-            }
-            try table.remove(completion, at: now)
-            return envelope
+            guard try table.isOpen(binding, revision: revision) else { return }
+            try table.returned(completions, of: binding, at: now)
+        }
+    }
+
+    package func unsupported(
+        _ completions: [CompletionKey], of binding: BindingSerial, revision: Int64, at now: Timestamp
+    ) async throws {
+        try await changeInboxes { db, transaction in
+            let table = CompletionTable(db)
+            guard try table.isOpen(binding, revision: revision) else { return }
+            try transaction.takeOut(try table.unsupported(completions, at: now), at: now)
         }
     }
 
@@ -380,28 +410,34 @@ extension SQLiteStore: UpdateStore {
             var select = try BoundStatement(
                 db,
                 """
-                SELECT \(UpdateTable.columns), \(CompletionTable.columns), binding.device
+                SELECT \(UpdateTable.columns), \(CompletionTable.columns), \(BindingTable.columns), device.id, app.id
                 FROM completion INDEXED BY \(index) JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
                 JOIN binding ON binding.serial = completion.binding AND binding.ended_at IS NULL
+                JOIN device ON device.serial = binding.device JOIN app ON app.serial = device.app
                 WHERE \(ofBinding) due_at NOT NULL AND due_at <= ? ORDER BY \(binding == nil ? "due_at" : "in_update") LIMIT ?
                 """)
             if let binding { select.bind(binding.rawValue) }
             select.bind(now.milliseconds)
             select.bind(limit)
             var found: [DueCompletion] = []
+            let binding = Update.columnCount + CompletionTable.columnCount
+            let device = binding + BindingTable.columnCount
             try select.forEachRow { columns in
+                guard let app = columns.text(device + 1).flatMap({ AppID($0) }) else { return true }
                 found.append(
                     DueCompletion(
                         completion: Completion(columns, from: Update.columnCount), update: try Update(columns, from: 0),
-                        device: DeviceSerial(columns.integer(Update.columnCount + 12))))
+                        binding: UpdateBinding(columns, from: binding), device: DeviceID(try columns.bytes16(device)),
+                        app: app))
                 return true
             }
             return found
         }
     }
 
-    package func putOff(_ key: CompletionKey, until moment: Timestamp) async throws {
+    package func putOff(_ key: CompletionKey, revision: Int64, until moment: Timestamp) async throws {
         try await group.run { db in
+            guard try CompletionTable(db).isOpen(key.binding, revision: revision) else { return }
             try db.run(
                 "UPDATE completion SET due_at = ? WHERE binding = ? AND in_update = ? AND entry = ? AND due_at NOT NULL",
                 [moment.milliseconds, key.binding.rawValue, key.update.rawValue, key.entry])
@@ -410,6 +446,10 @@ extension SQLiteStore: UpdateStore {
 
     package func bringBackCompletions(dueAfter moment: Timestamp, at now: Timestamp, limit: Int) async throws -> Bool {
         try await group.run { db in try CompletionTable(db).bringBack(dueAfter: moment, at: now, limit: limit) }
+    }
+
+    package func findUnfinishedOfEnded(after place: UpdateSerial, limit: Int) async throws -> UpdateSerial? {
+        try await group.run { db in try UpdateTable(db).findUnfinished(after: place, limit: limit) }
     }
 
     package func unfinishedOfEnded(limit: Int) async throws -> [EndedCompletion] {

@@ -225,6 +225,20 @@ struct UpdateTable {
         return expired.map { EndedUpdate(app: $0.app, update: $0.serial) }
     }
 
+    /// Notes of ended updates after a place that completions of them are not final, where that is not known. Answers where to go on.
+    func findUnfinished(after place: UpdateSerial, limit: Int) throws -> UpdateSerial? {
+        let end = try Int64.first(
+            db, "SELECT serial FROM audience_update WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
+            [place.rawValue, limit - 1])
+        try db.run(
+            """
+            UPDATE audience_update SET is_left_over = 1
+            WHERE serial > ? AND serial <= ? AND status != 0 AND NOT is_left_over
+                AND EXISTS (SELECT 1 FROM completion WHERE in_update = audience_update.serial AND state < 10)
+            """, [place.rawValue, end ?? .max])
+        return end.map { UpdateSerial($0) }
+    }
+
     /// Completions of ended updates that are not final. An update of which none is left is left over no more.
     func unfinished(limit: Int) throws -> [EndedCompletion] {
         var found: [EndedCompletion] = []
@@ -242,7 +256,9 @@ struct UpdateTable {
                 isAny = true
                 found.append(
                     EndedCompletion(
-                        completion: Completion(columns, from: 0), device: DeviceSerial(columns.integer(12)), app: update.app,
+                        completion: Completion(columns, from: 0),
+                        device: DeviceSerial(columns.integer(CompletionTable.columnCount)),
+                        app: update.app,
                         origin: update.origin, status: update.status, isContent: update.kind == .content))
                 return true
             }
@@ -271,7 +287,7 @@ struct UpdateTable {
             """
             UPDATE binding SET needs_resync = 1 WHERE serial IN
                 (SELECT binding FROM completion WHERE in_update = ?1 AND state = \(CompletionMachine.State.gone.rawValue)
-                    AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ?1 AND status = 3 AND kind = 'content')
+                    AND NOT has_left AND EXISTS (SELECT 1 FROM audience_update WHERE serial = ?1 AND status = 3 AND kind = 'content')
                 ORDER BY binding DESC, entry DESC LIMIT ?2)
             """, [serial, limit])
         try db.run(

@@ -130,6 +130,51 @@ struct CompletionMachineTests {
         #expect(machine.dueAt == nil && machine.isInInbox)
     }
 
+    @Test mutating func `what was offered twice and never received is forgotten when the device leaves the audience`() {
+        for _ in 1...2 {
+            machine.offered()
+            machine.takenOut(at: now)
+        }
+        #expect(machine.attempt == 2 && machine.isUnreceived)
+        expect(true, machine.left(at: now))
+    }
+
+    @Test mutating func `what the device has it may finish when it left, and what it is to be given again ends`() {
+        machine.offered()
+        machine.received(at: now)
+        #expect(machine.isReceived && !machine.isUnreceived)
+        var stored = machine
+        expect(false, stored.left(at: now))
+        #expect(stored == machine)
+        expect(false, stored.left(at: now.adding(seconds: CompletionMachine.silenceSeconds)))
+        #expect(stored.state == .gone && stored.dueAt == nil)
+        machine.offered()
+        expect(false, machine.left(at: now))
+        #expect(machine.state == .gone)
+        machine.returned(at: now)
+        #expect(machine.state == .waiting && machine.attempt == 2 && machine.dueAt == now && machine.isReceived)
+    }
+
+    @Test func `every result but that the kind is unknown says that the device received it`() {
+        for (result, isReceived) in [
+            (UpdateResult.done, true), (.doneWith(reason: "r"), true), (.deferred(seconds: nil, reason: nil), true),
+            (.failed(isPermanent: false, reason: nil), true), (.unsupported, false),
+        ] {
+            var machine = CompletionMachine()
+            machine.offered()
+            expect(true, machine.reported(result, at: now))
+            #expect(machine.isReceived == isReceived && machine.mayBeKnown == isReceived, "\(result)")
+        }
+    }
+
+    @Test func `who returns changes nothing of what did not end by leaving`() {
+        for state in CompletionMachine.State.allCases where state != .gone {
+            var machine = CompletionMachine(state, attempt: 1)
+            machine.returned(at: now)
+            #expect(machine == CompletionMachine(state, attempt: 1))
+        }
+    }
+
     @Test func `others are held up by what is neither final nor parked`() {
         for state in CompletionMachine.State.allCases {
             let holdsUp = [.waiting, .stored, .deferred, .failed].contains(state)

@@ -153,7 +153,7 @@ final class UpdateModel {
         WHERE ended_at IS NULL AND (audience IS NULL
                 OR audience = 'region == ''' || json_extract(CAST(binding.parameters AS TEXT), '$.region') || '''')
             AND NOT EXISTS (SELECT 1 FROM completion WHERE completion.binding = binding.serial
-                AND in_update = published.serial AND NOT (is_standing AND has_left))
+                AND in_update = published.serial AND NOT (has_left AND (is_standing OR state = 15)))
         """
 
     // MARK: What happens to all
@@ -366,7 +366,7 @@ final class UpdateModel {
         for update in published where !update.isOver {
             let counts = try await world.counts(update.id)
             #expect(
-                Set(counts.keys).isSubset(of: update.object == nil ? ["done"] : ["done", "superseded"]),
+                Set(counts.keys).isSubset(of: update.object == nil ? ["done", "gone"] : ["done", "gone", "superseded"]),
                 "\(counts), seed \(seed)")
         }
     }

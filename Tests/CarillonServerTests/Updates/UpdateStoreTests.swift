@@ -23,10 +23,12 @@ struct UpdateStoreTests {
 
     /// Whether it gets into the inbox, offered as what matched the binding of a revision.
     private func offer(
-        _ update: Update, to binding: UpdateBinding, revision: Int64?, attempt: Int = 1, in world: UpdateWorld
+        _ update: Update, to binding: UpdateBinding, revision: Int64, isAgain: Bool = false, attempt: Int = 1,
+        in world: UpdateWorld
     ) async -> Bool {
         let key = CompletionKey(update: update.serial, binding: binding.serial, entry: 1)
-        let offer = UpdateOffer(key: key, revision: revision, attempt: attempt, orderKey: nil, at: world.now)
+        let offer = UpdateOffer(
+            key: key, revision: revision, isAgain: isAgain, attempt: attempt, orderKey: nil, at: world.now)
         let delivered = await world.routes.domain.homes.home(of: binding.device).inbox.deliver(
             to: binding.device, .kept, rules: AppendRules(topic: key.topic, effects: [.updateOffered(offer)])
         ) { id in
@@ -45,7 +47,9 @@ struct UpdateStoreTests {
         #expect(await !offer(update, to: binding, revision: binding.revision - 1, in: world))
         #expect(await offer(update, to: binding, revision: binding.revision, in: world))
         #expect(await !offer(update, to: binding, revision: binding.revision, in: world), "twice")
-        #expect(await !offer(update, to: binding, revision: nil, attempt: 2, in: world), "it is not due")
+        #expect(
+            await !offer(update, to: binding, revision: binding.revision, isAgain: true, attempt: 2, in: world),
+            "it is not due")
     }
 
     @Test func `what expired is not given, before anything was tended`() async throws {
@@ -54,6 +58,34 @@ struct UpdateStoreTests {
         let (binding, update) = (try await present(world), try await update(world, #","ttl":60"#))
         world.advance(seconds: 60)
         #expect(await !offer(update, to: binding, revision: binding.revision, in: world))
+    }
+
+    @Test func `what is due is given again only to a device that says the same still`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let (binding, update) = (try await present(world), try await update(world))
+        #expect(await offer(update, to: binding, revision: binding.revision, in: world))
+        try await world.routes.store.run("UPDATE completion SET state = 1, is_received = 1, due_at = 0")
+        func again(_ revision: Int64) async -> Bool {
+            await offer(update, to: binding, revision: revision, isAgain: true, attempt: 2, in: world)
+        }
+        #expect(await !again(binding.revision - 1))
+        #expect(await again(binding.revision))
+    }
+
+    @Test func `what has no room is put off for the device as it was alone`() async throws {
+        let world = try await UpdateWorld()
+        try await world.ask()
+        let (binding, update) = (try await present(world), try await update(world))
+        #expect(await offer(update, to: binding, revision: binding.revision, in: world))
+        try await world.routes.store.run("UPDATE completion SET due_at = 1")
+        let key = CompletionKey(update: update.serial, binding: binding.serial, entry: 1)
+        func due(_ revision: Int64) async throws -> [Int64] {
+            try await world.routes.store.putOff(key, revision: revision, until: world.now)
+            return try await world.routes.store.numbers("SELECT due_at FROM completion")
+        }
+        #expect(try await due(binding.revision - 1) == [1])
+        #expect(try await due(binding.revision) == [world.now.milliseconds])
     }
 
     @Test func `how far a log was held counts for what the device said then`() async throws {

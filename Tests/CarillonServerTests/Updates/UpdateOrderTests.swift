@@ -1,0 +1,123 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+/// Updates of one order key, of which one ends while a device is about to be given it.
+@Suite(.timeLimit(.minutes(1)))
+struct UpdateOrderTests {
+    enum End: CaseIterable {
+        case withdrawn
+        case superseded
+        case expired
+    }
+
+    /// Three of a key, of which the device has the first; the second ended, and its completions were ended with it.
+    private struct Story {
+        var world: UpdateWorld
+        var binding: UpdateBinding
+        var first: UpdateWorld.Copy
+        var second: Update
+        var third: Update
+
+        init(_ end: End) async throws {
+            world = try await UpdateWorld()
+            try await world.publish("definitions", "{}", #","orderKey":"k""#)
+            first = try #require(try await world.poll().first)
+            let id = try await world.publish("definitions", "{}", #","orderKey":"k","ttl":60"#)
+            let store = world.routes.store
+            func update(_ id: String) async throws -> Update {
+                let id = try #require(UpdateID(id))
+                return try #require(try await store.update(id, of: AppSerial(1)))
+            }
+            second = try await update(id)
+            switch end {
+            case .withdrawn: try await world.withdraw(id)
+            case .superseded: try await world.publish("definitions", "{}", #","supersedes":"\#(id)""#)
+            case .expired: world.advance(seconds: 60)
+            }
+            try await world.sweep()
+            third = try await update(try await world.publish("definitions", "{}", #","orderKey":"k""#))
+            let deviceID = try #require(DeviceID(world.first.id))
+            let device = try await world.routes.domain.devices.find(deviceID)
+            binding = try #require(try await store.presentBinding(of: device.serial))
+        }
+
+        func behind(_ update: Update) -> Completion {
+            Completion(
+                key: CompletionKey(update: update.serial, binding: binding.serial, entry: 1), machine: CompletionMachine(),
+                changedAt: world.now, orderKey: "k")
+        }
+
+        func held(_ completions: [Completion]) async throws -> Bool {
+            try await world.routes.store.held(
+                binding.serial, revision: binding.revision, to: HeldTo(third.serial, rules: binding.heldTo.rules),
+                isFull: false, adding: completions, at: world.now)
+        }
+
+        /// What the device is given when it is done with the first.
+        func rest() async throws -> [String] {
+            var given: [String] = []
+            for copy in try await world.poll(nil, UpdateWorld.result(first)) where copy.attempt > 0 {
+                given.append(copy.update)
+            }
+            return given
+        }
+    }
+
+    @Test(arguments: End.allCases)
+    func `an update that ended while a device was about to be given it holds up none of its order key`(
+        end: End
+    ) async throws {
+        let story = try await Story(end)
+        #expect(try await story.held([story.behind(story.second), story.behind(story.third)]))
+        #expect(try await story.world.counts(story.second.id.description)["waiting"] == nil)
+        #expect(try await story.rest().contains(story.third.id.description))
+    }
+
+    @Test(arguments: End.allCases, [true, false])
+    func `a completion that was written behind the end of its update is ended`(end: End, atStart: Bool) async throws {
+        let story = try await Story(end)
+        #expect(try await story.held([story.behind(story.third)]))
+        let second = story.second.serial.rawValue
+        try await story.world.routes.store.run(
+            """
+            INSERT INTO completion (in_update, binding, entry, state, attempt, failures, changed_at, order_key)
+            VALUES (\(second), \(story.binding.serial.rawValue), 1, 0, 0, 0, 0, 'k');
+            """)
+        #expect(try await story.rest().isEmpty)
+        var world = story.world
+        if atStart {
+            world = try await UpdateWorld(world, goingOnWith: world.routes.store)
+        } else {
+            world.advance(seconds: 3600)
+        }
+        try await world.sweep()
+        #expect(try await world.counts(story.second.id.description) == ["\(end)": 1])
+        #expect(try await world.poll().map(\.update).contains(story.third.id.description))
+    }
+
+    @Test func `unfinished completions are found slice by slice`() async throws {
+        let story = try await Story(.withdrawn)
+        let store = story.world.routes.store
+        try await store.run(
+            """
+            INSERT INTO completion (in_update, binding, entry, state, attempt, failures, changed_at)
+            SELECT serial, \(story.binding.serial.rawValue), 9, 0, 0, 0, 0 FROM audience_update;
+            """)
+        var places: [UpdateSerial] = []
+        var place = UpdateSerial(0)
+        while let next = try await store.findUnfinishedOfEnded(after: place, limit: 1) {
+            places.append(next)
+            place = next
+        }
+        #expect(places.count == 3)
+        #expect(
+            try await store.numbers("SELECT serial FROM audience_update WHERE is_left_over")
+                == [story.second.serial.rawValue])
+    }
+}
