@@ -138,7 +138,8 @@ struct MigrationTests {
         settings.inbox.outcomes = 1
         let store = try SQLiteStore(directory: directory, settings: settings)
         let (first, second) = (
-            MessageID(position: 1, secret: Bytes16(high: 5, low: 1)), MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
+            MessageID(position: 1, secret: Bytes16(high: 5, low: 1)),
+            MessageID(position: 2, secret: Bytes16(high: 5, low: 2))
         )
         let settle = InboxOperation.settle(first, device: DeviceSerial(1), Settlement(.acknowledged, at: start))
         #expect(try await store.commit([settle]) == [.settled])

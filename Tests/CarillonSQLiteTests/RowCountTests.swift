@@ -67,10 +67,10 @@ struct RowCountTests {
         while try await !store.continueDeletions(at: later, limit: 5000).isDone {}
         while try await !store.sweepPushes(at: later, limit: 5000) {}
         while try await !store.removeEndedAttachments(at: later, limit: 5000).isDone {}
-        while try await store.forgetRequests(at: later, limit: 5000) > 0 {}
+        while try await store.forgetRequests(by: .uninterrupted(at: later), limit: 5000) > 0 {}
         // A hundred updates at a time.
         for _ in 0..<12 { _ = try await store.unfinishedOfEnded(limit: 5000) }
-        while try await !store.forgetUpdates(UpdateLimits(), at: later, limit: 5000) {}
+        while try await !store.forgetUpdates(UpdateLimits(), by: .uninterrupted(at: later), limit: 5000) {}
         try await store.forgetAudit(before: later, beyond: 0, limit: 100_000)
         while try await !store.takeUnwatched(limit: 5000).isEmpty {}
         while try await !store.takeUnfollowed(limit: 5000).isEmpty {}
@@ -233,7 +233,7 @@ struct RowCountTests {
                 at: start)
             guard case .added = added else { throw StoreFixture.Missing() }
         } remove: { number in
-            let attachment = try found(try await store.attachment(AttachmentID(Self.id(3, number)), at: start))
+            let attachment = try found(try await store.attachment(AttachmentID(Self.id(3, number))))
             if number % 2 == 0 {
                 try must(try await store.removeAttachment(attachment.serial))
             } else {

@@ -30,6 +30,14 @@ struct SchemaStepTests {
         "pecdJrzEAqA+",  // 16
         "4vY0TsRO1Ngj",  // 17
         "zk/Rbwo097i8",  // 18
+        "GjAkX/Q+sWHg",  // 19
+        "pSvY/ObDhxQF",  // 20
+        "pOmw1o7z0YiA",  // 21
+        "9zeTb1knaglG",  // 22
+        "ywiE4ReDdxBI",  // 23
+        "UEmC+aTYzj7i",  // 24
+        "0rkqdorc1+Ox",  // 25
+        "TPqrzL46M3zk",  // 26
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -186,10 +186,10 @@ struct RestoreTests {
                 try Self.copyStore(from: backup, to: directory)
             }
         }
-        try await eventually {
+        try await Self.awaits {
             try await Self.ask(server, "/v1/devices/\(id)", admin)["push"]?["platform"] == .string("apple")
         }
-        try await eventually {
+        try await Self.awaits {
             let list = try await Self.ask(server, "/v1/devices/\(id)/subscriptions", admin)
             if case .array(let found)? = list["subscriptions"] { return found.count == 1 }
             return false
@@ -197,6 +197,15 @@ struct RestoreTests {
         try await eventually { alert.status == .subscribed }
         try await Self.isProcessed(server, sender)
         await phone.stop()
+    }
+
+    /// Waits as `eventually` does, for what a server answers that this test alone uses.
+    private static func awaits(_ condition: () async throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(50)
+        while try await !condition() {
+            guard ContinuousClock.now < deadline else { throw NeverHappened() }
+            try await Task.sleep(for: .milliseconds(5))
+        }
     }
 
     private static func ask(
@@ -213,7 +222,7 @@ struct RestoreTests {
             server, "/v1/updates", sender,
             #"{"kind":"content","payload":{"action":"refresh","object":"o"},"audience":"region == 'north'"}"#)
         guard case .string(let name)? = update["id"] else { throw NeverHappened() }
-        try await eventually {
+        try await awaits {
             try await ask(server, "/v1/updates/\(name)", sender)["devices"]?["done"] == .integer(1)
         }
     }

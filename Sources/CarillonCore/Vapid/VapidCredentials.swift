@@ -49,7 +49,8 @@ package struct VapidCredentials: Equatable, Sendable {
             let hint = Self.host(of: given) == Self.host(of: audience) ? " The port differs." : ""
             throw Refusal(
                 .vapidInvalid,
-                "The VAPID token's aud must be \(audience), the origin of the endpoint; it is \"\(given.prefix(256))\".\(hint)")
+                "The VAPID token's aud must be \(audience), the origin of the endpoint; it is \"\(given.prefix(256))\".\(hint)"
+            )
         }
         return claims.exp
     }

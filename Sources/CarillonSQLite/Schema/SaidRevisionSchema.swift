@@ -1,4 +1,4 @@
-/// What version 19 adds: the names that devices give to what they say of themselves and of their services.
+/// What version 24 adds: the names that devices give to what they say of themselves and of their services.
 enum SaidRevisionSchema {
     static let changes = """
         ALTER TABLE device_profile ADD COLUMN said_revision TEXT;

@@ -1,4 +1,4 @@
-/// What version 19 adds: everything that ends with a device's user ends in the transaction that changes the user, as `UserChange` in Core
+/// What version 23 adds: everything that ends with a device's user ends in the transaction that changes the user, as `UserChange` in Core
 /// says; and ids of cancelled requests are kept for a short time.
 enum UserChangeSchema {
     static let changes = """

@@ -127,7 +127,8 @@ struct UserChangeTests {
         #expect(try await world.events(of: consumer) == [.failed(id, code: "user_mismatch")], "without a sweep")
         #expect(try await world.reply(1, by: provider).code == "request_finished")
         #expect(try await world.find(by: consumer).isEmpty)
-        _ = try await store.removeEndedAttachments(at: world.clock.now, limit: 10)
+        _ = try await store.removeEndedAttachments(
+            by: .uninterrupted(at: world.clock.now), unfinishedSeconds: 86_400, limit: 10)
         #expect(try await store.rowCount(of: "attachment") == 0, "nobody is left who reads it")
     }
 
@@ -338,7 +339,8 @@ struct UserChangeTests {
         await #expect(throws: Refusal.attachmentUnknown) {
             try await domain.attachments.end(AttachmentID(Bytes16(high: 3, low: 3)), by: user)
         }
-        let (removed, isDone) = try await store.removeEndedAttachments(at: now, limit: 10)
+        let (removed, isDone) = try await store.removeEndedAttachments(
+            by: .uninterrupted(at: now), unfinishedSeconds: 86_400, limit: 10)
         #expect(isDone && Set(removed) == Set([4, 5].map { AttachmentID(Bytes16(high: 3, low: $0)) }))
         #expect(try await store.rowCount(of: "attachment") == 4)
     }

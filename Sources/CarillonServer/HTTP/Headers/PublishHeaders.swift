@@ -71,7 +71,8 @@ struct PublishHeaders: Sendable {
         else {
             throw Refusal(
                 .topicInvalid,
-                "\"Topic\" must be 1–\(Limits.topicCharacters) letters, digits, \"-\" or \"_\", and up to two \"=\" at the end.")
+                "\"Topic\" must be 1–\(Limits.topicCharacters) letters, digits, \"-\" or \"_\", and up to two \"=\" at the end."
+            )
         }
         return String(unpadded)
     }

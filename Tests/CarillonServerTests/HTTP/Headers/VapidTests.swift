@@ -89,14 +89,16 @@ struct VapidTests {
     }
 
     @Test(arguments: [
-        ("https://push.example.net:8443", true), ("https://push.example.net:443/", true), ("https://other.example:8443", false),
+        ("https://push.example.net:8443", true), ("https://push.example.net:443/", true),
+        ("https://other.example:8443", false),
         ("http://push.example.net", false), ("push.example.net", false), ("", false),
     ])
     func `an audience that differs by its port alone is explained`(aud: String, differsByPort: Bool) throws {
         let text = "vapid t=\(try token(claims(aud: "\"\(aud)\""))), k=\(publicKey)"
         let refusal = #expect(throws: Refusal.self) { try verify(text) }
         #expect(refusal?.detail.contains("The port differs.") == differsByPort)
-        #expect(refusal?.detail.contains("\"\(aud)\"") == true && refusal?.detail.contains("https://push.example.net,") == true)
+        #expect(
+            refusal?.detail.contains("\"\(aud)\"") == true && refusal?.detail.contains("https://push.example.net,") == true)
     }
 
     @Test func `a signature of another key, no signature, and another algorithm are refused`() throws {
