@@ -70,20 +70,22 @@ struct InboxIndexStoreTests {
         let capacity = Int.random(in: 1...40, using: &random)
         var directory = try TemporaryDirectory.make()
         let limits = InboxLimits(envelopes: 40, outcomes: 25, outcomeRetentionSeconds: 50)
-        func open() throws -> SQLiteStore {
-            try SQLiteStore(
+        // The faults are the connection's own, as a file with other triggers than its version's is refused.
+        func open() async throws -> SQLiteStore {
+            let store = try SQLiteStore(
                 directory: directory, settings: StoreSettings(inbox: limits), indexCapacity: capacity)
+            try await store.database.writeWithoutTransaction { db in
+                try db.execute(
+                    sql: """
+                        CREATE TEMP TRIGGER poison BEFORE INSERT ON main.envelope WHEN NEW.position % 31 = 0
+                        BEGIN SELECT RAISE(ABORT, 'poison'); END;
+                        CREATE TEMP TRIGGER venom BEFORE INSERT ON main.envelope WHEN NEW.position % 97 = 0
+                        BEGIN SELECT RAISE(ROLLBACK, 'venom'); END;
+                        """)
+            }
+            return store
         }
         var fixture = try await StoreFixture(open())
-        try await fixture.sqlite.database.write { db in
-            try db.execute(
-                sql: """
-                    CREATE TRIGGER poison BEFORE INSERT ON envelope WHEN NEW.position % 31 = 0
-                    BEGIN SELECT RAISE(ABORT, 'poison'); END;
-                    CREATE TRIGGER venom BEFORE INSERT ON envelope WHEN NEW.position % 97 = 0
-                    BEGIN SELECT RAISE(ROLLBACK, 'venom'); END;
-                    """)
-        }
         var (position, now): (Int64, Timestamp) = (0, start)
         for step in 0..<100 {
             let note: Comment = "seed \(seed), step \(step)"
@@ -119,7 +121,7 @@ struct InboxIndexStoreTests {
                 let copy = try killed(directory)
                 try fixture.sqlite.close()
                 directory = copy
-                fixture = fixture.again(try open())
+                fixture = fixture.again(try await open())
             }
             try await check(fixture.sqlite, note)
         }

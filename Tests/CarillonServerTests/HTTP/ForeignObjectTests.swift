@@ -208,7 +208,7 @@ struct ForeignObjectTests {
             path.replaceSubrange(start...end, with: id)
         }
         var headers = one.headers
-        let body = one.body?.replacing("ID", with: id)
+        let body = one.body?.replacing("\"ID\"", with: "\"\(id)\"")
         if let body { headers.append(.init(name: .contentLength, value: "\(body.utf8.count)")) }
         let answer = try await world.routes.request(
             one.method, path, key: one.asker == .device ? world.device : world.sender, body,

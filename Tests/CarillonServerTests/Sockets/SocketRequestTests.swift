@@ -17,6 +17,8 @@ struct SocketRequestTests {
     /// Bytes that are no UTF-8.
     private static let icon = signature + [0xFF, 0xFE, 0x22, 0x5C, 0x00, 0x80]
 
+    private static let offer = #"{"id":"\#(ServiceWorld.service)","version":"1.0.0.0"}"#
+
     private struct Asker {
         let world: ServiceWorld
         let requests: SocketRequests
@@ -51,7 +53,7 @@ struct SocketRequestTests {
         let keys = String(decoding: ServiceWorld.keys().json.bytes, as: UTF8.self)
         let offered = try await world.routes.request(
             .put, "/v1/device/services", key: provider.credential,
-            #"{"name":"Files","version":"1","services":[],"keys":\#(keys),"icon":"\#(Base64URL.encode(Self.icon))"}"#)
+            #"{"name":"Files","version":"1","services":[\#(Self.offer)],"keys":\#(keys),"icon":"\#(Base64URL.encode(Self.icon))"}"#)
         #expect(offered.status == 204)
         return (Asker(world, phone), provider)
     }
