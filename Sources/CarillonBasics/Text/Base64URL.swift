@@ -35,7 +35,8 @@ package enum Base64URL {
     }
 
     /// Decodes either alphabet, padded or not, and ignores unused bits. Returns nil for anything else, including a dangling
-    /// character. It is for content that the server passes on, never for a signature, a key or a secret.
+    /// character. It is for content that the server passes on, and for VAPID public
+    /// keys, which libraries pad; never for a signature, a secret or a key of a user.
     package static func decodeLeniently(_ text: some StringProtocol) -> [UInt8]? {
         var text = String(text)
         return text.withUTF8 { decode($0)?.bytes }

@@ -112,9 +112,10 @@ package struct ChannelRegistrar: Sendable {
         Refusal(.channelUnknown, "The device has no open channel \(id).")
     }
 
-    /// Reads a VAPID public key: an uncompressed point on P-256, in base64url without padding (RFC 8292 section 3.2).
+    /// Reads a VAPID public key: an uncompressed point on P-256, in base64url (RFC 8292 section 3.2). Padding and the
+    /// characters of base64 are accepted: libraries write the key so, and keys are compared by their bytes.
     package static func parseVapidKey(_ text: String) throws(Refusal) -> [UInt8] {
-        guard let bytes = Base64URL.decode(text), bytes.count == 65,
+        guard let bytes = Base64URL.decodeLeniently(text), bytes.count == 65,
             (try? P256.Signing.PublicKey(x963Representation: bytes)) != nil
         else {
             throw Refusal(

@@ -16,7 +16,7 @@ package struct VapidCredentials: Equatable, Sendable {
 
     /// - Parameter key: The point in base64url.
     package init(token: String, key: String) throws(Refusal) {
-        guard let bytes = Base64URL.decode(key), bytes.count == 65 else {
+        guard let bytes = Base64URL.decodeLeniently(key), bytes.count == 65 else {
             throw Refusal(.vapidInvalid, "The VAPID public key must be an uncompressed P-256 point in base64url.")
         }
         self.token = token

@@ -37,10 +37,13 @@ struct ForeignObjectTests {
         var testDescription: String { "\(method) \(route)\(query) \(body ?? "")" }
     }
 
-    private static let append: [HTTPField] = [
-        .init(name: .init("Upload-Offset")!, value: "0"), .init(name: .init("Upload-Complete")!, value: "?1"),
-        .init(name: .contentType, value: "application/partial-upload"),
-    ]
+    private static let append = fields([
+        "Upload-Offset": "0", "Upload-Complete": "?1", "Content-Type": "application/partial-upload",
+    ])
+
+    private static func fields(_ values: KeyValuePairs<String, String>) -> [HTTPField] {
+        values.compactMap { name, value in HTTPField.Name(name).map { HTTPField(name: $0, value: value) } }
+    }
 
     private static let cases: [Case] = [
         .init(method: .get, route: "/v1/messages/{id}", kind: .message, asker: .sender, status: 404),

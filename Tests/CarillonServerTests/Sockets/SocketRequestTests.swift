@@ -53,7 +53,8 @@ struct SocketRequestTests {
         let keys = String(decoding: ServiceWorld.keys().json.bytes, as: UTF8.self)
         let offered = try await world.routes.request(
             .put, "/v1/device/services", key: provider.credential,
-            #"{"name":"Files","version":"1","services":[\#(Self.offer)],"keys":\#(keys),"icon":"\#(Base64URL.encode(Self.icon))"}"#)
+            #"{"name":"Files","version":"1","services":[\#(Self.offer)],"keys":\#(keys),"icon":"\#(Base64URL.encode(Self.icon))"}"#
+        )
         #expect(offered.status == 204)
         return (Asker(world, phone), provider)
     }

@@ -142,7 +142,7 @@ def test_a_topic_of_the_alphabet_up_to_32_characters_is_accepted(channel, topic)
 
 
 @pytest.mark.parametrize(
-    "topic", ["A" * 33, "with space", "dot.", "plus+", "sl/ash", "pad=", "é", "a,b", '"q"', "A" * 2000]
+    "topic", ["A" * 33, "with space", "dot.", "plus+", "sl/ash", "pad===", "é", "a,b", '"q"', "A" * 2000]
 )
 def test_a_topic_outside_the_alphabet_or_too_long_is_refused(channel, topic):
     status, fields, body = raw_post(channel, ["TTL: 60", f"Topic: {topic}"])

@@ -46,12 +46,12 @@ struct VapidTests {
         try verify("\(scheme) \(try token(claims()))", cryptoKey: "p256ecdsa=\(publicKey),dh=AAAA")
     }
 
-    @Test func `a key or a part of a token that is not canonical base64url is refused`() throws {
+    @Test func `a padded key is understood`() throws {
+        try verify("vapid t=\(try token(claims())), k=\(publicKey)=")
+    }
+
+    @Test func `a part of a token that is not canonical base64url is refused`() throws {
         let text = try token(claims())
-        let standard = publicKey.replacing("-", with: "+").replacing("_", with: "/")
-        for key in ["\(publicKey)=", publicKey + " ", standard == publicKey ? "\(publicKey)=" : standard] {
-            #expect(throws: Refusal.self) { try verify("vapid t=\(text), k=\"\(key)\"") }
-        }
         // 64 bytes are 86 characters, of which the last has four unused bits.
         let last = try #require(text.last)
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
