@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from carillon_peer import APP, PATIENCE, Channel, Device, Server, assert_problem, free_port, new_channel_id
+from raw_peer import RawHTTP
 from service_peer import KEY_SET, ServiceDevice
 from test_attachments import Uploader
 
@@ -320,6 +321,102 @@ def service_requests_of_a_device(world):
     consumer, found = house.pair("ada")
     refused = beyond((house.ask(consumer, found) for _ in range(10)), 3)
     return Tried(refused, [house.ask(*house.pair("ben"))])
+
+
+@trial("Requests of one consumer in a provider's inbox", inbox_envelopes=40)
+def requests_of_a_consumer(world):
+    house = House(world)
+    consumer, found = house.pair("ada")
+    second = ServiceDevice(world.device(), APP)
+    second.sign_in("ada")
+    (same,) = second.providers(f"?service={house.METHOD[0]}")
+    refused = beyond((house.ask(consumer, found) for _ in range(10)), 4)
+    return Tried(refused, [house.ask(second, same), house.ask(*house.pair("ben"))])
+
+
+# Rows that are not refused, but replaced or withheld
+
+
+@trial("Profiles of one device")
+def profiles_of_a_device(world):
+    device, other = world.device(), world.device(OTHER_APP)
+
+    def poll(owner, number):
+        answer = owner.request("POST", "/v1/inbox", {"protocol": 1, "kinds": ["content"], "profile": f"p{number}"})
+        assert answer.status_code == 200, answer.text
+
+    for number in range(102):
+        poll(device, number)
+    # The one that was removed begins anew.
+    poll(device, 0)
+    poll(other, 0)
+
+
+@trial("Log lines with one text about one app", allow_private_addresses="true")
+def log_lines(world):
+    for app in (APP, OTHER_APP):
+        hook = world.server.admin("PUT", f"/v1/apps/{app}/veto", {"url": f"https://127.0.0.1:{free_port()}/"})
+        assert hook.status_code == 200, hook.text
+
+    def lines():
+        return len(world.server.log.read_text().splitlines())
+
+    def refused(app):
+        key = world.server.client_key if app == APP else world.other_keys["client"]
+        answer = world.server.request("POST", "/v1/devices", key=key, json={"app": app}, timeout=30)
+        assert_problem(answer, 503, "veto_unavailable")
+
+    before = lines()
+    for _ in range(10):
+        refused(APP)
+    assert lines() - before == 1, world.server.log.read_text()
+    refused(OTHER_APP)
+    assert lines() - before == 2, "another app has a line of its own"
+
+
+# Expressions and transfers
+
+
+@trial("Compared expressions of one item")
+def compared_expressions(world):
+    for app in (APP, OTHER_APP):
+        rules = {"items": [{"pattern": "stock.*", "open": True}]}
+        assert world.server.admin("PUT", f"/v1/apps/{app}/items", rules).status_code == 200
+
+    def compare(device, number):
+        body = {
+            "items": ["stock.A"], "fields": [f"x{number}", "y"], "trigger": f"x{number} + y < 0.0",
+            "format": {"title": "${y}"},
+        }
+        return device.request("POST", "/v1/device/subscriptions", body)
+
+    device = world.device()
+    refused = beyond((compare(device, number) for number in range(60)), 50)
+    return Tried(refused, [compare(world.device(), 1000), compare(world.device(OTHER_APP), 1)])
+
+
+@trial("Transfers of attachments of one device")
+def transfers_of_a_device(world):
+    uploader = Uploader(world.server)
+    location = uploader.create(bytes(100_000_000)).headers["Location"]
+    raws = []
+    try:
+        for _ in range(8):
+            raws.append(RawHTTP(world.server))
+            raws[-1].send(uploader.head_of("GET", location))
+        assert all(raw.socket.recv(12) == b"HTTP/1.1 200" for raw in raws)
+        refused = uploader.get(location, device=uploader.device, Range="bytes=0-1")
+        return Tried(refused, [uploader.get(location, Range="bytes=0-1"), Uploader(world.server).create(b"x")])
+    finally:
+        for raw in raws:
+            raw.socket.close()
+
+
+@trial("Bytes that unfinished uploads of one user reserve", attachment_bytes_per_app=2 << 30)
+def reserved_bytes(world):
+    uploader = Uploader(world.server)
+    refused = beyond((uploader.create(length=64 << 20, complete="?0") for _ in range(4)), 1)
+    return Tried(refused, [Uploader(world.server).create(length=64 << 20, complete="?0")])
 
 
 # The test
