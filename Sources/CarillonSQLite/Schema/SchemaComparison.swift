@@ -1,16 +1,25 @@
 import GRDB
+import Synchronization
 
 /// Compares the tables, indexes and triggers of a file with those that this version's steps make.
 ///
 /// A file can have this version's number and other tables when a step was changed after a program had used it.
 enum SchemaComparison {
     /// Something that a schema has a name for.
-    private struct Entry: Equatable {
+    private struct Entry: Sendable {
         /// "table", "index" or "trigger".
         var type: String
         var table: String
         var definition: String
+
+        func isLike(_ other: Entry) -> Bool {
+            guard type == other.type, table == other.table else { return false }
+            return definition == other.definition || normalized(definition) == normalized(other.definition)
+        }
     }
+
+    /// The schema of this version, once it was made in this process.
+    private static let made = Mutex<[String: Entry]?>(nil)
 
     /// Compares the schema of an open file, within the transaction of the caller.
     ///
@@ -21,7 +30,7 @@ enum SchemaComparison {
         let names = Set(expected.keys).union(found.keys).sorted()
         for name in names {
             switch (expected[name], found[name]) {
-            case (let wanted?, let present?) where wanted == present: continue
+            case (let wanted?, let present?) where wanted.isLike(present): continue
             case (let wanted?, nil): throw StoreOpenFault.different(path, table: wanted.table, lacking(wanted, name))
             case (let wanted?, _?): throw StoreOpenFault.different(path, table: wanted.table, "differs")
             case (nil, let present): throw StoreOpenFault.different(path, table: present?.table ?? name, "is unknown")
@@ -34,12 +43,14 @@ enum SchemaComparison {
     }
 
     private static func expected() throws -> [String: Entry] {
+        if let made = made.withLock({ $0 }) { return made }
         let queue = try DatabaseQueue()
         let expected = try queue.write { db in
             try Schema.bringUpToDate(db)
             return try entries(of: db)
         }
         try queue.close()
+        made.withLock { $0 = expected }
         return expected
     }
 
@@ -49,7 +60,7 @@ enum SchemaComparison {
         let rows = try Row.fetchCursor(
             db, sql: "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
         while let row = try rows.next() {
-            entries[row[1]] = Entry(type: row[0], table: row[2], definition: normalized(row[3]))
+            entries[row[1]] = Entry(type: row[0], table: row[2], definition: row[3])
         }
         return entries
     }
