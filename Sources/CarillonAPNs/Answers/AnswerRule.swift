@@ -10,7 +10,7 @@ enum AnswerRule: Sendable {
     /// A request about channels: any status of success, with an `apns-request-id` or an `apns-id`.
     case management
 
-    /// What an answer means for its request.
+    /// Returns the result of the request that an answer ends.
     func result(_ answer: RawAnswer) -> SubmissionResult {
         guard answer.isSuccess else { return .success(answer.read()) }
         guard answer.status == 200 || self == .management else { return .success(answer.refused()) }

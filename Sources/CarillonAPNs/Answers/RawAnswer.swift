@@ -65,7 +65,7 @@ struct RawAnswer: Equatable, Sendable {
         return refused()
     }
 
-    /// The answer as a refusal, whatever its status.
+    /// Returns the answer with a refusal, for any status.
     func refused() -> RawAnswer {
         guard rejection == nil else { return self }
         var answer = self

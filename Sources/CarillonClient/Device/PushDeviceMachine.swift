@@ -33,7 +33,7 @@ struct PushDeviceMachine: Equatable, Sendable {
         var token: String
         var previousToken: String?
         var details: PushDeviceDetails
-        /// What all of it is called, where the server remembers that.
+        /// The revision of the whole description; nil if the server stores no revisions.
         var revision: String?
 
         /// Another for each token and for other details.

@@ -3,7 +3,7 @@ import CarillonWire
 /// What was said to the server once is said again when the server does not have it any more: it was restored from a backup. It says with each
 /// connection what it has, by the names that this install gave to it.
 extension ClientSession {
-    /// Whether the server remembers names of what it is told.
+    /// Whether the server stores revisions.
     var namesRevisions: Bool { serverHistory != nil }
 
     /// Compares what the server has with what it was told.

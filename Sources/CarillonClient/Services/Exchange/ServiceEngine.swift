@@ -32,7 +32,7 @@ actor ServiceEngine {
 
     /// What the app offers; nil: nothing.
     private var offer: ServiceOffering?
-    /// What the server was told of it last in this run.
+    /// The offer that was sent to the server last in this run.
     private var said: SaidOffer?
     private let offerChanges = Signal()
     /// Those who wait for a result.

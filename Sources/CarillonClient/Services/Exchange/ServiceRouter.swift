@@ -36,7 +36,7 @@ struct ServiceOffering: Hashable, Sendable {
         return .object(members)
     }
 
-    /// What the server is told, and what all of it is called.
+    /// The offer that is sent to the server, and its revision.
     ///
     /// - Parameter isNamed: The server remembers the name.
     func body(keys: KeyBundle, isNamed: Bool) -> (bytes: [UInt8], revision: String?) {

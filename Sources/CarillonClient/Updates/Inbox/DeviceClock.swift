@@ -58,7 +58,7 @@ struct DeviceClock: Sendable {
     }
 }
 
-/// What the server's clock said when it announced a maintenance, and this device's clocks at that moment.
+/// The time of the server's clock when the server announced a maintenance, and the times of this device's clocks at that moment.
 struct ServerTime: Equatable, Sendable {
     /// In milliseconds since 1970.
     var server: Int64

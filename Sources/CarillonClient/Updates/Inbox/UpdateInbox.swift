@@ -401,7 +401,7 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// What the server's clock says by a frame that announces a maintenance.
+    /// Stores the time of the server's clock from a frame that announces a maintenance.
     private func noteTime(of frame: UpdateFrame, _ db: Database) throws {
         guard frame.startsIn != nil || frame.endsIn != nil, let (from, until) = frame.maintenance,
             let time = ServerTime([(from, frame.startsIn), (until, frame.endsIn)], on: clock)
@@ -412,7 +412,7 @@ struct UpdateInbox: Sendable {
                 """, arguments: [time.server, time.wall, time.uptime.milliseconds, time.uptime.boot])
     }
 
-    /// What is known of the server's clock; nil before it announced a maintenance.
+    /// The stored time of the server's clock; nil before the server announced a maintenance.
     func serverTime() async throws(PushError) -> ServerTime? {
         try await write { db in
             try Row.fetchOne(db, sql: "SELECT * FROM server_time").map { row in

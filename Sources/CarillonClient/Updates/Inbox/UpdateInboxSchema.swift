@@ -52,7 +52,7 @@ enum UpdateInboxSchema {
 
         """
 
-    /// What version 9 added.
+    /// The table that version 9 added.
     static let serverTime = """
         -- One row once the server announced a maintenance: what its clock said then, and what this device's said. boot is the start of the
         -- device that uptime counts from.
