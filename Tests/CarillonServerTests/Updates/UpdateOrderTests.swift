@@ -28,6 +28,10 @@ struct UpdateOrderTests {
             world = try await UpdateWorld()
             try await world.publish("definitions", "{}", #","orderKey":"k""#)
             first = try #require(try await world.poll().first)
+            // The device is away: what is published is held against it when the test says so.
+            world.advance(seconds: 6)
+            try await world.sweep()
+            #expect(world.routes.domain.updateDelivery.rememberedDevices == 0)
             let id = try await world.publish("definitions", "{}", #","orderKey":"k","ttl":60"#)
             let store = world.routes.store
             func update(_ id: String) async throws -> Update {
