@@ -8,18 +8,22 @@ package struct AppUpdates: Sendable {
     private let logs: UpdateLogs
     private let delivery: UpdateDelivery
     private let limits: UpdateLimits
+    private let previews: SharedTurns
+    private let listings: SharedTurns
     private let time: TimeSource
     private let ticks: TickSource
     private let random: RandomSource
 
     package init(
-        store: any UpdateStore, logs: UpdateLogs, delivery: UpdateDelivery, limits: UpdateLimits, time: TimeSource,
-        ticks: TickSource, random: RandomSource
+        store: any UpdateStore, logs: UpdateLogs, delivery: UpdateDelivery, limits: UpdateLimits, previews: SharedTurns,
+        listings: SharedTurns, time: TimeSource, ticks: TickSource, random: RandomSource
     ) {
         self.store = store
         self.logs = logs
         self.delivery = delivery
         self.limits = limits
+        self.previews = previews
+        self.listings = listings
         self.time = time
         self.ticks = ticks
         self.random = random
@@ -91,7 +95,12 @@ package struct AppUpdates: Sendable {
         try await report(audience: definition.audience, of: app, appID)
     }
 
+    /// - Throws: ``ErrorCode/rateLimited`` where other previews take too long.
     package func report(audience source: String?, of app: AppSerial, _ appID: AppID) async throws -> AudienceReport {
+        try await previews.take(of: app) { try await evaluate(source, of: app, appID) }
+    }
+
+    private func evaluate(_ source: String?, of app: AppSerial, _ appID: AppID) async throws -> AudienceReport {
         let rules = try await rules(of: app)
         let audience = try source.map { source throws(Refusal) in try logs.audience(source, by: rules) }
         let began = ticks.now()
@@ -99,7 +108,8 @@ package struct AppUpdates: Sendable {
         var last = BindingSerial(0)
         while true {
             let page = try await store.bindings(of: app, after: last, limit: Self.pageSize)
-            for entry in page {
+            for (place, entry) in page.enumerated() {
+                if place.isMultiple(of: Self.devicesInARow) { await Task.yield() }
                 let facts = logs.facts(entry.binding.counting(at: time.now()), of: entry.device, appID, by: rules)
                 report.note(audience.verdict(for: facts, source: source))
             }
@@ -124,6 +134,8 @@ package struct AppUpdates: Sendable {
     }
 
     private static let pageSize = 1000
+    /// After so many devices a preview gives way to other work.
+    private static let devicesInARow = 100
     private static let validationNanoseconds: Int64 = 1_500_000_000
 
     // MARK: Looking
@@ -140,13 +152,15 @@ package struct AppUpdates: Sendable {
     }
 
     package func counts(of update: Update) async throws -> [CompletionMachine.State: Int] {
-        try await store.counts(of: update.serial)
+        try await listings.take(of: update.app) { try await store.counts(of: update.serial) }
     }
 
     package func completions(
         of update: Update, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
     ) async throws -> [DeviceCompletion] {
-        try await store.completions(of: update.serial, in: state, after: after, limit: limit)
+        try await listings.take(of: update.app) {
+            try await store.completions(of: update.serial, in: state, after: after, limit: limit)
+        }
     }
 
     // MARK: Changing
@@ -190,7 +204,7 @@ package struct AppUpdates: Sendable {
 
     /// What was done with the app's updates, the latest first.
     package func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry] {
-        try await store.audit(of: app, before: number, limit: limit)
+        try await listings.take(of: app) { try await store.audit(of: app, before: number, limit: limit) }
     }
 }
 

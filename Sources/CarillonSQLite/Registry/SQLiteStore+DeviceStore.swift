@@ -197,45 +197,18 @@ extension SQLiteStore: DeviceStore {
     package func devices(
         app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
     ) async throws -> [(device: Device, registration: DeviceRegistration)] {
-        try await read { [memory] db in
-            let table = RegistrationTable(db, memory: memory)
-            var arguments: StatementArguments = [
-                "app": app.text, "after": after?.value.data, "suspended": filter.isSuspended,
-                "platform": filter.platform.map(Self.column), "limit": limit,
-            ]
-            // One look at an index, and not one at each device of the app.
-            var ofUser = ""
-            if let user = filter.user {
-                ofUser = """
-                    AND device.serial IN (SELECT device FROM device_profile
-                        WHERE app = (SELECT serial FROM app WHERE id = :app) AND user = :user)
-                    """
-                arguments += ["user": user.text]
-            }
-            return try Int64.fetchAll(
-                db,
-                sql: """
-                    SELECT device.serial FROM device JOIN app ON app.serial = device.app AND app.ended_at IS NULL
-                        LEFT JOIN device_profile AS profile ON profile.device = device.serial
-                    WHERE app.id = :app AND device.serial > coalesce((SELECT serial FROM device WHERE id = :after), 0)
-                        AND (:suspended IS NULL OR :suspended = (profile.reason IS NOT NULL))
-                        AND (:platform IS NULL OR :platform = coalesce(profile.platform, ''))
-                        \(ofUser)
-                    ORDER BY device.serial LIMIT :limit
-                    """,
-                arguments: arguments
-            ).compactMap { serial in
-                guard let device = try Self.device(DeviceSerial(serial), in: db) else { return nil }
-                let registration = try table.registration(of: device.serial)
-                return (device, registration ?? DeviceRegistration(device: device.serial, at: device.createdAt))
-            }
+        var place = try await scan { db in
+            try Int64.first(db, "SELECT serial FROM device WHERE id = ?", [after?.value.data]) ?? 0
         }
-    }
-
-    private static func column(_ platform: DeviceFilter.Platform) -> String {
-        switch platform {
-        case .of(let platform): platform.rawValue
-        case .none: ""
+        var found: [(device: Device, registration: DeviceRegistration)] = []
+        while true {
+            let (start, left) = (place, limit - found.count)
+            let slice = try await scan { [memory] db in
+                try DeviceSlice(db, memory: memory).read(app, filter, after: start, limit: left)
+            }
+            found += slice.found
+            guard found.count < limit, let end = slice.end else { return found }
+            place = end
         }
     }
 

@@ -12,9 +12,11 @@ struct ReadLanes: Sendable {
     let arrivals: ReadGroup
     private let pages: ReadGroup
     private let largePages: ReadGroup
+    /// Lists, counts and the devices of an audience: what reads many rows for one request.
+    let scans: ReadGroup
 
     /// How many readers may be at work at once.
-    static let count = 6
+    static let count = 7
     private static let largeBytes = 256 << 10
 
     init(reader: any DatabaseReader, gate: StoreGate) {
@@ -22,6 +24,7 @@ struct ReadLanes: Sendable {
         arrivals = ReadGroup(reader: reader, gate: gate, lanes: 2, inOneTransaction: false)
         pages = ReadGroup(reader: reader, gate: gate, lanes: 1)
         largePages = ReadGroup(reader: reader, gate: gate, lanes: 1)
+        scans = ReadGroup(reader: reader, gate: gate, lanes: 1)
     }
 
     /// For pages of envelopes of so many bytes at the most.

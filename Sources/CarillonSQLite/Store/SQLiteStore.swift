@@ -149,6 +149,11 @@ package final class SQLiteStore: Sendable {
         try await noting { try await reads.pages(of: bytes).run(work) }
     }
 
+    /// The same, of what reads many rows for one request: it holds up no look-up.
+    func scan<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await noting { try await reads.scans.run(work) }
+    }
+
     /// The same, in which each statement sees everything that was committed before itself.
     func readStepwise<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await noting { try await reads.arrivals.run(work) }

@@ -40,7 +40,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func updates(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update] {
-        try await read { db in
+        try await scan { db in
             try UpdateTable(db).updates("app = ? AND serial < ? ORDER BY serial DESC LIMIT ?") { select in
                 select.bind(app.rawValue)
                 select.bind(before?.rawValue ?? .max)
@@ -87,7 +87,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func counts(of update: UpdateSerial) async throws -> [CompletionMachine.State: Int] {
-        try await read { db in
+        try await scan { db in
             var select = try BoundStatement(
                 db, "SELECT state, count(*) FROM completion WHERE in_update = ? GROUP BY state")
             select.bind(update.rawValue)
@@ -106,7 +106,7 @@ extension SQLiteStore: UpdateStore {
         of update: UpdateSerial, in state: CompletionMachine.State?, after: CompletionKey?, limit: Int
     ) async throws -> [DeviceCompletion] {
         let states = state.map { [$0] } ?? CompletionMachine.State.allCases
-        return try await read { db in
+        return try await scan { db in
             // The index has them by state: of each a page, and of all the first.
             let table = CompletionTable(db)
             let pages = try states.flatMap { try table.page(of: update, in: $0, after: after, limit: limit) }
@@ -120,7 +120,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func completions(of update: UpdateSerial, at device: DeviceID) async throws -> [Completion] {
-        try await read { db in try CompletionTable(db).completions(of: update, at: device) }
+        try await scan { db in try CompletionTable(db).completions(of: update, at: device) }
     }
 
     // MARK: Bindings
@@ -150,13 +150,13 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func bindingCount(of app: AppSerial) async throws -> Int {
-        try await read { db in
+        try await scan { db in
             try Int.first(db, "SELECT count(*) FROM binding WHERE app = ? AND ended_at IS NULL", [app.rawValue]) ?? 0
         }
     }
 
     package func bindings(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding] {
-        try await read { db in try BindingTable(db).of(app, after: after, limit: limit) }
+        try await scan { db in try BindingTable(db).of(app, after: after, limit: limit) }
     }
 
     package func forgetLocations(before moment: Timestamp, limit: Int) async throws {
@@ -234,7 +234,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func bindingsToWake(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding] {
-        try await read { db in try BindingTable(db).of(app, after: after, limit: limit, withAddress: true) }
+        try await scan { db in try BindingTable(db).of(app, after: after, limit: limit, withAddress: true) }
     }
 
     package func woke(_ update: UpdateSerial, to place: BindingSerial?) async throws {
@@ -494,7 +494,7 @@ extension SQLiteStore: UpdateStore {
     // MARK: The audit
 
     package func audit(of app: AppSerial, before number: Int64?, limit: Int) async throws -> [AuditEntry] {
-        try await read { db in try AuditTable(db).page(of: app, before: number ?? .max, limit: limit) }
+        try await scan { db in try AuditTable(db).page(of: app, before: number ?? .max, limit: limit) }
     }
 
     package func forgetAudit(before moment: Timestamp, beyond most: Int, limit: Int) async throws {

@@ -73,8 +73,12 @@ extension Domain {
     package func listDevices(
         of app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
     ) async throws -> DeviceList {
-        guard try await apps.serial(of: app) != nil else { throw Refusal(.appUnknown, "There is no app \"\(app)\".") }
-        let page = try await devices.list(app: app, filter, after: after, limit: limit)
+        guard let serial = try await apps.serial(of: app) else {
+            throw Refusal(.appUnknown, "There is no app \"\(app)\".")
+        }
+        let page = try await listings.take(of: serial) { [devices] in
+            try await devices.list(app: app, filter, after: after, limit: limit)
+        }
         return DeviceList(
             devices: page.map { DeviceSummary($0.device, $0.registration) },
             next: page.count == limit ? page.last?.device.id.description : nil)

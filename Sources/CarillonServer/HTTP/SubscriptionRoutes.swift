@@ -127,7 +127,9 @@ struct SubscriptionRoutes: Sendable {
     @Sendable private func explain(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await deviceOfOperator(request, context)
         let subscription = try await domain.subscriptions.find(try id(context), of: device)
-        let explanations = try await domain.subscriptions.explain(subscription)
+        let explanations = try await domain.listings.take(of: device.app) {
+            try await domain.subscriptions.explain(subscription)
+        }
         return Response(
             status: .ok,
             json: ExplanationList(

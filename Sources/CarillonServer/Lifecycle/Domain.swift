@@ -38,6 +38,8 @@ package final class Domain: Sendable {
     package let subscriptions: SubscriptionRegistrar
     package let updates: AppUpdates
     package let updateDelivery: UpdateDelivery
+    /// Requests of operators and senders that read much.
+    let listings: SharedTurns
     package let inboxPositions: InboxPositions
     package let attachments: Attachments
     package let services: Services
@@ -58,7 +60,7 @@ package final class Domain: Sendable {
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
         userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
-        updateLimits: UpdateLimits = .init(),
+        updateLimits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
         wrappedBy wrapping: WrappingKey? = nil,
         time: TimeSource = .system, ticks: TickSource = .system
@@ -109,9 +111,11 @@ package final class Domain: Sendable {
         let logs = UpdateLogs(store: store, language: AudienceLanguage(zoneOffset: TimeZones.offset))
         updateDelivery = UpdateDelivery(
             store: store, logs: logs, homes: homes, limits: updateLimits, time: time, ticks: ticks, random: random)
+        listings = SharedTurns(of: .listing, limits: turnLimits, scheduler: scheduler)
         updates = AppUpdates(
-            store: store, logs: logs, delivery: updateDelivery, limits: updateLimits, time: time, ticks: ticks,
-            random: random)
+            store: store, logs: logs, delivery: updateDelivery, limits: updateLimits,
+            previews: SharedTurns(of: .preview, limits: turnLimits, scheduler: scheduler), listings: listings, time: time,
+            ticks: ticks, random: random)
         inboxPositions = InboxPositions(sealer: SecretSealer(keys: tokenKeys, for: .position, random: random))
         apps = AppRegistrar(apps: store, sessions: sessions, directory: directory, time: time)
         keys = KeyAuthority(keys: store, time: time, served: served, random: random)

@@ -43,6 +43,7 @@ struct RouteFixture {
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,
         vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
+        turnLimits: SharedTurns.Limits = .init(),
         store: SQLiteStore? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
         time: TimeSource = .system, ticks: TickSource = .system,
         logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
@@ -53,7 +54,7 @@ struct RouteFixture {
         domain = try await Domain(
             store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
-            updateLimits: updateLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
+            updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
         let routes = Routes.all(

@@ -58,11 +58,15 @@ final class UpdateWorld: Sendable {
         #"{"parameters":{"region":"string","level":"int","score":"double","on":"bool","since":"timestamp","tags":"strings","place":"location"}}"#
     static let kinds = ["content", "definitions", "status", "popup"]
 
-    init(store: SQLiteStore? = nil, limits: UpdateLimits = .init(), ticks: TickSource? = nil) async throws {
+    init(
+        store: SQLiteStore? = nil, limits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
+        ticks: TickSource? = nil
+    ) async throws {
         (clock, objects) = (.init(), Counter())
         let time = clock.time
         let ticks = ticks ?? TickSource { time.now().milliseconds * 1_000_000 }
-        routes = try await RouteFixture(updateLimits: limits, store: store, time: time, ticks: ticks)
+        routes = try await RouteFixture(
+            updateLimits: limits, turnLimits: turnLimits, store: store, time: time, ticks: ticks)
         let (id, credential, client) = try await routes.device()
         self.client = client
         first = Device(id: id, credential: credential)

@@ -1,0 +1,90 @@
+import CarillonWire
+import Metrics
+import Synchronization
+
+/// Requests that read or evaluate much: one at a time of an app, and a few of all apps, so that none delays others.
+package final class SharedTurns: Sendable {
+    package typealias Limits = TurnQueue<AppSerial>.Limits
+
+    /// What the requests do.
+    package enum Kind: String, CaseIterable, Sendable {
+        /// An audience is evaluated for an app's devices.
+        case preview
+        /// A list of devices, of completions or of the audit is read, or a subscription is explained.
+        case listing
+    }
+
+    private struct State {
+        var queue: TurnQueue<AppSerial>
+        var waiting: [Int: CheckedContinuation<Bool, Never>] = [:]
+    }
+
+    private let kind: Kind
+    private let wait: Duration
+    private let scheduler: Scheduler
+    private let state: Mutex<State>
+    private let refused: Counter
+
+    package init(of kind: Kind, limits: Limits = Limits(), scheduler: Scheduler) {
+        self.kind = kind
+        wait = limits.wait
+        self.scheduler = scheduler
+        state = Mutex(State(queue: TurnQueue(limits: limits)))
+        refused = ServerMetric.rateRefusals.counter(kind.rawValue)
+    }
+
+    /// Does the work of a request of an app when it is the request's turn.
+    ///
+    /// - Throws: ``ErrorCode/rateLimited`` where others take too long; the work was not begun then.
+    package func take<Value: Sendable>(
+        of app: AppSerial, _ work: @Sendable () async throws -> Value
+    ) async throws -> Value {
+        guard await begin(app) else {
+            refused.increment()
+            throw Refusal(.rateLimited, kind.refusal, retryAfterSeconds: max(1, Int(wait.components.seconds)))
+        }
+        defer { end(app) }
+        return try await work()
+    }
+
+    /// Answers whether it may go on.
+    private func begin(_ app: AppSerial) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let asked = state.withLock { state in
+                let asked = state.queue.ask(app)
+                if case .waits(let number) = asked { state.waiting[number] = continuation }
+                return asked
+            }
+            switch asked {
+            case .granted: continuation.resume(returning: true)
+            case .refused: continuation.resume(returning: false)
+            case .waits(let number): scheduler.run(wait) { [weak self] in self?.giveUp(number) }
+            }
+        }
+    }
+
+    private func giveUp(_ number: Int) {
+        let continuation = state.withLock { state in
+            state.queue.giveUp(number) ? state.waiting.removeValue(forKey: number) : nil
+        }
+        continuation?.resume(returning: false)
+    }
+
+    private func end(_ app: AppSerial) {
+        let granted = state.withLock { state in
+            state.queue.end(app).compactMap { state.waiting.removeValue(forKey: $0) }
+        }
+        for continuation in granted { continuation.resume(returning: true) }
+    }
+}
+
+extension SharedTurns.Kind {
+    fileprivate var refusal: String {
+        switch self {
+        case .preview:
+            "The server evaluates one audience at a time for an app, and two in all. Send the request again later."
+        case .listing:
+            "The server reads one page of this kind at a time for an app, and two in all. Send the request again later."
+        }
+    }
+}

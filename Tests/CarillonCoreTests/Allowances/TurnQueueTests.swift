@@ -1,0 +1,44 @@
+import CarillonCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct TurnQueueTests {
+    private var queue = TurnQueue<String>(limits: .init(perOwner: 1, all: 2, waiting: 3))
+
+    private func expect<Value: Equatable>(_ value: Value, _ expected: Value, _ location: SourceLocation = #_sourceLocation) {
+        #expect(value == expected, sourceLocation: location)
+    }
+
+    @Test mutating func `one of each owner goes on at a time, and so many in all`() {
+        expect(queue.ask("a"), .granted)
+        expect(queue.ask("a"), .waits(1))
+        expect(queue.ask("b"), .granted)
+        expect(queue.ask("c"), .waits(2))
+        // Whoever may not go on yet holds up nobody behind.
+        expect(queue.end("b"), [2])
+        expect(queue.end("a"), [1])
+        expect(queue.end("a"), [])
+        expect(queue.end("c"), [])
+        expect(queue.ask("d"), .granted)
+    }
+
+    @Test mutating func `those that wait go on in the order in which they came`() {
+        expect(queue.ask("a"), .granted)
+        for number in 1...3 { expect(queue.ask("a"), .waits(number)) }
+        expect(queue.ask("a"), .refused)
+        expect(queue.end("a"), [1])
+        expect(queue.end("a"), [2])
+        expect(queue.ask("a"), .waits(4))
+        expect(queue.end("a"), [3])
+    }
+
+    @Test mutating func `who gave up is not granted, and leaves its place`() {
+        expect(queue.ask("a"), .granted)
+        for number in 1...3 { expect(queue.ask("a"), .waits(number)) }
+        expect(queue.giveUp(1), true)
+        expect(queue.giveUp(1), false)
+        expect(queue.ask("a"), .waits(4))
+        expect(queue.end("a"), [2])
+        expect(queue.giveUp(2), false)
+    }
+}
