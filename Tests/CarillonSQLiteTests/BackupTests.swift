@@ -59,7 +59,7 @@ struct BackupTests {
         // What the server removes now is the backup's still.
         try await folder.remove([ids[0]])
         try fixture.sqlite.close()
-        try await StoreBackup.restore(place + "/backup", to: place + "/restored")
+        try await StoreBackup.restore(place + "/backup", to: place + "/restored", at: StoreFixture.start)
         let restored = AttachmentFolder(in: place + "/restored")
         #expect(try await restored.open(ids[0])?.read(at: 0, count: 9) == Array("abc".utf8))
         #expect(try await restored.open(ids[1]) == nil)
@@ -82,7 +82,7 @@ struct BackupTests {
         try fixture.sqlite.close()
 
         let before = try Data(contentsOf: URL(fileURLWithPath: place + "/backup"))
-        try await StoreBackup.restore(place + "/backup", to: place + "/restored")
+        try await StoreBackup.restore(place + "/backup", to: place + "/restored", at: StoreFixture.start)
         #expect(try await waiting(in: place + "/restored", for: fixture.device) == [1, 2, 3, 4, 5])
         #expect(try await waiting(in: directory, for: fixture.device) == [1, 2, 3, 4, 5, 6])
         #expect(try Data(contentsOf: URL(fileURLWithPath: place + "/backup")) == before)
@@ -111,7 +111,7 @@ struct BackupTests {
                 let floor = answered.value
                 let backup = place + "/\(number)"
                 try await StoreBackup.make(of: directory, at: backup)
-                try await StoreBackup.restore(backup, to: backup + ".data")
+                try await StoreBackup.restore(backup, to: backup + ".data", at: StoreFixture.start)
                 let positions = try await waiting(in: backup + ".data", for: fixture.device)
                 #expect(positions.count >= floor)
                 #expect(positions == Array(1...Int64(positions.count)))
@@ -134,11 +134,19 @@ struct BackupTests {
         #expect(try files(in: place) == ["there"])
 
         try await StoreBackup.make(of: directory, at: place + "/backup")
-        #expect(await fault { try await StoreBackup.restore(place + "/backup", to: directory) } == .locked)
+        #expect(
+            await fault { try await StoreBackup.restore(place + "/backup", to: directory, at: StoreFixture.start) }
+                == .locked)
         try fixture.sqlite.close()
-        #expect(await fault { try await StoreBackup.restore(place + "/backup", to: directory) } == .taken)
-        #expect(await fault { try await StoreBackup.restore(place + "/there", to: place + "/data") } == .damaged)
-        #expect(await fault { try await StoreBackup.restore(place + "/missing", to: place + "/data") } == .missing)
+        #expect(
+            await fault { try await StoreBackup.restore(place + "/backup", to: directory, at: StoreFixture.start) } == .taken
+        )
+        #expect(
+            await fault { try await StoreBackup.restore(place + "/there", to: place + "/data", at: StoreFixture.start) }
+                == .damaged)
+        #expect(
+            await fault { try await StoreBackup.restore(place + "/missing", to: place + "/data", at: StoreFixture.start) }
+                == .missing)
         #expect(try files(in: place) == ["backup", "there"])
     }
 
@@ -147,9 +155,10 @@ struct BackupTests {
         let directory = try #require(fixture.sqlite.directory)
         let place = try TemporaryDirectory.make()
         let database = directory + "/carillon.sqlite"
-        #expect(await fault { try await StoreBackup.restore(database, to: place + "/data") } == .other)
+        #expect(
+            await fault { try await StoreBackup.restore(database, to: place + "/data", at: StoreFixture.start) } == .other)
         try fixture.sqlite.close()
-        try await StoreBackup.restore(database, to: place + "/data")
+        try await StoreBackup.restore(database, to: place + "/data", at: StoreFixture.start)
         #expect(try await waiting(in: place + "/data", for: fixture.device) == [])
     }
 
@@ -163,7 +172,9 @@ struct BackupTests {
         try Damage.overwrite("envelope", in: directory + "/carillon.sqlite")
         #expect(await fault { try await StoreBackup.make(of: directory, at: place + "/another") } == .damaged)
         try Damage.overwrite("envelope", in: place + "/backup")
-        #expect(await fault { try await StoreBackup.restore(place + "/backup", to: place + "/data") } == .damaged)
+        #expect(
+            await fault { try await StoreBackup.restore(place + "/backup", to: place + "/data", at: StoreFixture.start) }
+                == .damaged)
         #expect(try files(in: place) == ["backup", "data"])
         #expect(try files(in: place + "/data") == ["lock"])
     }

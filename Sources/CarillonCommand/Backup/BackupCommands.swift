@@ -1,5 +1,7 @@
 import ArgumentParser
+import CarillonCore
 import CarillonSQLite
+import CarillonServer
 import Foundation
 
 struct BackupCommand: AsyncParsableCommand {
@@ -34,25 +36,40 @@ struct RestoreCommand: AsyncParsableCommand {
         commandName: "restore", abstract: "Make a data directory of a backup.",
         discussion: """
             The directory must hold no data yet: move away what is there. What happened after the backup is forgotten: see \
-            the page about backups for what that means to devices and senders.
+            the page about backups for what that means to devices and senders. Updates that were withdrawn since live again: with \
+            --hold-updates all live updates are paused, until `carillon updates resume` or `carillon updates withdraw`.
             """)
 
     @Argument(help: "The file that `carillon backup` wrote.", completion: .file()) var from: String
+    @Flag(help: "Pause all live updates: no device is given them until they are resumed.") var holdUpdates = false
     @OptionGroup var directory: DataDirectory
     @Flag(help: "Print one JSON object a line.") var json = false
 
     func run() async throws {
         try await reportingFaults(interrupted: "interrupted; nothing was restored") {
             let path = try directory.path
+            let liveUpdates: Int
             do {
-                try await StoreBackup.restore(from, to: path)
+                liveUpdates = try await StoreBackup.restore(
+                    from, to: path, holdsUpdates: holdUpdates, at: TimeSource.system.now())
             } catch let fault as StoreOpenFault where fault.kind == .missing {
                 throw CommandFault(ExitStatus.noInput, fault.description)
             }
             Printer(isJSON: json).print(
-                ["event": "restored", "data": .text(path)],
-                otherwise: "restored  \(from)  to \(path)")
+                [
+                    "event": "restored", "data": .text(path), "liveUpdates": .number(Int64(liveUpdates)),
+                    "held": .flag(holdUpdates),
+                ],
+                otherwise: "restored  \(from)  to \(path)\n\(Self.sentence(ofUpdates: liveUpdates, areHeld: holdUpdates))")
         }
+    }
+
+    /// Says how many live updates there are, and how to list them.
+    static func sentence(ofUpdates count: Int, areHeld: Bool) -> String {
+        let what = "\(count) live update\(count == 1 ? "" : "s")"
+        guard count > 0 else { return what }
+        let whose = areHeld ? "paused until `carillon updates resume`" : "delivered when the server has started"
+        return "\(what), \(whose); list those of an app with `carillon updates list --app APP --key ADMIN-KEY`"
     }
 }
 

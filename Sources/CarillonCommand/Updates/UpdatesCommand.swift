@@ -13,7 +13,7 @@ struct UpdatesCommand: AsyncParsableCommand {
             condition over what devices say of themselves, such as region == 'north' && level >= 2; `carillon apps parameters` \
             declares of what they may speak. These are for the app's back end, with a sender key.
             """,
-        subcommands: [Publish.self, List.self, Show.self, Withdraw.self, Requeue.self, Explain.self])
+        subcommands: [Publish.self, List.self, Show.self, Withdraw.self, Requeue.self, Resume.self, Explain.self])
 
     struct Publish: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -116,10 +116,14 @@ struct UpdatesCommand: AsyncParsableCommand {
 
         private func show(_ update: JSONValue) {
             let names = ["id", "kind", "status", "mode", "publishedAt", "expiresAt", "audience"]
+            let isPaused = update["paused"] == .bool(true)
+            var values = Dictionary(names.map { ($0, OutputValue.text(update.text($0))) }) { $1 }
+            if isPaused { values["paused"] = .flag(true) }
             options.printer.print(
-                Dictionary(names.map { ($0, OutputValue.text(update.text($0))) }) { $1 },
+                values,
                 otherwise: [
-                    update.text("id"), update.text("status"), update.text("kind"), update.text("publishedAt"),
+                    update.text("id"), isPaused ? "paused" : update.text("status"), update.text("kind"),
+                    update.text("publishedAt"),
                     update.text("audience"),
                 ].joined(separator: "  "))
         }

@@ -178,6 +178,19 @@ package struct AppUpdates: Sendable {
         await delivery.withdrew(update)
     }
 
+    /// Ends the pause of an update: devices of the audience are given it from now on. An update that is not paused stays as it is.
+    package func resume(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws -> Update {
+        let update = try await update(id, of: app)
+        guard update.status == .live else {
+            throw Refusal(.updateFinal, "The update is \(update.status.name), and is given to nobody.")
+        }
+        guard try await store.resumeUpdate(update, by: key, at: time.now()) else { return update }
+        logs.forget(app)
+        let resumed = try await self.update(id, of: app)
+        delivery.published(resumed)
+        return resumed
+    }
+
     /// Puts back what is parked of an update: all of it, or that of one device.
     ///
     /// - Returns: Of how many devices it was.

@@ -68,6 +68,8 @@ package struct Update: Equatable, Sendable {
     package var supersedes: UpdateID?
     /// That which tells a device to fetch everything. It is in no log: each time that it is told is an entry.
     package var isResync: Bool
+    /// No device is given it, for the first time or again, until it is resumed. Its time passes meanwhile.
+    package var isPaused: Bool
     package var publishedAt: Timestamp
     package var expiresAt: Timestamp
     package var status: Status
@@ -80,8 +82,8 @@ package struct Update: Equatable, Sendable {
     package init(
         serial: UpdateSerial, id: UpdateID, app: AppSerial, kind: UpdateKind, audience: String?, mode: Mode,
         orderKey: String?, wakes: Bool = false,
-        supersedes: UpdateID?, isResync: Bool = false, publishedAt: Timestamp, expiresAt: Timestamp, status: Status,
-        statusAt: Timestamp,
+        supersedes: UpdateID?, isResync: Bool = false, isPaused: Bool = false, publishedAt: Timestamp,
+        expiresAt: Timestamp, status: Status, statusAt: Timestamp,
         body: [UInt8], content: SharedContentID
     ) {
         self.serial = serial
@@ -94,6 +96,7 @@ package struct Update: Equatable, Sendable {
         self.wakes = wakes
         self.supersedes = supersedes
         self.isResync = isResync
+        self.isPaused = isPaused
         self.publishedAt = publishedAt
         self.expiresAt = expiresAt
         self.status = status

@@ -3,7 +3,7 @@ package import CarillonWire
 /// What somebody did with an app's updates. It has neither payloads nor audiences, which may be about people.
 package struct AuditEntry: Equatable, Sendable {
     package enum Action: String, CaseIterable, Sendable {
-        case published, withdrawn, requeued
+        case published, withdrawn, requeued, resumed
     }
 
     /// Its place in the log, which ascends.

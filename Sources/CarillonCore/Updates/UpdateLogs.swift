@@ -5,11 +5,11 @@ import Synchronization
 
 /// The live updates of apps, in memory while they are asked for.
 package final class UpdateLogs: Sendable {
-    /// The updates of an app, with the rules that their audiences were read by.
+    /// The updates of an app that are not paused, with the rules that their audiences were read by.
     package struct Log: Sendable {
         package var app: AppSerial
         package var rules: ParameterRules
-        /// Of the rules; 0 where there are none.
+        /// Of the rules, and of what was resumed.
         package var version: Int64
         package var live: LiveUpdates
         /// The latest content that expired.
@@ -67,9 +67,10 @@ package final class UpdateLogs: Sendable {
     }
 
     private func readRules(of app: AppSerial) async throws -> (ParameterRules, version: Int64) {
-        guard let stored = try await store.parameterRules(of: app),
-            let body = JSONValue(parsing: Array(stored.document.utf8))
-        else { return (ParameterRules(), 0) }
+        guard let stored = try await store.parameterRules(of: app) else { return (ParameterRules(), 0) }
+        guard let document = stored.document, let body = JSONValue(parsing: Array(document.utf8)) else {
+            return (ParameterRules(), stored.version)
+        }
         return (try ParameterRules(body), stored.version)
     }
 
@@ -130,7 +131,7 @@ package final class UpdateLogs: Sendable {
         }
     }
 
-    /// The app was deleted, or declares other parameters.
+    /// The app was deleted, declares other parameters, or resumed an update.
     package func forget(_ app: AppSerial) {
         logs.forget(app)
         weights.withLock { $0[app] = nil }

@@ -4,14 +4,15 @@ package import CarillonWire
 package protocol UpdateStore: Sendable {
     /// Sets what an app declares of its parameters, as a JSON document. Answers false when there is no such app any more.
     func putParameterRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool
-    /// With a number that counts how often they were set.
-    func parameterRules(of app: AppSerial) async throws -> (document: String, version: Int64)?
+    /// The document, if there is one, with a number that rises when it is set and when an update of the app is resumed. Nil where there is no
+    /// such app.
+    func parameterRules(of app: AppSerial) async throws -> (document: String?, version: Int64)?
 
     // MARK: Updates
 
     /// Writes an update at the end of its app's log, ends the one that it supersedes, and answers a repetition, in one transaction.
     func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut
-    /// Those of an app that live, ascending.
+    /// Those of an app that live and are not paused, ascending.
     func liveUpdates(of app: AppSerial) async throws -> [Update]
     func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
     /// A page of an app's, from the latest on.
@@ -22,6 +23,8 @@ package protocol UpdateStore: Sendable {
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) async throws -> [Update]?
     /// Ends an update that lives: no device is given it any more. Answers false when it did not live.
     func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
+    /// Ends the pause of a live update: every binding is held against the log anew. Answers false when the update was not paused.
+    func resumeUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
     /// Ends those whose time is over.
     func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate]
     /// Forgets the oldest of an app's ended updates beyond a number, and those that ended before a moment, as far as nothing of them is

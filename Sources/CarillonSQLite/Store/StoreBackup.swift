@@ -1,3 +1,4 @@
+package import CarillonCore
 import Dispatch
 import GRDB
 
@@ -29,12 +30,19 @@ package enum StoreBackup {
 
     /// Makes a data directory of a backup. The backup stays as it is.
     ///
+    /// - Parameter holdsUpdates: Whether all live updates are paused. The directory has no database before they are.
+    /// - Returns: How many live updates there are.
     /// - Throws: ``StoreOpenFault``, also when the directory holds a store or is in use.
-    package static func restore(_ backup: String, to directory: String) async throws {
-        try await onThread { try restoreNow(backup, to: directory) }
+    @discardableResult
+    package static func restore(
+        _ backup: String, to directory: String, holdsUpdates: Bool = false, at now: Timestamp
+    ) async throws -> Int {
+        try await onThread { try restoreNow(backup, to: directory, holdsUpdates, at: now) }
     }
 
-    private static func restoreNow(_ backup: String, to directory: String) throws {
+    private static func restoreNow(
+        _ backup: String, to directory: String, _ holdsUpdates: Bool, at now: Timestamp
+    ) throws -> Int {
         guard StoreFile.exists(backup) else {
             throw StoreOpenFault(kind: .missing, description: "The file \(backup) is not there.")
         }
@@ -51,12 +59,17 @@ package enum StoreBackup {
         let lock = try DirectoryLock(directory: directory)
         defer { lock.release() }
         guard !file.isTaken else { throw StoreOpenFault.taken(file.path) }
+        var liveUpdates = 0
         try file.make { draft in
             try copy(backup, to: draft)
             try beginHistory(of: draft)
+            let updates = RestoredUpdates(in: draft, at: now)
+            if holdsUpdates { try updates.hold() }
+            liveUpdates = try updates.count()
             try AttachmentCopies.copy(
                 namedIn: draft, from: AttachmentCopies.directory(of: backup), to: AttachmentFolder.path(in: directory))
         }
+        return liveUpdates
     }
 
     /// Devices heard of what happened after the backup, which this store does not know.
@@ -72,7 +85,7 @@ package enum StoreBackup {
     }
 
     /// It blocks for as long as the disk takes.
-    private static func onThread(_ work: @escaping @Sendable () throws -> Void) async throws {
+    private static func onThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(with: Result { try work() }) }
         }

@@ -419,7 +419,9 @@ struct CompletionTable {
 
     /// What it was, and what it becomes; nil when nothing comes of it.
     private func offered(_ offer: UpdateOffer) throws -> (before: Completion?, after: CompletionMachine)? {
-        guard try isLive(offer.key.update, at: offer.at), try isOpen(offer.key.binding, revision: offer.revision) else {
+        guard try isLive(offer.key.update, at: offer.at, orPaused: false),
+            try isOpen(offer.key.binding, revision: offer.revision)
+        else {
             return nil
         }
         let present = try completion(offer.key)
@@ -436,9 +438,10 @@ struct CompletionTable {
         return (present, machine)
     }
 
-    func isLive(_ update: UpdateSerial, at now: Timestamp) throws -> Bool {
+    func isLive(_ update: UpdateSerial, at now: Timestamp, orPaused: Bool = true) throws -> Bool {
+        let isUnpaused = orPaused ? "" : " AND paused_at IS NULL"
         var select = try BoundStatement(
-            db, "SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND expires_at > ?")
+            db, "SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND expires_at > ?\(isUnpaused)")
         select.bind(update.rawValue)
         select.bind(now.milliseconds)
         return try select.run()

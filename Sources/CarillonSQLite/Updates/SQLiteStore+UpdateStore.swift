@@ -15,11 +15,17 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func parameterRules(of app: AppSerial) async throws -> (document: String, version: Int64)? {
+    package func parameterRules(of app: AppSerial) async throws -> (document: String?, version: Int64)? {
         try await read { db in
-            var select = try BoundStatement(db, "SELECT document, version FROM parameter_rules WHERE app = ?")
+            var select = try BoundStatement(
+                db,
+                """
+                SELECT document, coalesce(version, 0) + log_revision FROM app
+                    LEFT JOIN parameter_rules ON parameter_rules.app = app.serial
+                WHERE app.serial = ?
+                """)
             select.bind(app.rawValue)
-            return try select.first { ($0.text(0) ?? "", $0.integer(1)) }
+            return try select.first { ($0.text(0), $0.integer(1)) }
         }
     }
 
@@ -31,7 +37,9 @@ extension SQLiteStore: UpdateStore {
 
     package func liveUpdates(of app: AppSerial) async throws -> [Update] {
         try await read { db in
-            try UpdateTable(db).updates("app = ? AND status = 0 AND NOT is_resync ORDER BY serial") { $0.bind(app.rawValue) }
+            try UpdateTable(db).updates("app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL ORDER BY serial") {
+                $0.bind(app.rawValue)
+            }
         }
     }
 
@@ -67,6 +75,14 @@ extension SQLiteStore: UpdateStore {
             guard try UpdateTable(db).end(update.serial, as: .withdrawn, at: now) else { return false }
             try AuditTable(db).append(
                 AuditEntry(at: now, key: key, action: .withdrawn, update: update.id), of: update.app)
+            return true
+        }
+    }
+
+    package func resumeUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool {
+        try await group.run { db in
+            guard try UpdateTable(db).resume(update) else { return false }
+            try AuditTable(db).append(AuditEntry(at: now, key: key, action: .resumed, update: update.id), of: update.app)
             return true
         }
     }
@@ -412,6 +428,7 @@ extension SQLiteStore: UpdateStore {
                 """
                 SELECT \(UpdateTable.columns), \(CompletionTable.columns), \(BindingTable.columns), device.id, app.id
                 FROM completion INDEXED BY \(index) JOIN audience_update ON audience_update.serial = in_update AND audience_update.status = 0
+                    AND paused_at IS NULL
                 JOIN binding ON binding.serial = completion.binding AND binding.ended_at IS NULL
                 JOIN device ON device.serial = binding.device JOIN app ON app.serial = device.app
                 WHERE \(ofBinding) due_at NOT NULL AND due_at <= ? ORDER BY \(binding == nil ? "due_at" : "in_update") LIMIT ?

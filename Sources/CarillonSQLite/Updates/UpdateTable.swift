@@ -18,7 +18,7 @@ struct UpdateTable {
         audience_update.serial, audience_update.id, audience_update.app, audience_update.kind, audience, is_standing,
         audience_update.order_key, supersedes, published_at, audience_update.expires_at, audience_update.status,
         audience_update.status_at, content, (SELECT body FROM shared_content WHERE shared_content.serial = content),
-        audience_update.wakes, is_resync
+        audience_update.wakes, is_resync, paused_at NOT NULL
         """
 
     func updates(_ condition: String, _ bind: (inout BoundStatement) -> Void) throws -> [Update] {
@@ -57,7 +57,10 @@ struct UpdateTable {
         let content = SharedContentID(db.lastInsertedRowID)
         let previous = try Int64.first(
             db,
-            "SELECT max(serial) FROM audience_update INDEXED BY audience_update_live WHERE app = ? AND status = 0 AND NOT is_resync",
+            """
+            SELECT max(serial) FROM audience_update INDEXED BY audience_update_live
+            WHERE app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL
+            """,
             [wish.app.rawValue])
         let serial = try insert(wish, content, at: now)
         try AuditTable(db).append(
@@ -182,7 +185,7 @@ struct UpdateTable {
             """
             SELECT \(Self.columns), woken_to, app.id FROM audience_update JOIN app ON app.serial = audience_update.app
             WHERE audience_update.serial IN
-                (SELECT min(serial) FROM audience_update WHERE woken_to NOT NULL GROUP BY app LIMIT ?)
+                (SELECT min(serial) FROM audience_update WHERE woken_to NOT NULL AND paused_at IS NULL GROUP BY app LIMIT ?)
             """)
         select.bind(limit)
         var found: [WakingUpdate] = []
@@ -201,6 +204,25 @@ struct UpdateTable {
         try db.run(
             "UPDATE audience_update SET woken_to = ? WHERE serial = ? AND woken_to NOT NULL",
             [place?.rawValue, update.rawValue])
+    }
+
+    // MARK: Pausing
+
+    /// Pauses all updates that live.
+    func pauseAll(at now: Timestamp) throws {
+        try db.run(
+            "UPDATE audience_update SET paused_at = ? WHERE status = 0 AND NOT is_resync AND paused_at IS NULL",
+            [now.milliseconds])
+    }
+
+    /// Answers false where it was not paused.
+    func resume(_ update: Update) throws -> Bool {
+        try db.run(
+            "UPDATE audience_update SET paused_at = NULL WHERE serial = ? AND status = 0 AND paused_at NOT NULL",
+            [update.serial.rawValue])
+        guard db.changesCount == 1 else { return false }
+        try db.run("UPDATE app SET log_revision = log_revision + 1 WHERE serial = ?", [update.app.rawValue])
+        return true
     }
 
     // MARK: Ending
@@ -320,7 +342,7 @@ struct UpdateTable {
 
 extension Update {
     /// How many ``UpdateTable/columns`` there are.
-    static let columnCount: Int32 = 16
+    static let columnCount: Int32 = 17
 
     /// - Parameter place: Of the first of ``UpdateTable/columns``.
     init(_ columns: StatementColumns, from place: Int32) throws {
@@ -333,7 +355,7 @@ extension Update {
             mode: columns.integer(place + 5) != 0 ? .standing : .once, orderKey: columns.text(place + 6),
             wakes: columns.integer(place + 14) != 0,
             supersedes: columns.bytes(place + 7).flatMap { Bytes16($0) }.map(UpdateID.init),
-            isResync: columns.integer(place + 15) != 0,
+            isResync: columns.integer(place + 15) != 0, isPaused: columns.integer(place + 16) != 0,
             publishedAt: columns.timestamp(place + 8), expiresAt: columns.timestamp(place + 9), status: status,
             statusAt: columns.timestamp(place + 11), body: columns.bytes(place + 13) ?? [],
             content: SharedContentID(columns.integer(place + 12)))

@@ -80,6 +80,7 @@ extension Update {
         members.append(.init(name: "payload", value: published?["payload"] ?? .null))
         members += text("audience", audience) + text("mode", mode.rawValue) + text("orderKey", orderKey)
         if isResync { members.append(.init(name: "resync", value: .bool(true))) }
+        if isPaused, status == .live { members.append(.init(name: "paused", value: .bool(true))) }
         members += text("wake", wakes ? "match" : "none")
         members += text("supersedes", supersedes?.description)
         members += text("publishedAt", Timestamp3339.text(publishedAt.milliseconds))

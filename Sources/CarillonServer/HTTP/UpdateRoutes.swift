@@ -16,6 +16,7 @@ struct UpdateRoutes: Sendable {
         routes.on(.delete, "/v1/updates/:update", withdraw)
         routes.on(.get, "/v1/updates/:update/devices", devices)
         routes.on(.post, "/v1/updates/:update/requeue", requeue)
+        routes.on(.post, "/v1/updates/:update/resume", resume)
         routes.on(.get, "/v1/apps/:app/audit", audit)
         routes.on(.get, "/v1/apps/:app/parameters", rules)
         routes.on(.put, "/v1/apps/:app/parameters", setRules)
@@ -125,6 +126,12 @@ struct UpdateRoutes: Sendable {
         return Response(
             status: .ok, text: JSONValue.object([.init(name: "count", value: .integer(count))]).bytes,
             type: "application/json")
+    }
+
+    @Sendable private func resume(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let sender = try await domain.appOfSender(request)
+        let update = try await domain.updates.resume(try id(context), of: sender.serial, by: sender.key)
+        return Response(status: .ok, text: update.json().bytes, type: "application/json")
     }
 
     private static func page(_ name: String, _ elements: [JSONValue], _ next: String?) -> Response {

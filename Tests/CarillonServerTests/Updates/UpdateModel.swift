@@ -203,7 +203,7 @@ final class UpdateModel {
         self.backup = nil
         let directory = try TemporaryDirectory.make() + "/restored"
         try world.routes.store.close()
-        try await StoreBackup.restore(backup.path, to: directory)
+        try await StoreBackup.restore(backup.path, to: directory, at: world.now)
         let store = StoreSettings(inbox: InboxLimits(envelopes: settings.entries))
         world = try await UpdateWorld(world, goingOnWith: SQLiteStore(directory: directory, settings: store))
         restores += 1

@@ -1,0 +1,134 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import HTTPTypes
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Servers that are restored from a backup with their live updates paused.
+@Suite(.timeLimit(.minutes(1)))
+struct HeldUpdatesTests {
+    private func restored(_ world: UpdateWorld, from backup: String, holdsUpdates: Bool = true) async throws -> (
+        world: UpdateWorld, liveUpdates: Int
+    ) {
+        let directory = try TemporaryDirectory.make() + "/restored"
+        try world.routes.store.close()
+        let count = try await StoreBackup.restore(backup, to: directory, holdsUpdates: holdsUpdates, at: world.now)
+        return (try await UpdateWorld(world, goingOnWith: SQLiteStore(directory: directory)), count)
+    }
+
+    private func backedUp(_ world: UpdateWorld) async throws -> String {
+        let path = try TemporaryDirectory.make() + "/backup"
+        try await StoreBackup.make(of: try #require(world.routes.store.directory), at: path)
+        return path
+    }
+
+    private func resume(_ update: String, in world: UpdateWorld) async throws -> RouteFixture.Answer {
+        try await world.routes.request(.post, "/v1/updates/\(update)/resume", key: world.sender)
+    }
+
+    private func isPaused(_ update: String, in world: UpdateWorld) async throws -> Bool {
+        let shown = try await world.routes.request(.get, "/v1/updates/\(update)", key: world.sender)
+        let list = try await world.routes.request(.get, "/v1/updates", key: world.sender)
+        guard case .array(let updates)? = list.json?["updates"],
+            let listed = updates.first(where: { $0["id"] == .string(update) })
+        else { return false }
+        #expect(listed["paused"] == shown.json?["paused"])
+        return shown.json?["paused"] == .bool(true)
+    }
+
+    /// A world on disk with an update in the first device's inbox, one that it received and is silent about, and one for others.
+    private func story() async throws -> (world: UpdateWorld, received: String, waiting: String, other: String) {
+        let world = try await UpdateWorld(store: SQLiteStore(directory: TemporaryDirectory.make() + "/held"))
+        let received = try await world.publish("definitions", "{}")
+        _ = try await world.poll()
+        try await world.ask()
+        let waiting = try await world.publish("definitions", "{}", #","ttl":172800"#)
+        try await world.ask(nil, #""max":0"#)
+        let other = try await world.publish("definitions", "{}", audience: "region == 'north'")
+        return (world, received, waiting, other)
+    }
+
+    @Test func `a withdrawn update is not given by a server that was restored with its updates held`() async throws {
+        var (world, received, waiting, other) = try await story()
+        let backup = try await backedUp(world)
+        try await world.withdraw(waiting)
+        let count: Int
+        (world, count) = try await restored(world, from: backup)
+        #expect(count == 3)
+        let late = try await world.device()
+        for day in 0...1 {
+            #expect(try await world.poll(late, UpdateWorld.parameters(#""region":"north""#, revision: "\(day)")).isEmpty)
+            let copies = try await world.poll()
+            #expect(copies.allSatisfy { $0.kind == "content" }, "\(copies)")
+            let inbox = try await world.routes.request(.get, "/v1/inbox?carillon=5", key: world.first.credential)
+            #expect(!String(decoding: inbox.body, as: UTF8.self).contains("definitions"))
+            world.advance(seconds: 86_000)
+            try await world.sweep()
+        }
+        for update in [received, waiting, other] { #expect(try await isPaused(update, in: world)) }
+        // A paused update can be withdrawn, and ends with its time.
+        try await world.withdraw(received)
+        world.advance(seconds: 86_400)
+        try await world.sweep()
+        #expect(try await world.routes.request(.get, "/v1/updates/\(waiting)", key: world.sender)["status"] == "expired")
+        #expect(try await resume(waiting, in: world).code == "update_final")
+        #expect(try await resume(received, in: world).code == "update_final")
+        #expect(try await !isPaused(waiting, in: world))
+    }
+
+    @Test func `a resumed update goes on where it was paused`() async throws {
+        var (world, received, waiting, other) = try await story()
+        let backup = try await backedUp(world)
+        (world, _) = try await restored(world, from: backup)
+        let late = try await world.device()
+        #expect(try await world.poll(late, UpdateWorld.parameters(#""region":"north""#)).isEmpty)
+        try await world.ask()
+        for update in [received, waiting, other] {
+            let answer = try await resume(update, in: world)
+            #expect(answer.status == 200 && answer["id"] == update && answer.json?["paused"] == nil)
+            #expect(try await !isPaused(update, in: world))
+        }
+        #expect(try await Set(world.poll(late).map(\.update)) == [received, waiting, other])
+        try await world.sweep()
+        let copies = try await world.poll().filter { $0.kind == "definitions" }
+        #expect(Set(copies.map(\.update)) == [received, waiting])
+        // Once more it changes nothing.
+        #expect(try await resume(waiting, in: world).status == 200)
+        let audit = try await world.routes.request(.get, "/v1/apps/com.example.app/audit", key: world.routes.admin)
+        guard case .array(let entries)? = audit.json?["entries"] else { return #expect(Bool(false)) }
+        #expect(entries.filter { $0["action"] == .string("resumed") }.count == 3)
+    }
+
+    @Test func `what is published after a restore is given, beside what is paused`() async throws {
+        var (world, _, _, _) = try await story()
+        let backup = try await backedUp(world)
+        (world, _) = try await restored(world, from: backup)
+        let late = try await world.device()
+        let new = try await world.publish("definitions", "{}")
+        let newer = try await world.publish("definitions", "{}")
+        #expect(try await world.poll(late).map(\.update) == [new, newer])
+    }
+
+    @Test func `without being held, live updates go on at once`() async throws {
+        var (world, _, waiting, _) = try await story()
+        let backup = try await backedUp(world)
+        try await world.withdraw(waiting)
+        let count: Int
+        (world, count) = try await restored(world, from: backup, holdsUpdates: false)
+        #expect(count == 3)
+        #expect(try await !isPaused(waiting, in: world))
+        #expect(try await world.poll().map(\.update).contains(waiting))
+    }
+
+    @Test func `an update of another app cannot be resumed`() async throws {
+        let (world, _, waiting, _) = try await story()
+        _ = try await world.routes.request(.post, "/v1/apps", key: world.routes.admin, #"{"id":"com.example.other"}"#)
+        let answer = try await world.routes.request(
+            .post, "/v1/updates/\(waiting)/resume?app=com.example.other", key: world.routes.admin)
+        #expect(answer.code == "update_unknown")
+    }
+}
