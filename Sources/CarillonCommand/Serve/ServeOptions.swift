@@ -58,6 +58,10 @@ struct ServeOptions {
         }
         try number("max-sockets", &settings.maximumSockets)
         try number("max-connections", &settings.maximumConnections)
+        try number("connections-per-address", &settings.connectionsPerAddress)
+        try number("sockets-per-address", &settings.socketsPerAddress)
+        try number("answer-bytes", &settings.answerBytes)
+        try rate("frame-rate", &settings.frameRate)
         try number("hello-seconds", &settings.helloTimeoutSeconds)
         try number("keep-alive-seconds", &settings.keepAliveSeconds)
         try number("keep-alive-answer-seconds", &settings.keepAliveAnswerSeconds)
@@ -123,6 +127,7 @@ struct ServeOptions {
         try rate("upload-rate", &allowances.uploads)
         try rate("service-request-rate", &allowances.serviceRequests)
         try rate("address-rate", &allowances.addressRegistrations)
+        try number("anonymous-per-address", &allowances.anonymousDevices)
     }
 
     /// `off`, or how many a second, and behind a colon how many at once; ten seconds' worth when that is left out.
@@ -220,6 +225,12 @@ struct ServeOptions {
         case "true", "1", "yes": true
         case .some(let text): throw CommandFault(.validationFailure, "\(name) must be true or false, not \"\(text)\"")
         }
+    }
+
+    private func number(_ name: String, _ setting: inout Int?) throws {
+        var value = setting ?? 0
+        try number(name, &value)
+        if value > 0 { setting = value }
     }
 
     private func number(_ name: String, _ setting: inout Int) throws {

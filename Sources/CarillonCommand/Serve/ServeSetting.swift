@@ -11,6 +11,10 @@ struct ServeSetting {
     static let all = [
         ServeSetting("max-sockets", "sockets at a time (200000)"),
         ServeSetting("max-connections", "other HTTP connections at a time (20000)"),
+        ServeSetting("connections-per-address", "HTTP connections of one address (a quarter of max-connections)"),
+        ServeSetting("sockets-per-address", "sockets of one address (a quarter of max-sockets)"),
+        ServeSetting("frame-rate", "frames that one socket sends: PER_SECOND:AT_ONCE, or off (2000:10000)"),
+        ServeSetting("answer-bytes", "memory of all answers that clients have not read yet (67108864)"),
         ServeSetting("head-seconds", "time for the head of a request (10)"),
         ServeSetting("body-seconds", "time for its body (30)"),
         ServeSetting("answer-seconds", "how long an answer may take until it begins (30)"),
@@ -37,6 +41,7 @@ struct ServeSetting {
         ServeSetting("item-rate", "updates of the items of one app (100000:1000000)"),
         ServeSetting("registration-rate", "channels that one device opens, and changes of its registration (20:2000)"),
         ServeSetting("address-rate", "devices and channels that come from one address (100:20000)"),
+        ServeSetting("anonymous-per-address", "anonymous devices that come from one address (10000)"),
         ServeSetting("upload-rate", "uploads that one device, or the senders of one app, begin (50:2000)"),
         ServeSetting("service-request-rate", "requests of services that one device makes (2500:10000)"),
         ServeSetting("attachment-bytes", "the largest attachment (2147483648)"),

@@ -5,6 +5,8 @@ import Synchronization
 /// Whose share of the server's work is used up: rates of a channel, a device, an app, and a network address.
 package final class Allowances: Sendable {
     package struct Settings: Equatable, Sendable {
+        /// Anonymous devices of one address; nil: as many as come.
+        package var anonymousDevices: Int?
         /// Messages to one channel; nil: as many as come.
         package var channelMessages: Rate?
         /// Messages to all channels of one device.
@@ -23,6 +25,7 @@ package final class Allowances: Sendable {
         package var addressRegistrations: Rate?
 
         package init() {
+            anonymousDevices = 10_000
             channelMessages = Rate(perSecond: 1000, burst: 20_000)
             deviceMessages = Rate(perSecond: 2000, burst: 40_000)
             appMessages = Rate(perSecond: 100_000, burst: 1_000_000)
@@ -42,6 +45,8 @@ package final class Allowances: Sendable {
     private let uploads: Meter<AttachmentUser>
     private let serviceRequests: Meter<DeviceSerial>
     private let addressRegistrations: Meter<NetworkAddress>
+    private let anonymousDevices: Int?
+    private let anonymousRefused = ServerMetric.shareRefusals.counter("anonymous_devices")
     private let ticks: TickSource
 
     package init(settings: Settings, ticks: TickSource) {
@@ -54,6 +59,7 @@ package final class Allowances: Sendable {
         serviceRequests = Meter(settings.serviceRequests, of: "request", "requests of this device")
         addressRegistrations = Meter(
             settings.addressRegistrations, of: "address", "devices and channels from this address")
+        anonymousDevices = settings.anonymousDevices
         self.ticks = ticks
     }
 
@@ -81,6 +87,20 @@ package final class Allowances: Sendable {
     /// A device is registered from an address.
     package func takeDevice(from address: NetworkAddress?) throws(Refusal) {
         if let address { try addressRegistrations.take(address.owner, at: ticks.now()) }
+    }
+
+    /// The share of an address in anonymous devices; nil if it is not limited. Behind a loopback address there is a proxy.
+    func anonymousShare(of address: NetworkAddress?) -> NewDevice.AddressShare? {
+        guard let anonymousDevices, let address, !address.isLoopback else { return nil }
+        return .init(address: address.owner, limit: anonymousDevices)
+    }
+
+    /// The refusal of an anonymous device whose address has its share.
+    func refuseAnonymousDevice() -> Refusal {
+        anonymousRefused.increment()
+        return Refusal(
+            .rateLimited, "At most \(anonymousDevices ?? 0) anonymous devices can come from one address.",
+            retryAfterSeconds: 3600)
     }
 
     /// A device opens a channel, or changes what it says of itself; it is nil when it is not stored yet.
@@ -118,13 +138,5 @@ private struct Meter<Key: Hashable & Sendable>: Sendable {
         throw Refusal(
             .rateLimited, "At most \(rate.perSecond) \(what) a second, and \(rate.burst) at once.",
             retryAfterSeconds: Int(wait / 1_000_000_000) + 1)
-    }
-}
-
-extension NetworkAddress {
-    /// Whose address it is: a network of IPv6 is given out in blocks of 2^64.
-    fileprivate var owner: NetworkAddress {
-        guard case .v6(let value) = self else { return self }
-        return .v6(Bytes16(high: value.high, low: 0))
     }
 }

@@ -83,7 +83,7 @@ package struct DeliveryMachine: Sendable {
     private let version: Int
     private let only: Set<EnvelopeKind>?
     private let also: Set<EnvelopeKind>
-    private var position: Int64 = 0
+    private var position: Int64
     private var given = GivenEnvelopes()
     private var isLoading = false
     /// Whether there may be more in the store than was asked for.
@@ -101,10 +101,13 @@ package struct DeliveryMachine: Sendable {
     ///   as unsupported.
     /// - Parameter only: What the peer wants to have; the rest stays where it is. Nil: everything.
     /// - Parameter also: What it knows beside what its version does.
+    /// - Parameter position: The place in the inbox behind which it begins.
     package init(
-        limits: Limits, version: Int = 1, only: Set<EnvelopeKind>? = nil, also: Set<EnvelopeKind> = []
+        limits: Limits, version: Int = 1, only: Set<EnvelopeKind>? = nil, also: Set<EnvelopeKind> = [],
+        after position: Int64 = 0
     ) {
         self.limits = limits
+        self.position = position
         self.version = version
         self.only = only
         self.also = also

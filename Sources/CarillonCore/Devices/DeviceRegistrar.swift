@@ -66,6 +66,7 @@ package struct DeviceRegistrar: Sendable {
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
             return (device, DeviceCredential(device: device.id, secret: secret))
         case .refused(let refusal): throw refusal
+        case .addressFull: throw allowances.refuseAnonymousDevice()
         case .notAllowed:
             guard key == nil else { throw Refusal(.credentialInvalid, "The key was revoked.") }
             throw unknownApp(app)
@@ -87,10 +88,15 @@ package struct DeviceRegistrar: Sendable {
         try allowances.takeDevice(from: address)
         try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app)
         var random = random
-        let new = NewDevice(.random(using: &random), app: app, isAnonymous: true)
+        let new = NewDevice(
+            .random(using: &random), app: app, isAnonymous: true, share: allowances.anonymousShare(of: address))
         let inserted = try await devices.insertDevice(new, at: time.now()) { _ in userAgent.hash }
-        guard case .stored(let device) = inserted else { throw unknownApp(app) }
-        return device
+        switch inserted {
+        case .stored(let device): return device
+        case .refused(let refusal): throw refusal
+        case .addressFull: throw allowances.refuseAnonymousDevice()
+        case .notAllowed: throw unknownApp(app)
+        }
     }
 
     // MARK: What devices say of themselves

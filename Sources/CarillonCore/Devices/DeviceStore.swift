@@ -89,6 +89,8 @@ package enum InsertedDevice: Sendable {
     /// The app does not exist, or the key that the device registers with does not open anything any more.
     case notAllowed
     case refused(Refusal)
+    /// Its address has as many anonymous devices as it may.
+    case addressFull
 }
 
 /// By what a device is found.
@@ -105,13 +107,26 @@ package struct NewDevice: Sendable {
     package var registration: SecretHash?
     package var key: KeyID?
     package var isAnonymous: Bool
+    /// Of an anonymous device: its address, and how many an address may have.
+    package var share: AddressShare?
     /// What it says of itself; nil for nothing, which leaves what it said before.
     package var profile: DeviceProfile?
     /// The same of its user.
     package var user: UserWord?
 
+    package struct AddressShare: Sendable {
+        package var address: NetworkAddress
+        package var limit: Int
+
+        package init(address: NetworkAddress, limit: Int) {
+            self.address = address
+            self.limit = limit
+        }
+    }
+
     package init(
         _ proposed: DeviceID, app: AppID, registration: SecretHash? = nil, key: KeyID? = nil, isAnonymous: Bool = false,
+        share: AddressShare? = nil,
         profile: DeviceProfile? = nil, user: UserWord? = nil
     ) {
         self.proposed = proposed
@@ -119,6 +134,7 @@ package struct NewDevice: Sendable {
         self.registration = registration
         self.key = key
         self.isAnonymous = isAnonymous
+        self.share = share
         self.profile = profile
         self.user = user
     }

@@ -10,6 +10,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case acceptPauses = "carillon_accept_pauses_total"
     case sockets = "carillon_sockets"
     case socketsRefused = "carillon_sockets_refused_total"
+    case framePauses = "carillon_socket_read_pauses_total"
     case socketCloses = "carillon_socket_closes_total"
     case sessions = "carillon_sessions"
     case sessionsStarted = "carillon_sessions_started_total"
@@ -17,6 +18,10 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case refusals = "carillon_refusals_total"
     case rateRefusals = "carillon_rate_refusals_total"
     case logLinesWithheld = "carillon_log_lines_withheld_total"
+
+    case shareRefusals = "carillon_share_refusals_total"
+    case answerBytes = "carillon_answer_bytes"
+    case answersRefused = "carillon_answers_refused_total"
 
     case messages = "carillon_messages_total"
     case envelopesAccepted = "carillon_envelopes_accepted_total"
@@ -92,7 +97,8 @@ package enum ServerMetric: String, CaseIterable, Sendable {
 extension ServerMetric {
     package var kind: Kind {
         switch self {
-        case .buildInfo, .connections, .sockets, .sessions, .waiters, .inboxEnvelopes, .inboxBytes, .callsUnderWay,
+        case .buildInfo, .connections, .sockets, .sessions, .answerBytes, .waiters, .inboxEnvelopes, .inboxBytes,
+            .callsUnderWay,
             .pushesUnderWay, .pushLanesPaused,
             .residentMemory, .openFiles, .openFilesLimit, .startTime:
             .gauge
@@ -120,6 +126,7 @@ extension ServerMetric {
         case .acceptPauses: "How often no connection was accepted for a while, as only the last file descriptors were left."
         case .sockets: "Open WebSockets."
         case .socketsRefused: "Handshakes refused because there were as many sockets as there may be."
+        case .framePauses: "How often nothing was read from a socket for a while, because it sent too many frames."
         case .socketCloses: "Sockets that the server ended, by close code."
         case .sessions: "Devices that are connected, by socket or event stream."
         case .sessionsStarted: "Devices that connected."
@@ -127,6 +134,9 @@ extension ServerMetric {
         case .refusals: "Requests refused, by the code of the error catalogue."
         case .rateRefusals: "Requests refused because of a rate, by whose rate it is."
         case .logLinesWithheld: "Lines that were not logged because the same was logged less than a minute before."
+        case .shareRefusals: "Requests refused because a device or an address has as much as it may, by what it is."
+        case .answerBytes: "Bytes of answers that are being made or that their clients have not read."
+        case .answersRefused: "Answers refused because all answers together had as many bytes as they may."
         case .messages: "Messages that senders posted, by what they were answered."
         case .envelopesAccepted: "Envelopes that entered an inbox, by kind."
         case .envelopesEnded: "Envelopes that left, by kind and outcome."
@@ -192,7 +202,7 @@ extension ServerMetric {
         switch self {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
-        case .rateRefusals, .attachmentsRefused: ["of"]
+        case .rateRefusals, .shareRefusals, .attachmentsRefused: ["of"]
         case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes, .updatesOffered,
             .updateResults, .serviceRequests:
             ["result"]

@@ -22,6 +22,7 @@ extension SQLiteStore: DeviceStore {
                 return .refused(
                     Refusal(.devicesTooMany, "The app has \(settings.devicesPerApp) devices, as many as it may."))
             }
+            if let share = new.share, known == nil, try !Self.hasRoom(share, in: db) { return .addressFull }
             let table = RegistrationTable(db, memory: memory)
             var decision: RegistrationRules.Decision?
             if new.profile != nil || new.user != nil {
@@ -46,6 +47,16 @@ extension SQLiteStore: DeviceStore {
             return .stored(device)
         }
     }
+
+    /// Whether the address of a new anonymous device has room for one more.
+    private static func hasRoom(_ share: NewDevice.AddressShare, in db: Database) throws -> Bool {
+        let count = try Int64.first(
+            db, "SELECT COUNT(*) FROM (SELECT 1 FROM anonymous_address WHERE address = ? LIMIT ?)",
+            [address(share), share.limit])
+        return count ?? 0 < share.limit
+    }
+
+    private static func address(_ share: NewDevice.AddressShare) -> Data { Data(share.address.owner.bytes.prefix(8)) }
 
     private static func renew(
         _ device: Device, _ credential: (DeviceID) -> SecretHash, in db: Database
@@ -74,6 +85,10 @@ extension SQLiteStore: DeviceStore {
         let device = Device(
             serial: DeviceSerial(db.lastInsertedRowID), id: new.proposed, app: AppSerial(app), appID: new.app,
             credentialHash: hash, createdAt: now, isAnonymous: new.isAnonymous, seenAt: now)
+        if let share = new.share {
+            try db.run(
+                "INSERT INTO anonymous_address (device, address) VALUES (?, ?)", [device.serial.rawValue, address(share)])
+        }
         if let registration = new.registration {
             try db.run(
                 "INSERT INTO registration (device, app, secret_hash) VALUES (?, ?, ?)",

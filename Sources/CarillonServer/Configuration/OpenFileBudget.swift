@@ -10,12 +10,12 @@ package struct OpenFileBudget: Equatable, Sendable {
 
     /// What the system allows.
     package var files: Int
-    /// What else is open: the store, the log, calls to back ends.
+    /// What else is open: the store, the log, calls to back ends, connections for health checks.
     package var reserved: Int
 
     package init(files: Int, calls: Int) {
         self.files = files
-        reserved = 64 + calls
+        reserved = 80 + calls
     }
 
     /// A number of connections.

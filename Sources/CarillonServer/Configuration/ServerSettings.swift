@@ -26,6 +26,14 @@ package struct ServerSettings: Sendable {
 
     /// How many connections may be open for HTTP at once; one more is answered with 503. A socket is not among them.
     package var maximumConnections: Int
+    /// The same of one address, or one network of IPv6; nil is a quarter.
+    package var connectionsPerAddress: Int?
+    /// How many sockets one address may have; nil is a quarter.
+    package var socketsPerAddress: Int?
+    /// Frames that one socket may send; nil: as many as come.
+    package var frameRate: Rate?
+    /// What answers may take in memory, in bytes.
+    package var answerBytes = AnswerMemory.standardBytes
     /// How long a peer may take for what.
     package var requests = RequestMachine.Settings()
     /// The pages of other origins that may use the server.
@@ -62,6 +70,12 @@ package struct ServerSettings: Sendable {
     /// How long a stop may take in all.
     package var stopSeconds: Int
 
+    var shares: ConnectionShares.Limits {
+        .init(
+            connectionsPerAddress: connectionsPerAddress ?? max(1, maximumConnections / 4),
+            socketsPerAddress: socketsPerAddress ?? max(1, maximumSockets / 4))
+    }
+
     package var listenAddress: String { HostAndPort.text(host, port) }
 
     /// What addresses begin with when no public URL is set.
@@ -81,6 +95,7 @@ package struct ServerSettings: Sendable {
         keepAliveAnswerSeconds = 10
         window = DeliveryMachine.Limits()
         maximumConnections = 20_000
+        frameRate = Rate(perSecond: 2000, burst: 10_000)
         store = StoreSettings()
         sweepSeconds = 1
         allowances = Allowances.Settings()

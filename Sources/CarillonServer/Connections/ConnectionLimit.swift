@@ -10,7 +10,7 @@ final class ConnectionLimit: Sendable {
     private let limit: Int
     private let emptied = Signal()
     private let gauge: Gauge
-    private let refused: Counter
+    private let refusedCount: Counter
 
     /// - Parameters:
     ///   - gauge: Shows how many there are.
@@ -18,22 +18,23 @@ final class ConnectionLimit: Sendable {
     init(limit: Int, gauge: ServerMetric, refused: ServerMetric) {
         self.limit = limit
         self.gauge = gauge.gauge()
-        self.refused = refused.counter()
+        refusedCount = refused.counter()
     }
 
     /// Whether one more may come in.
     func admits() -> Bool {
         if count.load(ordering: .relaxed) < limit { return true }
-        refused.increment()
+        refused()
         return false
     }
 
     /// Whether more are in than may be, the last one counted.
     var isOverfull: Bool {
-        if count.load(ordering: .relaxed) <= limit { return false }
-        refused.increment()
-        return true
+        count.load(ordering: .relaxed) > limit
     }
+
+    /// One more was refused.
+    func refused() { refusedCount.increment() }
 
     func opened() { gauge.record(count.wrappingAdd(1, ordering: .relaxed).newValue) }
 

@@ -19,18 +19,21 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         let sockets: SocketHandler.Shared
         let clientAddress: ClientAddress
         let limit: ConnectionLimit
+        let shares: ConnectionShares
         let settings: RequestMachine.Settings
         let sharing: CrossOriginSharing
 
         init(
             routes: RouteCall, publishDoor: PublishDoor, sockets: SocketHandler.Shared, clientAddress: ClientAddress,
-            limit: ConnectionLimit, settings: RequestMachine.Settings, sharing: CrossOriginSharing
+            limit: ConnectionLimit, shares: ConnectionShares, settings: RequestMachine.Settings,
+            sharing: CrossOriginSharing
         ) {
             self.routes = routes
             self.publishDoor = publishDoor
             self.sockets = sockets
             self.clientAddress = clientAddress
             self.limit = limit
+            self.shares = shares
             self.settings = settings
             self.sharing = sharing
         }
@@ -50,6 +53,13 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     /// Bytes of answers that were written, without their heads.
     private var written = 0
     private var isPatient = false
+    /// The peer sends nothing more.
+    private var hasPeerEnded = false
+    /// Whose connection it is.
+    let share: ConnectionShare
+    /// The present request, which waits for news of an inbox until a second.
+    private var poll: WaitingPoll?
+    private var pollEnd: Int?
     /// What a page of another origin may see of the answer.
     private var terms: CrossOriginSharing.Terms?
     private let counter: InboundByteCounter
@@ -61,6 +71,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         self.loop = loop
         self.eventLoop = eventLoop
         self.counter = counter
+        share = ConnectionShare(of: shared.shares)
         machine = RequestMachine(
             settings: shared.settings, origins: shared.sharing.origins, at: loop.wheel.value.now)
         shared.limit.opened()
@@ -76,7 +87,14 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        if shared.limit.isOverfull { perform(machine.foundServerFull()) }
+        let refusal =
+            shared.limit.isOverfull ? Refusal.serverFull : share.opened(from: NetworkAddress(context.remoteAddress))
+        if let refusal {
+            let isReserved = share.takeReserve()
+            if !isReserved { shared.limit.refused() }
+            perform(machine.foundNoPlace(refusal, isReserved: isReserved, at: now))
+            mindTime()
+        }
         context.fireChannelActive()
     }
 
@@ -91,6 +109,10 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         guard context != nil else { return }
         context = nil
         shared.limit.closed()
+        share.closed()
+        poll?.end()
+        poll = nil
+        FreedMemory.add(FreedMemory.bytesOfConnection)
         loop.wheel.value.remove(self)
         stream?.end(Refusal(.bodyIncomplete, "The connection ended."))
         task?.cancel()
@@ -115,8 +137,10 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         switch event {
         case let event as ChannelEvent where event == .inputClosed:
             perform(machine.inputEnded(at: now))
+            hasPeerEnded = true
             // Who waits for news has most likely gone altogether.
             if isPatient { task?.cancel() }
+            lookAgain(isLast: true)
         case is ChannelShouldQuiesceEvent: perform(machine.stopped(at: now))
         default: break
         }
@@ -132,7 +156,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         guard context != nil else { return nil }
         wheelSecond = .max
         perform(machine.timePassed(to: second, progress))
-        guard context != nil, place == nil, let deadline = machine.nextDeadline else { return nil }
+        if let pollEnd, pollEnd <= second { lookAgain(isLast: true) }
+        guard context != nil, place == nil, let deadline = nextDeadline else { return nil }
         wheelSecond = max(deadline, second + 1)
         return wheelSecond - second
     }
@@ -186,8 +211,13 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         mindTime()
     }
 
+    private var nextDeadline: Int? {
+        guard poll != nil, let pollEnd else { return machine.nextDeadline }
+        return min(pollEnd, machine.nextDeadline ?? .max)
+    }
+
     private func mindTime() {
-        guard context != nil, let deadline = machine.nextDeadline, deadline < wheelSecond else { return }
+        guard context != nil, let deadline = nextDeadline, deadline < wheelSecond else { return }
         loop.wheel.value.remove(self)
         wheelSecond = max(deadline, now + 1)
         loop.wheel.value.insert(self, afterSeconds: wheelSecond - now)
@@ -195,6 +225,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     private func ask(_ request: RequestMachine.Request) {
         terms = shared.sharing.terms(for: request.head)
+        if let refusal = refusalOfShare(request.head) { return answer(HTTPAnswer(refusal)) }
         if let preflight = shared.sharing.preflight(request.head) { return answer(preflight) }
         if request.head.method == .POST, let token = PublishDoor.token(of: request.head.uri) {
             shared.publishDoor.publish(request, to: token, on: loop.executor) { answer in
@@ -213,6 +244,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private func ask(streamed head: HTTPRequestHead) {
         guard let channel = context?.channel else { return }
         terms = shared.sharing.terms(for: head)
+        if let refusal = refusalOfShare(head) { return answer(HTTPAnswer(refusal)) }
         let stream = RequestStream(
             onWanted: { [weak self] in self?.onLoop { $0.perform($0.machine.bodyWanted()) } },
             onTaken: { [weak self] in
@@ -229,6 +261,38 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         }
     }
 
+    /// Behind a proxy, the address that it names has its share of what is answered.
+    private func refusalOfShare(_ head: HTTPRequestHead) -> Refusal? {
+        guard shared.shares.isBehindProxy, !HealthRoutes.isHealthCheck(head.uri) else { return nil }
+        return share.requestBegan(for: address(head))
+    }
+
+    private func address(_ head: HTTPRequestHead) -> NetworkAddress? {
+        shared.clientAddress.forwarded(in: head.headers) ?? NetworkAddress(context?.remoteAddress)
+    }
+
+    // MARK: A poll that waits
+
+    private func wait(for found: WaitingPoll) {
+        task = nil
+        guard context != nil, machine.owesAnswer else { return found.end() }
+        poll = found
+        let end = pollEnd ?? now + found.waitSeconds
+        pollEnd = end
+        if hasPeerEnded || end <= now { return lookAgain(isLast: true) }
+        mindTime()
+        found.onNews { [weak self] in self?.onLoop { $0.lookAgain(isLast: false) } }
+    }
+
+    private func lookAgain(isLast: Bool) {
+        guard let poll else { return }
+        self.poll = nil
+        // Ends with the look; `leave()` cancels it when the connection goes first.
+        task = Task(executorPreference: loop.executor) { [shared] in
+            await shared.routes.answer(poll, isLast: isLast, to: self)
+        }
+    }
+
     private func onLoop(_ work: @escaping @Sendable (HTTPConnectionHandler) -> Void) {
         if eventLoop.inEventLoop {
             work(self)
@@ -239,13 +303,15 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     // MARK: The answer
 
-    private func answer(_ answer: HTTPAnswer) {
+    /// - Parameter place: The answer's memory, given back when the peer has taken it.
+    private func answer(_ answer: HTTPAnswer, _ place: AnswerPlace? = nil) {
         guard context != nil, machine.owesAnswer else { return }
-        write(answer, connection: machine.answerBegan(hasLength: true))
+        if share.closes { machine.answerIsLast() }
+        write(answer, connection: machine.answerBegan(hasLength: true), place)
         end(machine.answerEnded(at: now))
     }
 
-    private func write(_ answer: HTTPAnswer, connection: String?) {
+    private func write(_ answer: HTTPAnswer, connection: String?, _ place: AnswerPlace? = nil) {
         guard let context else { return }
         var head = HTTPResponseHead(version: machine.version, status: answer.status, headers: answer.headers)
         if answer.status != .noContent, let length = answer.length, !head.headers.contains(name: "content-length") {
@@ -255,7 +321,12 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
         if answer.body.readableBytes > 0, !machine.isHead {
             written += answer.body.readableBytes
-            context.write(Self.wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: nil)
+            let isOut = place.map { place in
+                let isOut = eventLoop.makePromise(of: Void.self)
+                isOut.futureResult.whenComplete { _ in place.giveBack() }
+                return isOut
+            }
+            context.write(Self.wrapOutboundOut(.body(.byteBuffer(answer.body))), promise: isOut)
         }
     }
 
@@ -272,6 +343,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private func end(_ end: RequestMachine.End) {
         task = nil
         stream = nil
+        pollEnd = nil
+        share.requestEnded()
         guard let context else { return }
         switch end {
         case .open:
@@ -303,6 +376,13 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     private func upgrade(_ head: HTTPRequestHead) {
         guard let context else { return }
+        let address: NetworkAddress?
+        do {
+            address = try shared.shares.takeSocket(of: self.address(head))
+        } catch {
+            write(HTTPAnswer(error), connection: "close")
+            return end(machine.refused(at: now))
+        }
         context.writeAndFlush(Self.wrapOutboundOut(.head(SocketHandshake.answer(to: head))), promise: nil)
         let channel = context.channel
         let pipeline = channel.pipeline.syncOperations
@@ -311,7 +391,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             channel.setOption(.autoRead, value: true).whenFailure { _ in }
             let socket = SocketHandler(
                 shared: shared.sockets, loop: loop, eventLoop: eventLoop,
-                forwardedFor: shared.clientAddress.forwarded(in: head.headers))
+                forwardedFor: shared.clientAddress.forwarded(in: head.headers), address: address,
+                shares: shared.shares)
             try pipeline.addHandler(socket)
             let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
@@ -332,8 +413,15 @@ private let stalls = ServerMetric.connectionsStalled.counter()
 /// What the routes' task says, from wherever it runs.
 extension HTTPConnectionHandler {
     /// Answers at once and whole.
-    func answered(_ answer: HTTPAnswer) {
-        onLoop { $0.answer(answer) }
+    ///
+    /// - Parameter place: The answer's memory, given back when the peer has taken it.
+    func answered(_ answer: HTTPAnswer, holding place: AnswerPlace? = nil) {
+        onLoop { $0.answer(answer, place) }
+    }
+
+    /// The request waits for news of an inbox.
+    func waits(for poll: WaitingPoll) {
+        onLoop { $0.wait(for: poll) }
     }
 
     /// Tells something before the answer (RFC 9110 section 15.2), to a peer that understands it.
@@ -353,7 +441,9 @@ extension HTTPConnectionHandler {
             var head = head
             head.version = handler.machine.version
             if let length { head.headers.replaceOrAdd(name: "content-length", value: String(length)) }
-            handler.finish(&head, handler.machine.answerBegan(hasLength: length != nil))
+            if handler.share.closes { handler.machine.answerIsLast() }
+            let hasLength = head.headers.contains(name: "content-length")
+            handler.finish(&head, handler.machine.answerBegan(hasLength: hasLength))
             context.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)
         }
     }

@@ -103,6 +103,8 @@ package struct RequestMachine {
     }
 
     private static let stoppingSeconds = 2
+    /// How long a connection of the reserve may take to ask.
+    private static let reserveSeconds = 2
 
     private let settings: Settings
     private let origins: AllowedOrigins
@@ -116,6 +118,8 @@ package struct RequestMachine {
     /// What came of the present request without bringing it to its end, in bytes.
     private var unfinishedBytes = 0
     private var closesAfterAnswer = false
+    /// The connection has a place in the reserve: everything but health checks is refused with this.
+    private var refusalOfOthers: Refusal?
     /// The answer to the present request has begun.
     private var hasAnswered = false
     /// How long the present request may take to be answered.
@@ -216,12 +220,13 @@ package struct RequestMachine {
         hasAnswered = false
         deadline = nil
         isHead = head.method == .HEAD
+        if let refusal = refusalOfOthers, !HealthRoutes.isHealthCheck(head.uri) { return refuse(refusal) }
         let framing = RequestFraming(head.headers)
         guard framing.codings.isEmpty || framing.codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
         }
         version = head.version == .http1_0 ? .http1_0 : .http1_1
-        closesAfterAnswer = isStopping || !head.isKeepAlive
+        closesAfterAnswer = isStopping || !head.isKeepAlive || refusalOfOthers != nil
         // The parser takes what follows such a request for another protocol.
         if head.method == .CONNECT || framing.asksToUpgrade { closesAfterAnswer = true }
         guard version == .http1_0 || framing.hosts == 1 else {
@@ -369,6 +374,9 @@ package struct RequestMachine {
 
     // MARK: The answer
 
+    /// The answer to the present request is the last.
+    mutating func answerIsLast() { closesAfterAnswer = true }
+
     /// What the answer says in "Connection".
     ///
     /// - Parameter hasLength: Whether its length is known. To a client of HTTP/1.0 another ends with the connection.
@@ -506,9 +514,14 @@ package struct RequestMachine {
         }
     }
 
-    /// There are as many connections as there may be.
-    mutating func foundServerFull() -> Action {
-        refuse(Refusal(.overloaded, "The server holds as many connections as it may.", retryAfterSeconds: 10))
+    /// There are as many connections as there may be, in all or from one address.
+    ///
+    /// - Parameter isReserved: Whether the connection has a place in the reserve for health checks.
+    mutating func foundNoPlace(_ refusal: Refusal, isReserved: Bool, at second: Int) -> Action {
+        guard isReserved else { return refuse(refusal) }
+        refusalOfOthers = refusal
+        deadline = min(deadline ?? .max, second + Self.reserveSeconds)
+        return .none
     }
 
     /// The peer will send nothing more. What it asked is still answered.
@@ -567,6 +580,9 @@ extension Refusal {
             "The server was not done with it in \(seconds) seconds. It may be done yet: look whether it was before you ask again, or ask with the same Idempotency-Key.",
             retryAfterSeconds: 30)
     }
+
+    static let serverFull = Refusal(
+        .overloaded, "The server holds as many connections as it may.", retryAfterSeconds: 10)
 
     fileprivate static let headTooLarge = Refusal(
         .headersTooLarge, "The head of a request may have \(ConnectionLimits.headBytes) bytes in all.")

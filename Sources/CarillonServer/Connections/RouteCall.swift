@@ -9,6 +9,7 @@ import NIOHTTPTypesHTTP1
 /// Asks the routes, and hands their answer to the connection.
 struct RouteCall: Sendable {
     let responder: any HTTPResponder<RouteContext>
+    let answers: AnswerMemory
     let logger: Logger
 
     func answer(
@@ -38,36 +39,75 @@ struct RouteCall: Sendable {
             var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             context.isHead = requestHead.method == .HEAD
             context.tell = tell
+            context.share = connection.share
             response = try await responder.respond(
                 to: Request(head: head, body: body), context: context)
         } catch {
             response = Response(refusal: Refusal(.requestInvalid, "The request could not be understood."))
         }
-        await give(response, hasBody: requestHead.method != .HEAD, to: connection)
+        // It is looked into again without a task that waits.
+        if let poll = connection.share.takePoll() { return connection.waits(for: poll) }
+        await give(
+            response, hasBody: requestHead.method != .HEAD, bearer: requestHead.headers.first(name: "authorization"),
+            to: connection)
     }
 
-    private func give(_ response: Response, hasBody: Bool, to connection: HTTPConnectionHandler) async {
+    /// Looks again for a poll that waits.
+    func answer(_ poll: WaitingPoll, isLast: Bool, to connection: HTTPConnectionHandler) async {
+        let response: Response
+        do {
+            guard let found = try await poll.look(isLast: isLast) else { return connection.waits(for: poll) }
+            response = found
+        } catch {
+            response = Response(refusal: Refusal(error, logger: logger))
+        }
+        await give(response, hasBody: !poll.isHead, bearer: nil, to: connection)
+    }
+
+    private func give(
+        _ response: Response, hasBody: Bool, bearer: String?, to connection: HTTPConnectionHandler
+    ) async {
         let head = HTTPResponseHead(response.head)
+        let kept = connection.share.takeAnswer()
         do {
             if !hasBody {
                 var answer = HTTPAnswer(status: head.status, headers: head.headers)
                 answer.length = response.body.contentLength
                 connection.answered(answer)
-            } else if let length = response.body.contentLength, length <= Self.wholeBytes {
+            } else if let length = response.body.contentLength {
+                // Whoever makes a body piece by piece does not know its length, or says it in a field of its own.
+                let place: AnswerPlace?
+                do throws(Refusal) {
+                    if let kept {
+                        place = kept
+                    } else {
+                        place = try await answers.place(for: length, of: connection.share.device, or: bearer)
+                    }
+                } catch {
+                    return connection.answered(HTTPAnswer(error))
+                }
                 let collected = Collected()
                 try await response.body.write(WholeBody(collected: collected))
-                connection.answered(HTTPAnswer(status: head.status, headers: head.headers, body: collected.bytes))
+                guard length > AnswerMemory.partBytes else {
+                    return connection.answered(
+                        HTTPAnswer(status: head.status, headers: head.headers, body: collected.bytes), holding: place)
+                }
+                defer { place?.giveBack() }
+                connection.began(head, length: length)
+                while let part = collected.bytes.readSlice(
+                    length: min(AnswerMemory.partBytes, collected.bytes.readableBytes)), part.readableBytes > 0
+                {
+                    try await connection.send(part)
+                }
+                connection.ended()
             } else {
-                connection.began(head, length: response.body.contentLength)
+                connection.began(head, length: nil)
                 try await response.body.write(BodyInParts(connection: connection))
             }
         } catch {
             connection.broke()
         }
     }
-
-    /// A body of so many bytes is answered at once.
-    private static let wholeBytes = 1 << 20
 
     private final class Collected {
         var bytes = ByteBuffer()

@@ -2,30 +2,20 @@ import CarillonCore
 import CarillonWire
 import Synchronization
 
-/// A device's inbox for one request that reads it: an event stream or a poll. The device answers for its envelopes with
+/// A device's inbox for an event stream, which is the device's connection. The device answers for its envelopes with
 /// `POST /v1/inbox/results`.
 final class InboxFeed: LiveSession {
-    enum Kind {
-        /// The device's connection, offered what comes.
-        case stream
-        /// Beside the device's connection: what is stored is looked for.
-        case poll
-    }
-
     enum Item: Sendable {
         case envelope(Envelope)
         case caughtUp
-        /// A load of a poll came back.
-        case looked
         case keepAlive
-        case timeIsUp
         case ended(SessionEnd)
         case failed(StoreFault)
 
         var isLast: Bool {
             switch self {
-            case .ended, .failed, .timeIsUp: true
-            case .envelope, .caughtUp, .looked, .keepAlive: false
+            case .ended, .failed: true
+            case .envelope, .caughtUp, .keepAlive: false
             }
         }
     }
@@ -33,8 +23,6 @@ final class InboxFeed: LiveSession {
     /// What one event led to.
     struct Batch: Sendable {
         var items: [Item]
-        /// Whether more may be in the store than was given.
-        var moreWaits: Bool
     }
 
     private struct State {
@@ -47,7 +35,6 @@ final class InboxFeed: LiveSession {
 
     let batches: AsyncStream<Batch>
     private let output: AsyncStream<Batch>.Continuation
-    private let kind: Kind
     private let device: DeviceSerial
     private let home: Home
     private let time: TimeSource
@@ -56,39 +43,29 @@ final class InboxFeed: LiveSession {
 
     /// The buffer needs no bound of its own: what waits in it pauses the machine.
     ///
-    /// - Parameters:
-    ///   - version: Of Carillon's extension, that the client speaks.
-    ///   - only: What is wanted; nil: everything.
+    /// - Parameter version: Of Carillon's extension, that the client speaks.
     init(
-        _ kind: Kind, of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits,
-        version: Int = 1,
-        only: Set<EnvelopeKind>? = nil
+        of device: DeviceSerial, home: Home, time: TimeSource, limits: DeliveryMachine.Limits,
+        version: Int = 1
     ) {
-        self.kind = kind
         self.device = device
         self.home = home
         self.time = time
         outputBytes = limits.outputBytes
-        state = Mutex(State(machine: DeliveryMachine(limits: limits, version: version, only: only)))
+        state = Mutex(State(machine: DeliveryMachine(limits: limits, version: version)))
         (batches, output) = AsyncStream.makeStream(of: Batch.self, bufferingPolicy: .unbounded)
     }
 
     func begin() {
         // Before anything can be offered here, so that there is one load at a time.
         let load = state.withLock { $0.machine.began() }
-        switch kind {
-        case .stream: home.sessions.join(self, device: device)
-        case .poll: home.sessions.addWaiter(self, for: device)
-        }
+        home.sessions.join(self, device: device)
         start(load)
     }
 
     /// The request is over.
     func finish() {
-        switch kind {
-        case .stream: home.sessions.leave(self, device: device)
-        case .poll: home.sessions.removeWaiter(self, for: device)
-        }
+        home.sessions.leave(self, device: device)
         handle { machine, _ in machine.disconnected() }
         state.withLock { $0.isOpen = false }
         output.finish()
@@ -113,10 +90,7 @@ final class InboxFeed: LiveSession {
         if resumes { handle { machine, now in machine.outputResumed(at: now) } }
     }
 
-    func keepAlive() { output.yield(Batch(items: [.keepAlive], moreWaits: false)) }
-
-    /// Nobody waits any longer than until it is known that there is nothing.
-    func timeIsUp() { output.yield(Batch(items: [.timeIsUp], moreWaits: false)) }
+    func keepAlive() { output.yield(Batch(items: [.keepAlive])) }
 
     // MARK: What happened to the inbox
 
@@ -137,8 +111,7 @@ final class InboxFeed: LiveSession {
 
     func settled(_ ids: [MessageID]) { handle { machine, _ in ids.flatMap { machine.settled($0) } } }
 
-    /// A poll that has not looked yet does so before it ends.
-    func end(because reason: SessionEnd) { output.yield(Batch(items: [.ended(reason)], moreWaits: false)) }
+    func end(because reason: SessionEnd) { output.yield(Batch(items: [.ended(reason)])) }
 
     // MARK: What the machine says
 
@@ -161,7 +134,7 @@ final class InboxFeed: LiveSession {
                 case .load, .settle: rest.append(action)
                 }
             }
-            if !items.isEmpty { output.yield(Batch(items: items, moreWaits: state.machine.moreWaits)) }
+            if !items.isEmpty { output.yield(Batch(items: items)) }
             if items.last?.isLast == true { output.finish() }
             return rest
         }
@@ -192,7 +165,6 @@ final class InboxFeed: LiveSession {
                 case .failure(let fault): machine.loadFailed(fault)
                 }
             }
-            if kind == .poll { output.yield(Batch(items: [.looked], moreWaits: false)) }
         }
     }
 }

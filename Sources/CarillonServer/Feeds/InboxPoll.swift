@@ -1,93 +1,181 @@
 import CarillonBasics
 import CarillonCore
 import CarillonWire
+import HTTPTypes
 import Hummingbird
+import NIOCore
 
-/// One look into a device's inbox, which waits for a while where there is nothing.
+/// Reads a device's inbox for one request, which waits for a while where there is nothing.
+///
+/// The answer is written as it is read from the store, part by part, each when the client has taken the one before:
+/// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
 struct InboxPoll: Sendable {
     let domain: Domain
     let readiness: Readiness
 
-    struct Page: Sendable {
+    struct Question: Sendable {
+        var device: DeviceSerial
+        /// The most envelopes; where it is 0, none is looked for.
+        var max: Int
+        /// Of Carillon's extension, that the client speaks.
+        var version: Int
+        /// What is wanted; nil: everything.
+        var only: Set<EnvelopeKind>?
+    }
+
+    /// The members of the answer behind the envelopes.
+    ///
+    /// - Parameter last: The position of the last envelope, nil where there is none.
+    typealias Others = @Sendable (_ last: Int64?) throws -> [JSONValue.Member]
+
+    private struct Part: Sendable {
         var envelopes: [Envelope]
-        /// Whether more waits behind them.
+        /// Whether more may wait behind them.
         var more: Bool
     }
 
-    /// - Parameters:
-    ///   - max: Envelopes; none is looked for where it is 0.
-    ///   - version: Of Carillon's extension, that the client speaks.
-    ///   - only: What is wanted; nil: everything.
-    func page(
-        of device: DeviceSerial, waitSeconds: Int, max: Int, _ version: Int, only: Set<EnvelopeKind>? = nil
-    ) async throws -> Page {
-        guard max > 0 else { return Page(envelopes: [], more: false) }
-        let limits = DeliveryMachine.Limits(
-            envelopes: max, bytes: Self.pollBytes, outputBytes: Self.pollBytes, lookAhead: 1)
-        let feed = InboxFeed(
-            .poll, of: device, home: domain.homes.home(of: device), time: domain.time, limits: limits, version: version,
-            only: only)
-        feed.begin()
-        defer { feed.finish() }
-        var isTimeUp = waitSeconds == 0 || !readiness.isReady
-        var hasLooked = false
-        // Ends with the poll.
-        let clock =
-            isTimeUp
-            ? nil
-            : Task {
-                try await Task.sleep(for: .seconds(waitSeconds))
-                feed.timeIsUp()
+    /// What one part reads from the store: its text is a third longer.
+    private static let partBytes = AnswerMemory.partBytes * 3 / 4
+    /// An answer ends behind the part that reaches it.
+    private static let answerBytes = 4 << 20
+
+    func answer(
+        _ question: Question, waitSeconds: Int = 0, in context: RouteContext, others: @escaping Others = { _ in [] }
+    ) async throws -> Response {
+        guard question.max > 0 else { return try Self.empty(others) }
+        guard waitSeconds > 0, let share = context.share else {
+            return try await look(question, context.share, others) ?? Self.empty(others)
+        }
+        // It hears of what comes from now on, and misses nothing between the look and the waiting.
+        let waiting = WaitingPoll(
+            of: question.device, in: domain.homes.home(of: question.device).sessions, waitSeconds: waitSeconds,
+            isHead: context.isHead)
+        do {
+            let found = try await look(question, share, others)
+            // One that began while the polls were being ended was not told.
+            if found != nil || !readiness.isReady {
+                waiting.end()
+                return try found ?? Self.empty(others)
             }
-        defer { clock?.cancel() }
-        for await batch in feed.batches {
-            var envelopes: [Envelope] = []
-            for item in batch.items {
-                switch item {
-                case .envelope(let envelope): envelopes.append(envelope)
-                case .looked: hasLooked = true
-                case .caughtUp, .keepAlive: break
-                case .ended(.deviceGone): throw DeviceRegistrar.credentialInvalid
-                case .ended, .timeIsUp: isTimeUp = true
-                case .failed(let fault): throw fault
+        } catch {
+            waiting.end()
+            throw error
+        }
+        waiting.wait { [self] isLast in
+            if let found = try await look(question, share, others) { return found }
+            return try isLast ? Self.empty(others) : nil
+        }
+        share.park(waiting)
+        return Response(status: .ok)
+    }
+
+    /// An answer without envelopes.
+    static func empty(_ others: Others) throws -> Response {
+        var text = opening
+        close(&text, more: false, others: try others(nil))
+        return response(text)
+    }
+
+    /// Nil where there is nothing.
+    private func look(_ question: Question, _ share: ConnectionShare?, _ others: @escaping Others) async throws -> Response?
+    {
+        let found = try await domain.answers.part { try await part(of: question, after: 0, limit: question.max) }
+        guard let (first, place) = found else { return nil }
+        guard first.more, first.envelopes.count < question.max else {
+            var text = Self.opening
+            Self.add(first.envelopes, to: &text, at: domain.time.now())
+            Self.close(&text, more: first.more, others: try others(first.envelopes.last?.position))
+            place.shrink(to: text.readableBytes)
+            share?.keep(place)
+            return Self.response(text)
+        }
+        try domain.answers.admitLarge(place, of: question.device)
+        return Response(
+            status: .ok, headers: Self.headers,
+            body: ResponseBody { [self] writer in
+                defer { place.giveBack() }
+                try await write(first, of: question, others, to: &writer)
+                try await writer.finish(nil)
+            })
+    }
+
+    private func write(
+        _ first: Part, of question: Question, _ others: Others, to writer: inout any ResponseBodyWriter
+    ) async throws {
+        var part = first
+        var (count, bytes) = (0, 0)
+        var last: Int64?
+        while true {
+            var text = count == 0 ? Self.opening : ByteBuffer(string: ",")
+            Self.add(part.envelopes, to: &text, at: domain.time.now())
+            count += part.envelopes.count
+            bytes += part.envelopes.reduce(0) { $0 + $1.byteCount }
+            last = part.envelopes.last?.position ?? last
+            let isEnough = count >= question.max || bytes >= Self.answerBytes
+            try await writer.write(text)
+            guard part.more, !isEnough, let last else { break }
+            let next = try await self.part(of: question, after: last, limit: question.max - count)
+            guard let next else {
+                part.more = false
+                break
+            }
+            part = next
+        }
+        var text = ByteBuffer()
+        Self.close(&text, more: part.more, others: try others(last))
+        try await writer.write(text)
+    }
+
+    /// The next envelopes behind a position; nil where there is none.
+    private func part(of question: Question, after position: Int64, limit: Int) async throws -> Part? {
+        let home = domain.homes.home(of: question.device)
+        var machine = DeliveryMachine(
+            limits: .init(envelopes: limit, bytes: Self.partBytes, outputBytes: Self.partBytes, lookAhead: 1),
+            version: question.version, only: question.only, after: position)
+        var load: DeliveryMachine.Load? = machine.began()
+        var envelopes: [Envelope] = []
+        while let next = load, envelopes.isEmpty {
+            load = nil
+            let read = try await home.inbox.waiting(device: question.device, next)
+            for action in machine.loaded(read, at: domain.time.now()) {
+                switch action {
+                case .give(let envelope): envelopes.append(envelope)
+                case .load(let next): load = next
+                case .settle(let id, let outcome): home.inbox.settle(id, device: question.device, outcome, code: nil)
+                case .end(.deviceGone): throw DeviceRegistrar.credentialInvalid
+                case .end(.failed(let fault)): throw fault
+                case .caughtUp, .answerOffer: break
                 }
             }
-            if !envelopes.isEmpty { return Page(envelopes: envelopes, more: batch.moreWaits) }
-            if isTimeUp, hasLooked { break }
         }
-        return Page(envelopes: [], more: false)
+        return envelopes.isEmpty ? nil : Part(envelopes: envelopes, more: machine.moreWaits)
     }
 
-    private static let pollBytes = 4 << 20
-}
+    // MARK: The text
 
-extension InboxPoll.Page {
-    /// `{"envelopes":[…],"more":…}`, each envelope as the frame that a socket would carry.
-    ///
-    /// - Parameters:
-    ///   - others: Members that follow.
-    ///   - now: What is said of times counts from then.
-    func response(_ others: [JSONValue.Member] = [], at now: Timestamp) async -> Response {
-        var text = Array(#"{"envelopes":["#.utf8)
-        var written = 0
+    private static var opening: ByteBuffer { ByteBuffer(string: #"{"envelopes":["#) }
+
+    private static func add(_ envelopes: [Envelope], to text: inout ByteBuffer, at now: Timestamp) {
         for (index, envelope) in envelopes.enumerated() {
-            if index > 0 { text.append(UInt8(ascii: ",")) }
-            text += ServerFrame(envelope).written(at: now.milliseconds).text
-            // The event loop has others to serve.
-            if text.count - written > Self.stepBytes {
-                written = text.count
-                await Task.yield()
-            }
+            if index > 0 { text.writeString(",") }
+            text.writeBytes(ServerFrame(envelope).written(at: now.milliseconds).text)
         }
-        text += Array(#"],"more":\#(more)"#.utf8)
-        // Without the bracket that opens them.
-        if !others.isEmpty {
-            text += Array(",".utf8) + JSONValue.object(others).bytes.dropFirst()
-        } else {
-            text += Array("}".utf8)
-        }
-        return Response(status: .ok, text: text, type: "application/json")
     }
 
-    private static let stepBytes = 64 << 10
+    private static func close(_ text: inout ByteBuffer, more: Bool, others: [JSONValue.Member]) {
+        text.writeString(#"],"more":\#(more)"#)
+        guard !others.isEmpty else {
+            text.writeString("}")
+            return
+        }
+        text.writeString(",")
+        // Without the bracket that opens them.
+        text.writeBytes(JSONValue.object(others).bytes.dropFirst())
+    }
+
+    private static let headers: HTTPFields = [.contentType: "application/json", .cacheControl: "no-store"]
+
+    private static func response(_ text: ByteBuffer) -> Response {
+        Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: text))
+    }
 }

@@ -29,11 +29,11 @@ struct AttachmentRoutes: Sendable {
 
     private var attachments: Attachments { domain.attachments }
 
-    private func user(_ request: Request) async throws -> AttachmentUser {
+    private func user(_ request: Request, _ context: RouteContext) async throws -> AttachmentUser {
         if let bearer = request.bearer, KeySecret(parsing: bearer) != nil {
             return AttachmentUser(app: try await domain.appOfSender(request).serial, party: .senders)
         }
-        let device = try await domain.devices.authenticate(bearer: request.bearer)
+        let device = try await domain.device(request, context)
         return AttachmentUser(app: device.app, party: .device(device.serial))
     }
 
@@ -51,7 +51,7 @@ struct AttachmentRoutes: Sendable {
     }
 
     @Sendable private func create(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let owner = try await user(request)
+        let owner = try await user(request, context)
         try domain.allowances.takeUpload(by: owner)
         let headers = try UploadHeaders(request.headers)
         guard headers.offset ?? 0 == 0 else {
@@ -129,7 +129,7 @@ struct AttachmentRoutes: Sendable {
     }
 
     @Sendable private func append(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let owner = try await user(request)
+        let owner = try await user(request, context)
         let id = try id(context)
         let headers = try UploadHeaders(request.headers)
         guard let offset = headers.offset else {
@@ -241,7 +241,7 @@ struct AttachmentRoutes: Sendable {
     // MARK: Fetching
 
     @Sendable private func fetch(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let user = try await user(request)
+        let user = try await user(request, context)
         let id = try id(context)
         if context.isHead { return try await standing(of: id, for: user, request) }
         let (attachment, file, transfer) = try await attachments.open(id, for: user)
@@ -273,7 +273,8 @@ struct AttachmentRoutes: Sendable {
             response.headers[.contentRange] = "bytes */\(attachment.length)"
             return response
         }
-        let body = ResponseBody(contentLength: part.count) { writer in
+        headers[.contentLength] = String(part.count)
+        let body = ResponseBody { writer in
             // Its place is taken until then.
             defer { withExtendedLifetime(transfer) {} }
             var parts = FileParts(of: file, part)
@@ -312,7 +313,7 @@ struct AttachmentRoutes: Sendable {
     // MARK: Ending
 
     @Sendable private func end(_ request: Request, _ context: RouteContext) async throws -> Response {
-        try await attachments.end(try id(context), by: try await user(request))
+        try await attachments.end(try id(context), by: try await user(request, context))
         return Response(status: .noContent)
     }
 }
@@ -324,7 +325,7 @@ private struct FileParts {
     private var offset: Int64
     private var ahead: Task<[UInt8], any Error>?
 
-    private static let bytes: Int64 = 256 << 10
+    private static let bytes = Int64(AnswerMemory.partBytes)
 
     init(of file: any ReadableFile, _ range: Range<Int64>) {
         self.file = file

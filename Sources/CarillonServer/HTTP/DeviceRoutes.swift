@@ -16,7 +16,7 @@ struct DeviceRoutes: Sendable {
         routes.on(.put, "/v1/device", replace)
         routes.on(.patch, "/v1/device", change)
         routes.on(.delete, "/v1/device", delete)
-        routes.on(.get, "/v1/device/channels", listChannels)
+        routes.list("/v1/device/channels", listChannels)
         routes.on(.put, "/v1/device/credential", renewCredential)
         routes.on(.post, "/v1/device/badge/reset", resetBadge)
         routes.on(.post, "/v1/device/channels", openChannel)
@@ -52,12 +52,12 @@ struct DeviceRoutes: Sendable {
     }
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
-        Response(status: .ok, json: try await domain.describe(try await device(request)))
+        Response(status: .ok, json: try await domain.describe(try await device(request, context)))
     }
 
     /// All that a device says of itself; what is absent is not so.
     @Sendable private func replace(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         let body = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let profile = try DeviceProfile(body)
         let address = clientAddress.of(context.connection, request.headers)
@@ -70,7 +70,7 @@ struct DeviceRoutes: Sendable {
     }
 
     @Sendable private func change(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         let patch = try await request.object(of: DeviceProfile.memberNames.union([UserRules.tokenMember]))
         let address = clientAddress.of(context.connection, request.headers)
         let confirms = patch["pushToken"] != nil
@@ -92,13 +92,13 @@ struct DeviceRoutes: Sendable {
     }
 
     @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         try await domain.services.changing(device) { try await domain.devices.delete(device) }
         return Response(status: .noContent)
     }
 
     @Sendable private func renewCredential(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         guard let secret = try await request.object(of: ["secret"]).textMember("secret") else {
             throw Refusal(.fieldMissing, "The field \"secret\" is missing.")
         }
@@ -109,17 +109,17 @@ struct DeviceRoutes: Sendable {
 
     @Sendable private func resetBadge(_ request: Request, _ context: RouteContext) async throws -> Response {
         let address = clientAddress.of(context.connection, request.headers)
-        try await domain.devices.resetBadge(of: try await device(request), from: address)
+        try await domain.devices.resetBadge(of: try await device(request, context), from: address)
         return Response(status: .noContent)
     }
 
     @Sendable private func listChannels(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let channels = try await domain.channels.list(device: try await device(request).serial)
+        let channels = try await domain.channels.list(device: try await device(request, context).serial)
         return Response(status: .ok, json: ["channels": channels.map(ChannelBody.init)])
     }
 
     @Sendable private func openChannel(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         let body = try await request.decode(RegisterChannel.self)
         let registration = try await domain.channels.register(
             try ChannelID.checked(body.channelID), device: device.serial, name: body.name,
@@ -133,7 +133,7 @@ struct DeviceRoutes: Sendable {
     }
 
     @Sendable private func closeChannel(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await device(request)
+        let device = try await device(request, context)
         let id = try ChannelID.checked(try context.parameters.require("channel"))
         guard try await domain.channels.unregister(id, device: device.serial) else {
             throw Refusal(.channelUnknown, "The device has no open channel \(id).")
@@ -146,7 +146,7 @@ struct DeviceRoutes: Sendable {
         return try await domain.users.word(in: body, of: serial)
     }
 
-    private func device(_ request: Request) async throws -> Device {
-        try await domain.devices.authenticate(bearer: request.bearer)
+    private func device(_ request: Request, _ context: RouteContext) async throws -> Device {
+        try await domain.device(request, context)
     }
 }

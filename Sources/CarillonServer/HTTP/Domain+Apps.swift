@@ -2,6 +2,18 @@ package import CarillonCore
 import CarillonWire
 import Hummingbird
 
+extension Domain {
+    /// The device that makes a request: of its socket, or whose credential the request has.
+    ///
+    /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may.
+    func device(_ request: Request, _ context: RouteContext) async throws -> Device {
+        if let session = context.session { return session.device }
+        let device = try await devices.authenticate(bearer: request.bearer)
+        try context.share?.claim(device.serial)
+        return device
+    }
+}
+
 /// Which app a request is about.
 extension Domain {
     /// The app of the path, for an operator.

@@ -8,14 +8,14 @@ struct GatewayRoutes: Sendable {
     let domain: Domain
 
     func add(to routes: Routes) {
-        routes.on(.get, "/v1/apps/:app/credentials", list)
+        routes.list("/v1/apps/:app/credentials", list)
         routes.on(.put, "/v1/apps/:app/credentials/:environment", set)
         routes.on(.delete, "/v1/apps/:app/credentials/:environment", remove)
         routes.on(.get, "/v1/apps/:app/alert", alert)
         routes.on(.put, "/v1/apps/:app/alert", setAlert)
         routes.on(.delete, "/v1/apps/:app/alert", removeAlert)
-        routes.on(.get, "/v1/apps/:app/pushes/test", testPushes)
-        routes.on(.get, "/v1/apps/:app/pushes/parked", parked)
+        routes.list("/v1/apps/:app/pushes/test", testPushes)
+        routes.list("/v1/apps/:app/pushes/parked", parked)
         routes.on(.post, "/v1/apps/:app/pushes/parked/requeue", requeue)
     }
 

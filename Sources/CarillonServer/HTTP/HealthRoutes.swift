@@ -9,6 +9,8 @@ struct HealthRoutes: Sendable {
     let readiness: Readiness
     let gateways: Gateways
 
+    static func isHealthCheck(_ uri: String) -> Bool { uri.hasPrefix("/health/") }
+
     func add(to routes: Routes) {
         routes.on(.get, "/health/live") { _, _ in Response(status: .ok, json: ["status": "live"]) }
         routes.on(.get, "/health/ready") { _, _ in

@@ -18,14 +18,14 @@ struct InboxRoutes: Sendable {
     }
 
     @Sendable private func read(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await domain.devices.authenticate(bearer: request.bearer)
+        let device = try await domain.device(request, context)
         let version = try request.number("carillon", in: 1...CarillonVersion.ofExtension, default: 1)
         if request.headers[.accept]?.contains("text/event-stream") == true { return stream(device, version) }
         let wait = try request.number("wait", in: 0...Limits.pollWaitSeconds, default: 0)
         let max = try request.number("max", in: 1...Limits.pollEnvelopes, default: 100)
         let poll = InboxPoll(domain: domain, readiness: readiness)
-        let page = try await poll.page(of: device.serial, waitSeconds: wait, max: max, version)
-        return await page.response(at: domain.time.now())
+        return try await poll.answer(
+            .init(device: device.serial, max: max, version: version), waitSeconds: wait, in: context)
     }
 
     // MARK: Server-sent events
@@ -36,7 +36,7 @@ struct InboxRoutes: Sendable {
         let window = settings.window
         let readiness = readiness
         let body = ResponseBody { writer in
-            let feed = InboxFeed(.stream, of: device.serial, home: home, time: time, limits: window, version: version)
+            let feed = InboxFeed(of: device.serial, home: home, time: time, limits: window, version: version)
             feed.begin()
             // One that began while the sessions were being ended was not told.
             if !readiness.isReady { feed.end(because: .serverStops) }
@@ -81,14 +81,14 @@ struct InboxRoutes: Sendable {
         case .keepAlive: return Array(": \n\n".utf8)
         case .ended(let reason): return Array("event: end\ndata: {\"reason\":\"\(reason)\"}\n\n".utf8)
         // It ends without a word, and the device comes back.
-        case .failed, .timeIsUp, .looked: return []
+        case .failed: return []
         }
     }
 
     // MARK: Results
 
     @Sendable private func takeResults(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let device = try await domain.devices.authenticate(bearer: request.bearer)
+        let device = try await domain.device(request, context)
         let results = try await request.decode(InboxResults.self).results
         guard results.count <= Limits.resultsPerRequest else {
             throw Refusal(.fieldInvalid, "At most \(Limits.resultsPerRequest) results may come at once.")

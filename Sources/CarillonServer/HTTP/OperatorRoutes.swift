@@ -8,13 +8,13 @@ struct OperatorRoutes: Sendable {
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/apps", createApp)
-        routes.on(.get, "/v1/apps", listApps)
+        routes.list("/v1/apps", listApps)
         routes.on(.delete, "/v1/apps/:app", deleteApp)
         routes.on(.post, "/v1/keys", createKey)
-        routes.on(.get, "/v1/keys", listKeys)
+        routes.list("/v1/keys", listKeys)
         routes.on(.delete, "/v1/keys/:key", revokeKey)
         routes.on(.post, "/v1/keys/:key/rotate", rotateKey)
-        routes.on(.get, "/v1/apps/:app/devices", listDevices)
+        routes.list("/v1/apps/:app/devices", listDevices)
         routes.on(.get, "/v1/devices/:device", showDevice)
         routes.on(.delete, "/v1/devices/:device", deleteDevice)
         routes.on(.post, "/v1/devices/:device/suspend", suspendDevice)

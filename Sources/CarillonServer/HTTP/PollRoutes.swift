@@ -44,9 +44,10 @@ struct PollRoutes: Sendable {
                 try await domain.updateDelivery.isAllSaid(
                     body.word(receivedTo: place, offersAgain: false, needsResync: false), by: device, binding)
             {
-                return await answer(
-                    .init(envelopes: [], more: false), position: sealed, to: body, revision: binding.parametersRevision,
-                    kinds: binding.kinds)
+                return try InboxPoll.empty { _ in
+                    others(
+                        position: sealed, to: body, revision: binding.parametersRevision, kinds: binding.kinds, ignored: [])
+                }
             }
             let only = body.only ?? (position.isOfUpdates ? InboxPollBody.updates : nil)
             try await received(only, upTo: position.place, by: device.serial, visit.waiting)
@@ -59,28 +60,32 @@ struct PollRoutes: Sendable {
             body.word(receivedTo: receivedTo, offersAgain: offersAgain, needsResync: needsResync), from: device, binding,
             isAnyDue: binding.serial != visit.binding?.serial || visit.isAnyDue)
         let poll = InboxPoll(domain: domain, readiness: readiness)
-        let page = try await poll.page(
-            of: device.serial, waitSeconds: body.wait, max: body.max, CarillonVersion.ofExtension, only: body.only)
-        let place = page.envelopes.last?.position ?? (isKnown ? position?.place ?? 0 : 0)
+        let ignored = zip(body.results, taken.answers).compactMap { result, answer in result.ignored(answer) }
         let next = InboxPosition(
-            history: domain.history, binding: binding.serial, place: place, isOfUpdates: body.only != nil)
-        // While this one waited another poll may have said others.
-        let revision =
-            body.wait > 0
-            ? domain.updateDelivery.parametersRevision(of: taken.binding) : taken.binding.parametersRevision
-        return await answer(
-            page, position: try domain.inboxPositions.seal(next, of: device.serial), to: body, revision: revision,
-            kinds: taken.binding.kinds,
-            ignored: zip(body.results, taken.answers).compactMap { result, answer in result.ignored(answer) })
+            history: domain.history, binding: binding.serial, place: isKnown ? position?.place ?? 0 : 0,
+            isOfUpdates: body.only != nil)
+        return try await poll.answer(
+            .init(device: device.serial, max: body.max, version: CarillonVersion.ofExtension, only: body.only),
+            waitSeconds: body.wait, in: context
+        ) { [self] last in
+            var reached = next
+            reached.place = last ?? next.place
+            // While this one waited another poll may have said others.
+            let revision =
+                body.wait > 0
+                ? domain.updateDelivery.parametersRevision(of: taken.binding) : taken.binding.parametersRevision
+            return others(
+                position: try domain.inboxPositions.seal(reached, of: device.serial), to: body, revision: revision,
+                kinds: taken.binding.kinds, ignored: ignored)
+        }
     }
 
     /// - Parameters:
     ///   - revision: Of the parameters that the server has.
     ///   - kinds: That it has; a device that says them knows them.
-    private func answer(
-        _ page: InboxPoll.Page, position: String, to body: InboxPollBody, revision: String?, kinds: Set<String> = [],
-        ignored: [JSONValue] = []
-    ) async -> Response {
+    private func others(
+        position: String, to body: InboxPollBody, revision: String?, kinds: Set<String>, ignored: [JSONValue]
+    ) -> [JSONValue.Member] {
         var others: [JSONValue.Member] = [
             .init(name: "position", value: .string(position)),
             .init(name: "parametersRevision", value: revision.map { .string($0) } ?? .null),
@@ -90,7 +95,7 @@ struct PollRoutes: Sendable {
         if let retryAfter = domain.updateDelivery.retryAfterSeconds {
             others.append(.init(name: "retryAfter", value: .integer(retryAfter)))
         }
-        return await page.response(others, at: domain.time.now())
+        return others
     }
 
     /// Whether the store knows what it is of, and was not brought back to what it was before.
@@ -106,6 +111,7 @@ struct PollRoutes: Sendable {
             domain.devices.admits(device, with: hash)
         }
         guard let visit else { throw DeviceRegistrar.credentialInvalid }
+        try context.share?.claim(visit.device.serial)
         return visit
     }
 
@@ -121,6 +127,12 @@ struct PollRoutes: Sendable {
             let received = waiting.filter { $0.id.position <= place && only?.contains($0.kind) ?? true }.map(\.id)
             return try await home.inbox.settle(received.map { .init($0, .acknowledged) }, device: device)
         }
+        try await domain.answers.list { try await receivedAll(only, upTo: place, by: device, at: home) }
+    }
+
+    private func receivedAll(
+        _ only: Set<EnvelopeKind>?, upTo place: Int64, by device: DeviceSerial, at home: Home
+    ) async throws {
         var after: Int64 = 0
         while true {
             let load = DeliveryMachine.Load(after: after, limit: Limits.pollEnvelopes, bytes: Self.receiptBytes)

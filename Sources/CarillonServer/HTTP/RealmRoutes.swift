@@ -11,7 +11,7 @@ struct RealmRoutes: Sendable {
         routes.on(.get, "/v1/apps/:app/realm", showRealm)
         routes.on(.put, "/v1/apps/:app/realm", setRealm)
         routes.on(.delete, "/v1/apps/:app/realm", removeRealm)
-        routes.on(.get, "/v1/apps/:app/servers", servers)
+        routes.list("/v1/apps/:app/servers", servers)
         routes.on(.put, "/v1/apps/:app/servers/:device", setServer)
         routes.on(.delete, "/v1/apps/:app/servers/:device", removeServer)
     }

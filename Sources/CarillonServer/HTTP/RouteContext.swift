@@ -12,6 +12,8 @@ struct RouteContext: RequestContext {
     var isHead = false
     /// Tells something before the answer, where the peer understands it; of a request whose body comes as it likes.
     var tell: (@Sendable (HTTPResponseStatus, HTTPFields) -> Void)?
+    /// Of a request that came by a connection for HTTP.
+    var share: ConnectionShare?
     /// Of a request that came by a device's socket.
     var session: Session?
 

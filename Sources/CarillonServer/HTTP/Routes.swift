@@ -13,7 +13,26 @@ final class Routes {
     }
 
     private var routes: [Route] = []
+    private let answers: AnswerMemory
     private var elsewhere: [(method: HTTPRequest.Method, path: RouterPath)] = []
+
+    init(_ answers: AnswerMemory) { self.answers = answers }
+
+    /// A list, which may be long: few are made at a time, and its memory is counted before the next one is made.
+    func list(_ path: RouterPath, _ handler: @escaping Handler) {
+        on(.get, path) { [answers] request, context in
+            try await answers.list {
+                let response = try await handler(request, context)
+                guard let share = context.share, !context.isHead, let length = response.body.contentLength else {
+                    return response
+                }
+                if let place = try await answers.place(for: length, of: share.device, or: request.headers[.authorization]) {
+                    share.keep(place)
+                }
+                return response
+            }
+        }
+    }
 
     func on(_ method: HTTPRequest.Method, _ path: RouterPath, _ handler: @escaping Handler) {
         routes.append(Route(method: method, path: path, handler: handler))

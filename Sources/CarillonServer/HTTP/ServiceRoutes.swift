@@ -14,8 +14,8 @@ struct ServiceRoutes: Sendable {
     func add(to routes: Routes) {
         routes.on(.put, "/v1/device/services", offer)
         routes.on(.delete, "/v1/device/services", withdraw)
-        routes.on(.get, "/v1/services", find)
-        routes.on(.get, "/v1/services/icon", icon)
+        routes.list("/v1/services", find)
+        routes.list("/v1/services/icon", icon)
         routes.on(.post, "/v1/services/requests", ask)
         routes.on(.delete, "/v1/services/requests", cancelAll)
         routes.on(.delete, "/v1/services/requests/:request", cancel)
@@ -26,8 +26,7 @@ struct ServiceRoutes: Sendable {
     private var services: Services { domain.services }
 
     private func device(_ request: Request, _ context: RouteContext) async throws -> Device {
-        if let session = context.session { return session.device }
-        return try await domain.devices.authenticate(bearer: request.bearer)
+        try await domain.device(request, context)
     }
 
     private func id(_ context: RouteContext) throws -> ServiceRequestID {

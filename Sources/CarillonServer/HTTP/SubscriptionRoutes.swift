@@ -10,19 +10,18 @@ struct SubscriptionRoutes: Sendable {
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/device/subscriptions", make)
-        routes.on(.get, "/v1/device/subscriptions", list)
+        routes.list("/v1/device/subscriptions", list)
         routes.on(.put, "/v1/device/subscriptions", compare)
         routes.on(.delete, "/v1/device/subscriptions", removeSome)
         routes.on(.get, "/v1/device/subscriptions/:subscription", show)
         routes.on(.patch, "/v1/device/subscriptions/:subscription", change)
         routes.on(.delete, "/v1/device/subscriptions/:subscription", remove)
-        routes.on(.get, "/v1/devices/:device/subscriptions", listForOperator)
-        routes.on(.get, "/v1/devices/:device/subscriptions/:subscription/explanation", explain)
+        routes.list("/v1/devices/:device/subscriptions", listForOperator)
+        routes.list("/v1/devices/:device/subscriptions/:subscription/explanation", explain)
     }
 
     private func device(_ request: Request, _ context: RouteContext) async throws -> Device {
-        if let session = context.session { return session.device }
-        return try await domain.devices.authenticate(bearer: request.bearer)
+        try await domain.device(request, context)
     }
 
     private func address(_ request: Request, _ context: RouteContext) -> NetworkAddress? {
@@ -74,14 +73,24 @@ struct SubscriptionRoutes: Sendable {
             guard let id = SubscriptionID(text) else { throw Refusal(.parameterInvalid, "after is the next of a list.") }
             after = try await domain.subscriptions.find(id, of: device).serial
         }
-        let some = try await domain.subscriptions.list(
-            of: device, try filter(request, and: ["limit", "after"]), after: after, limit: limit)
+        let filter = try self.filter(request, and: ["limit", "after"])
+        var page: [Subscription] = []
         var bytes = 0
-        let page = some.prefix { subscription in
-            defer { bytes += subscription.definition.json.bytes.count + 400 }
-            return bytes == 0 || bytes < Self.listBytes
+        var isCut = true
+        while page.count < limit, bytes < Self.listBytes {
+            // A few at a time, as each may be long.
+            let count = min(limit - page.count, Self.listedAtOnce)
+            let some = try await domain.subscriptions.list(of: device, filter, after: after, limit: count)
+            for subscription in some where bytes < Self.listBytes {
+                bytes += subscription.definition.json.bytes.count + 400
+                page.append(subscription)
+                after = subscription.serial
+            }
+            guard some.count == count else {
+                isCut = page.last?.serial != some.last?.serial && !some.isEmpty
+                break
+            }
         }
-        let isCut = page.count < some.count || some.count == limit
         return Response(
             status: .ok,
             json: SubscriptionList(
@@ -90,6 +99,7 @@ struct SubscriptionRoutes: Sendable {
 
     /// A list ends behind the entry that reaches it, so that whoever asks need not take more at once.
     private static let listBytes = 64 << 10
+    private static let listedAtOnce = 50
 
     /// - Parameter others: Of the query, beside what is looked for. One that is none would find more than is meant.
     private func filter(_ request: Request, and others: Set<String> = []) throws -> SubscriptionFilter {
@@ -173,7 +183,7 @@ struct SubscriptionRoutes: Sendable {
             ]))
     }
 
-    private static let comparedAtOnce = 500
+    private static let comparedAtOnce = 100
 
     // MARK: Ending
 

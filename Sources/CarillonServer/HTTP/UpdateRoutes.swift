@@ -10,14 +10,14 @@ struct UpdateRoutes: Sendable {
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/updates", publish)
-        routes.on(.get, "/v1/updates", list)
+        routes.list("/v1/updates", list)
         routes.on(.post, "/v1/updates/explain", explain)
         routes.on(.get, "/v1/updates/:update", show)
         routes.on(.delete, "/v1/updates/:update", withdraw)
-        routes.on(.get, "/v1/updates/:update/devices", devices)
+        routes.list("/v1/updates/:update/devices", devices)
         routes.on(.post, "/v1/updates/:update/requeue", requeue)
         routes.on(.post, "/v1/updates/:update/resume", resume)
-        routes.on(.get, "/v1/apps/:app/audit", audit)
+        routes.list("/v1/apps/:app/audit", audit)
         routes.on(.get, "/v1/apps/:app/parameters", rules)
         routes.on(.put, "/v1/apps/:app/parameters", setRules)
     }
@@ -79,10 +79,30 @@ struct UpdateRoutes: Sendable {
             guard let id = UpdateID(text) else { throw Refusal(.parameterInvalid, "before is the next of a list.") }
             before = try await domain.updates.update(id, of: app).serial
         }
-        let updates = try await domain.updates.list(of: app, before: before, limit: limit)
-        let next = updates.count == limit ? updates.last?.id.description : nil
-        return Self.page("updates", updates.map { $0.json() }, next)
+        var updates: [JSONValue] = []
+        var bytes = 0
+        var next: String?
+        while updates.count < limit, bytes < Self.listBytes {
+            // A few at a time, as each may have much content.
+            let count = min(limit - updates.count, Self.listedAtOnce)
+            let some = try await domain.updates.list(of: app, before: before, limit: count)
+            for update in some where bytes < Self.listBytes {
+                let json = update.json()
+                bytes += json.bytes.count
+                updates.append(json)
+                (before, next) = (update.serial, update.id.description)
+            }
+            guard some.count == count else {
+                if before == some.last?.serial || some.isEmpty { next = nil }
+                break
+            }
+        }
+        return Self.page("updates", updates, next)
     }
+
+    /// A list ends behind the entry that reaches it.
+    private static let listBytes = 512 << 10
+    private static let listedAtOnce = 20
 
     @Sendable private func show(_ request: Request, _ context: RouteContext) async throws -> Response {
         let update = try await domain.updates.update(try id(context), of: try await domain.appOfSender(request).serial)

@@ -76,7 +76,7 @@ package struct CarillonServer: Service {
             allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
             vetoSource: .over(caller),
             attachmentFiles: AttachmentFolder(in: settings.dataDirectory), attachmentLimits: settings.attachments,
-            wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) })
+            answerBytes: settings.answerBytes, wrappedBy: try settings.keyFile.map { path in try KeyFile.open(path) })
         let anonymousApp = try await anonymousApp(domain)
         let readiness = Readiness()
         var quiet = logger
@@ -91,13 +91,16 @@ package struct CarillonServer: Service {
             identifier: SocketIdentifier(devices: domain.devices, homes: domain.homes, anonymousApp: anonymousApp),
             requests: SocketRequests(
                 devices: domain.devices, channels: domain.channels, addresses: addresses, anonymousApp: anonymousApp,
-                responder: responder, logger: logger),
+                responder: responder, answers: domain.answers, logger: logger),
             limit: limit)
         let loops = try await LoopContext.all(of: group, slots: settings.keepAliveSeconds + 2, time: domain.time)
         let (othersListen, othersListening) = AsyncStream.makeStream(of: Void.self)
         let metricsListener = metrics.flatMap { registry in
             settings.metrics.map {
-                MetricsListener(registry: registry, host: $0.host, port: $0.port, domain: domain, logger: quiet) {
+                MetricsListener(
+                    registry: registry, health: HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways),
+                    host: $0.host, port: $0.port, domain: domain, logger: quiet
+                ) {
                     othersListening.finish()
                 }
             }
@@ -106,12 +109,13 @@ package struct CarillonServer: Service {
         let listener = HTTPListener(
             group: group, host: settings.host, port: settings.port,
             connections: HTTPConnectionHandler.Shared(
-                routes: RouteCall(responder: responder, logger: quiet),
+                routes: RouteCall(responder: responder, answers: domain.answers, logger: quiet),
                 publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),
                 sockets: sockets,
                 clientAddress: settings.clientAddress,
                 limit: ConnectionLimit(
                     limit: settings.maximumConnections, gauge: .connections, refused: .connectionsRefused),
+                shares: ConnectionShares(settings.shares, isBehindProxy: settings.clientAddress.header != nil),
                 settings: settings.requests,
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.origin))),
             loops: loops, readiness: readiness, logger: logger, others: othersListen
@@ -128,6 +132,7 @@ package struct CarillonServer: Service {
                         logger: logger)),
                 .init(service: WatchRunner(domain: domain, caller: caller, logger: logger)),
                 .init(service: PushRunner(outbox: domain.outbox, gateways: domain.gateways, logger: logger)),
+                .init(service: FreedMemory()),
                 .init(service: listener),
                 // Stopped first, as services stop in the reverse of this order.
                 .init(service: StopNotice(readiness: readiness, homes: domain.homes)),

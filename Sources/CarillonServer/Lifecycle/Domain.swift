@@ -43,6 +43,8 @@ package final class Domain: Sendable {
     package let inboxPositions: InboxPositions
     package let attachments: Attachments
     package let services: Services
+    package let answers: AnswerMemory
+    let ticks: TickSource
     /// Which past of the server this is, and the epoch of its home.
     package let history: Int64
     /// The same, as devices are told it.
@@ -62,13 +64,15 @@ package final class Domain: Sendable {
         userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
         updateLimits: UpdateLimits = .init(), turnLimits: SharedTurns.Limits = .init(),
         attachmentFiles: any AttachmentFiles = NoAttachmentFiles(), attachmentLimits: AttachmentLimits = .init(),
-        wrappedBy wrapping: WrappingKey? = nil,
+        answerBytes: Int = AnswerMemory.standardBytes, wrappedBy wrapping: WrappingKey? = nil,
         time: TimeSource = .system, ticks: TickSource = .system
     ) async throws {
         let random = RandomSource.system
         log = .of(logger, ticks: ticks)
         let logger = log.logger
         self.logger = logger
+        self.ticks = ticks
+        answers = AnswerMemory(bytes: answerBytes, scheduler: scheduler)
         server = try await store.serverID {
             var random = random
             return ServerID(.random(using: &random))

@@ -6,9 +6,10 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-/// `GET /metrics`, on an address of its own: what is counted is for the operator alone.
+/// `GET /metrics`, on an address of its own: what is counted is for the operator alone. Health checks are answered there, too.
 struct MetricsListener: Service {
     let registry: MetricsRegistry
+    let health: HealthRoutes
     let host: String
     let port: Int
     let domain: Domain
@@ -21,13 +22,14 @@ struct MetricsListener: Service {
 
     func run() async throws {
         defer { onListening() }
-        let router = Router()
-        router.get("/metrics") { _, _ in
+        let routes = Routes(domain.answers)
+        routes.on(.get, "/metrics") { _, _ in
             Response(
                 status: .ok, text: Array(registry.text(with: await samples()).utf8), type: PrometheusText.mediaType)
         }
+        health.add(to: routes)
         let application = Application(
-            router: router,
+            router: routes.router(),
             server: .http1(configuration: .init(idleTimeout: .seconds(60))),
             configuration: .init(
                 address: .hostname(host, port: port), serverName: nil, backlog: Self.connections,

@@ -22,6 +22,7 @@ struct MessageReader {
     private var message: [UInt8]?
     private var fragmentCount: UInt8 = 0
     private var isFaulty = false
+    private var frameCount = 0
 
     init(limit: Int = Limits.clientFrameBytes) { self.limit = limit }
 
@@ -33,6 +34,12 @@ struct MessageReader {
         }
         whole.writeImmutableBuffer(bytes)
         pending = whole
+    }
+
+    /// How many frames were read since this was asked last, those without a whole message among them.
+    mutating func takeFrameCount() -> Int {
+        defer { frameCount = 0 }
+        return frameCount
     }
 
     /// The next message, or nil when it has not come whole.
@@ -56,6 +63,7 @@ struct MessageReader {
             bytes.moveReaderIndex(forwardBy: header.length)
             guard var payload = bytes.readSlice(length: header.payloadLength) else { return nil }
             payload.unmask(header.mask)
+            frameCount += 1
             if bytes.readableBytes > 0 { pending = bytes }
             if let event = received(header, payload) { return event }
         }

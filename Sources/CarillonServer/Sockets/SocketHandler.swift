@@ -40,6 +40,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private let loop: LoopContext
     private let eventLoop: any EventLoop
     private let forwardedFor: NetworkAddress?
+    /// The address that the socket is counted for.
+    private let address: NetworkAddress?
+    private let shares: ConnectionShares
     private var machine: SessionMachine
     private var reader = MessageReader()
     private var context: ChannelHandlerContext?
@@ -53,11 +56,21 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var written = 0
     private var stall = StallClock()
     private var isClosing = false
+    private var meter = FrameMeter()
+    /// It sent too many frames: nothing is read for a while.
+    private var isMetered = false
     var place: ConnectionWheel.Place?
 
-    /// - Parameter forwardedFor: Where the client is, when a proxy says so.
-    init(shared: Shared, loop: LoopContext, eventLoop: any EventLoop, forwardedFor: NetworkAddress?) {
+    /// - Parameters:
+    ///   - forwardedFor: Where the client is, when a proxy says so.
+    ///   - address: Was taken of the shares; the socket gives it back.
+    init(
+        shared: Shared, loop: LoopContext, eventLoop: any EventLoop, forwardedFor: NetworkAddress?, address: NetworkAddress?,
+        shares: ConnectionShares
+    ) {
         self.shared = shared
+        self.address = address
+        self.shares = shares
         self.forwardedFor = forwardedFor
         self.loop = loop
         self.eventLoop = eventLoop
@@ -77,6 +90,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         guard self.context != nil else { return }
         self.context = nil
         shared.limit.closed()
+        if let address { shares.sockets.giveBack(address) }
+        asker?.giveBackAnswers()
+        FreedMemory.add(FreedMemory.bytesOfConnection)
         loop.wheel.value.remove(self)
         perform(machine.disconnected())
         leave()
@@ -86,7 +102,44 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         lastHeard = loop.wheel.value.now
         machine.receivedSignOfLife()
         reader.received(Self.unwrapInboundIn(data))
-        while let event = reader.next() { received(event, context) }
+        readFrames(context)
+    }
+
+    /// Frames are metered, whatever they say and whether or not they change anything.
+    private func readFrames(_ context: ChannelHandlerContext) {
+        guard !isMetered else { return }
+        let now = shared.domain.ticks.now()
+        while true {
+            let event = reader.next()
+            if let event { received(event, context) }
+            let frames = reader.takeFrameCount()
+            if frames > 0, let rate = shared.settings.frameRate, let wait = meter.count(frames, of: rate, at: now) {
+                return pauseReading(nanoseconds: wait)
+            }
+            guard event != nil else { return }
+        }
+    }
+
+    /// Ends with the pause; after the end of the socket it does nothing.
+    private func pauseReading(nanoseconds: Int64) {
+        isMetered = true
+        framePauses.increment()
+        mindReading()
+        let pause = TimeAmount.nanoseconds(max(nanoseconds, Self.shortestPause))
+        eventLoop.assumeIsolated().scheduleTask(in: pause) {
+            guard let context = self.context else { return }
+            self.isMetered = false
+            self.readFrames(context)
+            if !self.isMetered { self.mindReading() }
+        }
+    }
+
+    private static let shortestPause: Int64 = 20_000_000
+
+    private func mindReading() {
+        guard let channel = context?.channel else { return }
+        let isReading = !isMetered && (channel.isWritable || isClosing)
+        channel.setOption(.autoRead, value: isReading).whenFailure { _ in }
     }
 
     private func received(_ event: MessageReader.Event, _ context: ChannelHandlerContext) {
@@ -113,8 +166,9 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     /// A client that does not read is given nothing more, and is not read from, so that answers do not pile up here.
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         let isWritable = context.channel.isWritable
-        context.channel.setOption(.autoRead, value: isWritable || isClosing).whenFailure { _ in }
+        mindReading()
         if isWritable {
+            asker?.giveBackAnswers()
             lastHeard = loop.wheel.value.now
             machine.receivedSignOfLife()
             perform(machine.outputResumed(at: shared.domain.time.now()))
@@ -238,7 +292,7 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         write(.close, code.payload(reason))
         context.flush()
         // The peer reads to the end of the stream, and answers with its own close; one that does not is not waited for.
-        context.channel.setOption(.autoRead, value: true).whenFailure { _ in }
+        mindReading()
         context.close(mode: .output, promise: nil)
         eventLoop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.context?.close(promise: nil) }
     }
@@ -309,6 +363,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         } then: { handler, answer in
             refusal?.cancel()
             handler.perform(handler.machine.answered(answer))
+            // What the peer does not take keeps its room.
+            if handler.context?.channel.isWritable ?? true { asker.giveBackAnswers() }
         }
     }
 
@@ -338,6 +394,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         }
     }
 }
+
+private let framePauses = ServerMetric.framePauses.counter()
 
 /// How often the server ended a socket, by the code.
 private let closes = Dictionary(

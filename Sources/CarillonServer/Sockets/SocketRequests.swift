@@ -14,6 +14,7 @@ struct SocketRequests: Sendable {
     let anonymousApp: AppID?
     /// What may be asked by HTTP.
     let responder: any HTTPResponder<RouteContext>
+    let answers: AnswerMemory
     let logger: Logger
 
     func perform(
@@ -115,6 +116,16 @@ struct SocketRequests: Sendable {
         }
         let body = WholeBody()
         do {
+            // The answer waits for the peer as one frame.
+            if let length = response.body.contentLength, case .device(let device) = owner,
+                let place = try await answers.place(for: length, of: device, or: nil)
+            {
+                asker.keep(place)
+            }
+        } catch {
+            response = Response(refusal: error)
+        }
+        do {
             try await response.body.write(body)
         } catch {
             logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
@@ -151,6 +162,19 @@ extension ServerFrame.Answer {
 /// The device of a session that asks: found once, as the session ends with it.
 final class AskingDevice: Sendable {
     private let found = Mutex<Device?>(nil)
+    /// Of answers that the peer has not taken yet.
+    private let places = Mutex<[AnswerPlace]>([])
+
+    /// The memory of an answer is the session's until it is given back.
+    func keep(_ place: AnswerPlace) { places.withLock { $0.append(place) } }
+
+    func giveBackAnswers() {
+        let places = places.withLock { places in
+            defer { places = [] }
+            return places
+        }
+        for place in places { place.giveBack() }
+    }
 
     func device(_ serial: DeviceSerial, in devices: DeviceRegistrar) async throws -> Device? {
         if let device = found.withLock({ $0 }), device.serial == serial { return device }

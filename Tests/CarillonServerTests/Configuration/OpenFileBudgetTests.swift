@@ -5,7 +5,7 @@ struct OpenFileBudgetTests {
     private func fit(
         _ sockets: Int, _ connections: Int, files: Int, asked: (sockets: Bool, connections: Bool)
     ) -> OpenFileBudget.Fit {
-        OpenFileBudget(files: files, calls: 36).fit(
+        OpenFileBudget(files: files, calls: 20).fit(
             sockets: .init(sockets, isAsked: asked.sockets), connections: .init(connections, isAsked: asked.connections))
     }
 

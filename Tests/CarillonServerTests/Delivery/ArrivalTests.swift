@@ -13,7 +13,7 @@ struct ArrivalTests {
     private let load = DeliveryMachine.Load(after: 0, limit: 9, bytes: 10_000)
 
     private func feed(_ domain: Domain, of device: DeviceSerial) -> InboxFeed {
-        InboxFeed(.stream, of: device, home: domain.homes.here[0], time: domain.time, limits: .init())
+        InboxFeed(of: device, home: domain.homes.here[0], time: domain.time, limits: .init())
     }
 
     @Test func `only who has the credential takes the place of a device's connection`() async throws {

@@ -34,6 +34,8 @@ struct RouteFixture {
     let domain: Domain
     let readiness = Readiness()
     let admin: String
+    let shares = ConnectionShares(
+        .init(connectionsPerAddress: 100, socketsPerAddress: 100), isBehindProxy: false)
     /// Every route that there is.
     let declared: [(method: HTTPRequest.Method, path: String)]
     /// See ``Routes/names``.
@@ -74,14 +76,39 @@ struct RouteFixture {
         if let key { head.headerFields[.authorization] = "Bearer \(key)" }
         let bytes = ByteBuffer(string: body ?? "")
         let channel = NIOAsyncTestingChannel()
-        let response = try await responder.respond(
-            to: Request(head: head, body: RequestBody(buffer: bytes)),
-            context: RouteContext(
-                source: ApplicationRequestContextSource(
-                    channel: channel, logger: domain.logger)))
+        var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: domain.logger))
+        context.share = ConnectionShare(of: shares)
+        _ = context.share?.opened(from: nil)
+        defer { context.share?.closed() }
+        var response = try await responder.respond(
+            to: Request(head: head, body: RequestBody(buffer: bytes)), context: context)
+        if let poll = context.share?.takePoll() {
+            do {
+                response = try await answer(of: poll)
+            } catch {
+                response = Response(refusal: Refusal(error, logger: domain.logger))
+            }
+        }
         let collected = Collected()
         try await response.body.write(BodyWriter(collected: collected))
         return Answer(status: response.status.code, headers: response.headers, body: collected.bytes)
+    }
+
+    /// Waits as a connection does.
+    private func answer(of poll: WaitingPoll) async throws -> Response {
+        let (news, hears) = AsyncStream.makeStream(of: Bool.self)
+        // Ends with the time, or is cancelled.
+        let clock = Task {
+            try await Task.sleep(for: .seconds(poll.waitSeconds))
+            hears.yield(true)
+        }
+        defer { clock.cancel() }
+        poll.onNews { hears.yield(false) }
+        for await isLast in news {
+            if let response = try await poll.look(isLast: isLast) { return response }
+            poll.onNews { hears.yield(false) }
+        }
+        throw CancellationError()
     }
 
     /// An app with its keys, and a device of it.

@@ -1,0 +1,17 @@
+import CarillonWire
+
+extension NetworkAddress {
+    /// The address that stands for its owner: a network of IPv6 is assigned in blocks of 2^64.
+    package var owner: NetworkAddress {
+        guard case .v6(let value) = self else { return self }
+        return .v6(Bytes16(high: value.high, low: 0))
+    }
+
+    /// Whether it is of this machine, where a proxy may run.
+    package var isLoopback: Bool {
+        switch self {
+        case .v4(let value): value >> 24 == 127
+        case .v6(let value): value.high == 0 && (value.low == 1 || value.low >> 24 == 0xFF_FF7F)
+        }
+    }
+}

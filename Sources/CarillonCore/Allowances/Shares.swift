@@ -1,0 +1,44 @@
+import Metrics
+import Synchronization
+
+/// How many of one kind of thing each key has at the moment, such as connections of an address, and how many it may have.
+package final class Shares<Key: Hashable & Sendable>: Sendable {
+    private final class Shard: Sendable {
+        let counts = Mutex<[Key: Int]>([:])
+    }
+
+    package let limit: Int
+    private let shards: [Shard]
+    private let refused: Counter
+
+    /// - Parameter subject: The value of the label `of` of the counter of refusals.
+    package init(limit: Int, of subject: String) {
+        self.limit = limit
+        shards = (0..<16).map { _ in Shard() }
+        refused = ServerMetric.shareRefusals.counter(subject)
+    }
+
+    /// Returns false, and counts a refusal, if the key has as many as it may. Whoever took one gives it back.
+    package func take(_ key: Key) -> Bool {
+        let isFree = shard(of: key).counts.withLock { counts in
+            let count = counts[key, default: 0]
+            guard count < limit else { return false }
+            counts[key] = count + 1
+            return true
+        }
+        if !isFree { refused.increment() }
+        return isFree
+    }
+
+    package func giveBack(_ key: Key) {
+        shard(of: key).counts.withLock { counts in
+            guard let count = counts[key] else { return }
+            counts[key] = count > 1 ? count - 1 : nil
+        }
+    }
+
+    /// How many a key has.
+    package func count(of key: Key) -> Int { shard(of: key).counts.withLock { $0[key, default: 0] } }
+
+    private func shard(of key: Key) -> Shard { shards[Int(UInt(bitPattern: key.hashValue) % UInt(shards.count))] }
+}

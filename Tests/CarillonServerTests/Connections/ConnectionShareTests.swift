@@ -1,0 +1,207 @@
+import CarillonCore
+import CarillonWire
+import Foundation
+import NIOCore
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// How many connections one device and one address may have.
+@Suite(.timeLimit(.minutes(5)))
+struct ConnectionShareTests {
+    private func shares(_ perAddress: Int = 3, isBehindProxy: Bool = false) -> ConnectionShares {
+        ConnectionShares(
+            .init(connectionsPerAddress: perAddress, socketsPerAddress: 2, connectionsPerDevice: 2, reserve: 1),
+            isBehindProxy: isBehindProxy)
+    }
+
+    private func opened(_ shares: ConnectionShares, _ address: String?) -> (share: ConnectionShare, refusal: Refusal?) {
+        let share = ConnectionShare(of: shares)
+        return (share, share.opened(from: address.flatMap { NetworkAddress($0) }))
+    }
+
+    private func code(_ work: () throws(Refusal) -> Void) -> ErrorCode? {
+        do {
+            try work()
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func `one network of IPv6 has its share, and loopback and Unix sockets have no limit`() {
+        let shares = shares()
+        let first = opened(shares, "2001:db8::1")
+        let others = ["2001:db8::2", "2001:db8::3"].map { opened(shares, $0) }
+        #expect(others.allSatisfy { $0.refusal == nil })
+        #expect(opened(shares, "2001:db8::4").refusal?.code == .rateLimited)
+        #expect(opened(shares, "2001:db8:0:1::1").refusal == nil)
+        for _ in 0..<9 { #expect(opened(shares, "127.0.0.1").refusal == nil && opened(shares, nil).refusal == nil) }
+        first.share.closed()
+        first.share.closed()
+        #expect(opened(shares, "2001:db8::4").refusal == nil)
+        #expect(opened(shares, "2001:db8::5").refusal?.code == .rateLimited)
+    }
+
+    @Test func `a connection of a device is counted until it ends, or another device uses it`() {
+        let shares = shares()
+        let (one, other) = (DeviceSerial(1), DeviceSerial(2))
+        let connections = (0..<3).map { _ in opened(shares, "192.0.2.1").share }
+        for connection in connections[..<2] {
+            #expect(code { () throws(Refusal) in try connection.claim(one) } == nil)
+            #expect(code { () throws(Refusal) in try connection.claim(one) } == nil)
+            connection.requestEnded()
+        }
+        #expect(code { () throws(Refusal) in try connections[2].claim(one) } == .rateLimited)
+        #expect(connections[2].closes)
+        #expect(code { () throws(Refusal) in try connections[2].claim(other) } == nil)
+        #expect(code { () throws(Refusal) in try connections[0].claim(other) } == nil)
+        #expect(shares.devices.count(of: one) == 1)
+        for connection in connections { connection.closed() }
+        #expect(shares.devices.count(of: one) == 0 && shares.devices.count(of: other) == 0)
+    }
+
+    @Test func `who is late for a connection that ended takes nothing`() {
+        let shares = shares()
+        let connection = opened(shares, "192.0.2.1").share
+        connection.closed()
+        _ = code { () throws(Refusal) in try connection.claim(DeviceSerial(1)) }
+        #expect(shares.devices.count(of: DeviceSerial(1)) == 0)
+    }
+
+    @Test func `a connection of a proxy is a device's while its request is answered`() {
+        let shares = shares()
+        let connections = (0..<4).map { _ in opened(shares, "127.0.0.1").share }
+        for connection in connections {
+            #expect(code { () throws(Refusal) in try connection.claim(DeviceSerial(1)) } == nil)
+            connection.requestEnded()
+        }
+        #expect(shares.devices.count(of: DeviceSerial(1)) == 0)
+        for connection in connections[..<2] { _ = code { () throws(Refusal) in try connection.claim(DeviceSerial(1)) } }
+        #expect(code { () throws(Refusal) in try connections[2].claim(DeviceSerial(1)) } == .rateLimited)
+        #expect(!connections[2].closes)
+    }
+
+    @Test func `behind a proxy, the address that it names counts while a request is answered`() throws {
+        let shares = shares(1, isBehindProxy: true)
+        let client = try #require(NetworkAddress("198.51.100.1"))
+        let connections = (0..<3).map { _ in opened(shares, "10.0.0.1") }
+        #expect(connections.allSatisfy { $0.refusal == nil })
+        #expect(connections[0].share.requestBegan(for: client) == nil)
+        #expect(connections[1].share.requestBegan(for: client)?.code == .rateLimited)
+        #expect(connections[2].share.requestBegan(for: NetworkAddress("198.51.100.2")) == nil)
+        connections[0].share.requestEnded()
+        #expect(connections[1].share.requestBegan(for: client) == nil)
+    }
+
+    @Test func `sockets of an address have a share of their own`() throws {
+        let shares = shares()
+        let address = try #require(NetworkAddress("192.0.2.1"))
+        #expect(try shares.takeSocket(of: NetworkAddress("127.0.0.1")) == nil)
+        for _ in 0..<2 { #expect(try shares.takeSocket(of: address) == address) }
+        #expect(code { () throws(Refusal) in _ = try shares.takeSocket(of: address) } == .rateLimited)
+        shares.sockets.giveBack(address)
+        #expect(try shares.takeSocket(of: address) == address)
+    }
+
+    // MARK: A server
+
+    private static func ask(_ path: String, _ credential: String = "", _ fields: String = "") -> String {
+        "GET \(path) HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(credential)\r\n\(fields)\r\n"
+    }
+
+    @Test func `a device has sixteen polls at a time, and they end when their clients go`() async throws {
+        try await ServedConnections.run { server in
+            let (_, credential, _) = try await server.openChannel()
+            let (_, other, _) = try await server.openChannel()
+            let sessions = server.domain.homes.here[0].sessions
+            var peers: [RawPeer] = []
+            for _ in 0..<16 {
+                let peer = try RawPeer(port: server.port)
+                try peer.send(Self.ask("/v1/inbox?wait=200", credential))
+                peers.append(peer)
+            }
+            try await eventually { sessions.population.waiters == 16 }
+            let refused = try await server.request("GET /v1/inbox?wait=200", ["Authorization: Bearer \(credential)"])
+            #expect(refused.status == 429)
+            #expect(refused.body.contains("rate_limited"))
+            #expect(try await server.request("GET /v1/inbox", ["Authorization: Bearer \(other)"]).status == 200)
+            peers = []
+            try await eventually { sessions.population.waiters == 0 }
+            #expect(try await server.request("GET /v1/inbox", ["Authorization: Bearer \(credential)"]).status == 200)
+        }
+    }
+
+    @Test func `a poll that waits is answered by what comes, by its time, and by a stop of its client`() async throws {
+        try await ServedConnections.run { server in
+            let (token, credential, _) = try await server.openChannel()
+            let sessions = server.domain.homes.here[0].sessions
+            let peer = try RawPeer(port: server.port)
+            try peer.send(Self.ask("/v1/inbox?wait=100", credential))
+            try await eventually { sessions.population.waiters == 1 }
+            #expect(
+                try await server.request("POST /push/\(token)", ["TTL: 60", "Content-Encoding: identity"], "x").status == 201
+            )
+            let answer = try await peer.read(until: "\"more\":false}")
+            #expect(answer.contains("\"messageType\":\"notification\""))
+            // The connection is used again; nothing is left of the first poll.
+            #expect(sessions.population.waiters == 0)
+            try peer.send(Self.ask("/health/live"))
+            _ = try await peer.read(until: "live")
+            let (_, idle, _) = try await server.openChannel()
+            let began = ContinuousClock.now
+            let empty = try await server.request("GET /v1/inbox?wait=1", ["Authorization: Bearer \(idle)"])
+            #expect(empty.status == 200)
+            #expect(empty.body == #"{"envelopes":[],"more":false}"#)
+            #expect(ContinuousClock.now - began >= .seconds(1))
+            #expect(ContinuousClock.now - began < .seconds(20))
+        }
+    }
+
+    @Test func `a full server answers health checks, and refuses everything else`() async throws {
+        try await ServedConnections.run {
+            $0.maximumConnections = 4
+        } _: { server in
+            let peers = try (0..<4).map { _ in try RawPeer(port: server.port) }
+            for peer in peers {
+                try peer.send(Self.ask("/health/live"))
+                _ = try await peer.read(until: "live")
+            }
+            #expect(try await server.request("GET /v1/server").status == 503)
+            for _ in 0..<20 {
+                let live = try await server.request("GET /health/live")
+                #expect(live.status == 200)
+                let ready = ServedConnections.read(
+                    try await server.exchange("GET /health/ready HTTP/1.1\r\nHost: h\r\n\r\n"))
+                #expect(ready.status == 200)
+                #expect(ready["connection"] == "close")
+            }
+            // The reserve is taken by who asks for nothing, for a moment.
+            let silent = try (0..<16).map { _ in try RawPeer(port: server.port) }
+            try await eventually { try await server.request("GET /health/live").status != 200 }
+            try await eventually { try await server.request("GET /health/live").status == 200 }
+            withExtendedLifetime((peers, silent)) {}
+        }
+    }
+
+    @Test func `behind a proxy one client has its share of connections`() async throws {
+        try await ServedConnections.run {
+            $0.clientAddress.header = "X-Forwarded-For"
+            $0.connectionsPerAddress = 2
+        } _: { server in
+            let (_, credential, _) = try await server.openChannel()
+            let sessions = server.domain.homes.here[0].sessions
+            let peers = try (0..<2).map { _ in try RawPeer(port: server.port) }
+            for peer in peers {
+                try peer.send(Self.ask("/v1/inbox?wait=200", credential, "X-Forwarded-For: 203.0.113.9\r\n"))
+            }
+            try await eventually { sessions.population.waiters == 2 }
+            let same = try await server.request("GET /v1/server", ["X-Forwarded-For: 203.0.113.9"])
+            #expect(same.status == 429)
+            #expect(try await server.request("GET /health/live", ["X-Forwarded-For: 203.0.113.9"]).status == 200)
+            #expect(try await server.request("GET /v1/server", ["X-Forwarded-For: 203.0.113.10"]).status == 200)
+            withExtendedLifetime(peers) {}
+        }
+    }
+}
