@@ -76,6 +76,7 @@ package enum UserChange {
 
     package static func rule(for table: DeviceTable) -> Rule {
         switch table {
+        case .anonymousAddress: Rule(.stays, "It is about anonymous devices, which have no user.")
         case .attachment: Rule(.endsIfOfUser, "see the files")
         case .attachmentPartyGone: Rule(.stays, "It is about deleted devices.")
         case .attachmentReader: Rule(.endsIfOfUser, "see the files")
@@ -124,6 +125,7 @@ package enum UserChange {
 
 /// A table of the store whose rows belong to a device. A table with a column for a device that is missing here fails a test.
 package enum DeviceTable: String, CaseIterable, Sendable {
+    case anonymousAddress = "anonymous_address"
     case attachment
     case attachmentPartyGone = "attachment_party_gone"
     case attachmentReader = "attachment_reader"
