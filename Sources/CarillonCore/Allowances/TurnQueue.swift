@@ -4,14 +4,18 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
     package struct Limits: Sendable {
         package var perOwner: Int
         package var all: Int
-        /// How many may wait; one more is refused at once.
+        /// How many of each owner may wait, and how many of all owners together; one more is refused at once.
+        package var waitingPerOwner: Int
         package var waiting: Int
         /// How long one waits before it is refused.
         package var wait: Duration
 
-        package init(perOwner: Int = 1, all: Int = 2, waiting: Int = 256, wait: Duration = .seconds(2)) {
+        package init(
+            perOwner: Int = 1, all: Int = 2, waitingPerOwner: Int = 64, waiting: Int = 1024, wait: Duration = .seconds(2)
+        ) {
             self.perOwner = perOwner
             self.all = all
+            self.waitingPerOwner = waitingPerOwner
             self.waiting = waiting
             self.wait = wait
         }
@@ -28,15 +32,17 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
     private var running: [Owner: Int] = [:]
     private var runningInAll = 0
     private var waiting: [(number: Int, owner: Owner)] = []
+    private var waitingOf: [Owner: Int] = [:]
     private var lastNumber = 0
 
     package init(limits: Limits = Limits()) { self.limits = limits }
 
     package mutating func ask(_ owner: Owner) -> Asked {
         if start(owner) { return .granted }
-        guard waiting.count < limits.waiting else { return .refused }
+        guard waiting.count < limits.waiting, waitingOf[owner, default: 0] < limits.waitingPerOwner else { return .refused }
         lastNumber += 1
         waiting.append((lastNumber, owner))
+        waitingOf[owner, default: 0] += 1
         return .waits(lastNumber)
     }
 
@@ -46,19 +52,29 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
         let left = running[owner, default: 1] - 1
         running[owner] = left > 0 ? left : nil
         var granted: [Int] = []
-        waiting.removeAll { one in
-            guard start(one.owner) else { return false }
-            granted.append(one.number)
-            return true
+        var stillWaiting: [(number: Int, owner: Owner)] = []
+        for one in waiting {
+            if start(one.owner) {
+                granted.append(one.number)
+                waitsNoMore(one.owner)
+            } else {
+                stillWaiting.append(one)
+            }
         }
+        waiting = stillWaiting
         return granted
     }
 
     /// One waited too long. Answers whether it did still wait.
     package mutating func giveUp(_ number: Int) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.number == number }) else { return false }
-        waiting.remove(at: index)
+        waitsNoMore(waiting.remove(at: index).owner)
         return true
+    }
+
+    private mutating func waitsNoMore(_ owner: Owner) {
+        let left = waitingOf[owner, default: 1] - 1
+        waitingOf[owner] = left > 0 ? left : nil
     }
 
     private mutating func start(_ owner: Owner) -> Bool {

@@ -92,7 +92,7 @@ package struct DeviceRegistrar: Sendable {
             .random(using: &random), app: app, isAnonymous: true, share: allowances.anonymousShare(of: address))
         let inserted = try await devices.insertDevice(new, at: time.now()) { _ in userAgent.hash }
         switch inserted {
-        case .stored(let device): return device
+        case .stored(let device), .handedOver(let device, _): return device
         case .refused(let refusal): throw refusal
         case .addressFull: throw allowances.refuseAnonymousDevice()
         case .notAllowed: throw unknownApp(app)

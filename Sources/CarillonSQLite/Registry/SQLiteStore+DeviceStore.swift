@@ -186,7 +186,7 @@ extension SQLiteStore: DeviceStore {
         try await read { db in try Self.device(serial, in: db) }
     }
 
-    private static func device(_ serial: DeviceSerial, in db: Database) throws -> Device? {
+    static func device(_ serial: DeviceSerial, in db: Database) throws -> Device? {
         var select = try BoundStatement(db, selectBySerial)
         select.bind(serial.rawValue)
         return try select.first(Device.init)

@@ -99,7 +99,7 @@ struct InboxPoll: Sendable {
             })
     }
 
-    private func write(
+    @concurrent private func write(
         _ first: Part, of question: Question, _ others: Others, to writer: inout any ResponseBodyWriter
     ) async throws {
         var part = first

@@ -2,6 +2,7 @@ import CarillonBasics
 import CarillonCore
 import CarillonWire
 import Foundation
+import HTTPTypes
 import TestSupport
 import Testing
 

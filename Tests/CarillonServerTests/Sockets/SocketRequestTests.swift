@@ -30,7 +30,7 @@ struct SocketRequestTests {
             let domain = world.routes.domain
             requests = SocketRequests(
                 devices: domain.devices, channels: domain.channels, addresses: Addresses(base: "https://push.example.com"),
-                anonymousApp: nil, responder: world.routes.responder,
+                anonymousApp: nil, responder: world.routes.responder, answers: domain.answers,
                 logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
         }
 

@@ -4,86 +4,17 @@ Times are those of the system's clock, which is the server's as well: a message 
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
 
-# The record of an acknowledgement that overtook its message's write follows within 40 ms; a kill before that loses it.
-# A busy machine may take longer: what was asked of the disk so long afterwards, and answered, proves that it followed.
-RECORD_SECONDS = 0.1
-# The server's times are whole milliseconds.
-TICK = 0.001
+from journal import Journal
 
 
-@dataclass(slots=True, eq=False)
-class Message:
-    """One message, by the tag that its body repeats: a kill may keep its identifier from the sender."""
-
-    # The first 16 characters of the body, and its key if it has one.
-    tag: str
-    device: object
-    ttl: int
-    topic: str | None
-    has_key: bool
-    body: bytes
-    sent_at: float
-    id: str | None = None
-    was_seen: bool = False
-    # What the first answer said of it, and when it had come.
-    answer: str | None = None
-    answered_at: float | None = None
-    # By then it was accepted, if it ever was.
-    accepted_by: float = float("inf")
-    # Since when it is known to wait in the store.
-    stored_at: float | None = None
-    # The outcomes that somebody may have caused since it was last known to wait.
-    ends: set = field(default_factory=set)
-    outcome: str | None = None
-    # Since when it is known to wait no more; `is_soft` when a kill at the wrong moment may still undo that.
-    final_at: float | None = None
-    is_soft: bool = False
-    may_be_unknown: bool = False
-
-    @property
-    def is_volatile(self):
-        return self.ttl == 0
-
-    @property
-    def expired_by(self):
-        return self.accepted_by + self.ttl
-
-    def may_expire_by(self, moment):
-        return moment >= self.sent_at + self.ttl - TICK
-
-    def possible_outcomes(self, now):
-        if self.outcome is not None:
-            return {self.outcome}
-        outcomes = set(self.ends)
-        if self.is_volatile:
-            outcomes.add("dropped")
-        elif self.may_expire_by(now if self.final_at is None else self.final_at):
-            outcomes.add("expired")
-        return outcomes
-
-    def must_wait(self, began, ended):
-        """Whether it waited all that time, whatever became of what had no answer."""
-        is_stored = self.stored_at is not None and self.stored_at < began
-        return is_stored and self.final_at is None and not self.ends and not self.may_expire_by(ended)
-
-    def __str__(self):
-        parts = [f"message {self.id or self.tag}: TTL {self.ttl}, answered {self.answer}"]
-        parts += [f"topic {self.topic}"] if self.topic else []
-        parts += ["with a key"] if self.has_key else []
-        parts += [f"ended {self.outcome or ' or '.join(self.ends)}"] if self.outcome or self.ends else []
-        return ", ".join(parts)
-
-
-class Ledger:
-    """Finds violations in what it is told, and counts what happened."""
+class Ledger(Journal):
+    """Compares what senders and devices report."""
 
     def __init__(self):
+        super().__init__()
         self.messages = {}
         self.answered = []
-        self.counts = Counter()
-        self.violations = []
         # Of each topic of a device the messages that may wait, in the order in which they were sent.
         self.topics = {}
         # Messages that were acknowledged before they were written, with those whose place they took.
@@ -94,11 +25,6 @@ class Ledger:
         self.under_way = set()
         # When the last request began whose answer had to wait for the disk.
         self.synced_at = 0.0
-
-    def violation(self, text, message=None):
-        text = text if message is None else f"{text}: {message}"
-        if text not in self.violations:
-            self.violations.append(text)
 
     def settle(self, message, at, outcome=None):
         """The message waits no more."""
@@ -146,6 +72,8 @@ class Ledger:
         if message.is_volatile:
             self.accepted_volatile(message, outcome, is_first)
         elif outcome == "waiting":
+            if is_first and not message.has_key:
+                self.must_be_committed(began, f"message {message.id}")
             self.heard(message, None, began, now)
             message.stored_at = message.stored_at or now
             self.synced_at = max(self.synced_at, began)
@@ -182,6 +110,10 @@ class Ledger:
 
     def refused(self, message, status):
         """Nothing is stored of it."""
+        if status == 503 and self.may_refuse():
+            # A commit that failed can be found after a kill: the message may be stored.
+            self.counts["refused while the disk had a fault"] += 1
+            return
         self.counts["refused"] += 1
         if status != 429:
             self.violation(f"sending is answered {status}", message)
@@ -209,6 +141,8 @@ class Ledger:
             self.unknown(message, status)
 
     def unknown(self, message, status):
+        if status == 503 and self.may_refuse():
+            return
         is_without_row = message.answer == "dropped" and not message.has_key
         if status != 404 or not (message.may_be_unknown or is_without_row):
             self.violation(f"the message's address is answered {status}", message)
@@ -268,7 +202,7 @@ class Ledger:
     def killed(self, at):
         """Everything has ended that was under way."""
         for message, earlier in self.overtaken:
-            if message.answered_at + RECORD_SECONDS > self.synced_at:
+            if self.recorded_by(message.answered_at) > self.synced_at:
                 message.may_be_unknown = True
                 for other in earlier:
                     if other.is_soft:

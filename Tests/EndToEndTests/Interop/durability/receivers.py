@@ -1,10 +1,11 @@
-"""The devices: some come and go by socket, some poll and answer over HTTP, some do both, some are never there."""
+"""The devices: some come and go by socket or event stream, some poll and answer over HTTP, some do all, some are never there."""
 
 import asyncio
 import base64
 import json
 import time
 
+import aiohttp
 import websockets
 
 from server import ANSWER_SECONDS, GONE
@@ -12,8 +13,8 @@ from server import ANSWER_SECONDS, GONE
 
 class Device:
     def __init__(
-        self, name, server, ledger, random, registration, socket_share=0.0, answer_share=0.7, is_absent=False,
-        share_of_messages=1.0,
+        self, name, server, ledger, random, registration, socket_share=0.0, stream_share=0.0, answer_share=0.7,
+        is_absent=False, share_of_messages=1.0,
     ):
         self.name = name
         self.server = server
@@ -22,7 +23,9 @@ class Device:
         self.id = registration["id"]
         self.credential = registration["credential"]
         self.path = None
+        # How often it connects by a socket, and by an event stream; otherwise it polls.
         self.socket_share = socket_share
+        self.stream_share = stream_share
         self.answer_share = answer_share
         self.is_absent = is_absent
         self.share_of_messages = share_of_messages
@@ -32,21 +35,29 @@ class Device:
     @property
     def never_connects(self):
         """Before the end of the run, that is: polls are no connection."""
-        return self.is_absent or self.socket_share == 0
+        return self.is_absent or self.socket_share + self.stream_share == 0
 
     async def come_and_go(self):
         """Until the server is killed."""
         with self.server.connect() as http:
-            try:
-                while True:
-                    if self.random.random() < self.socket_share:
-                        await self.listen(self.random.uniform(0.1, 2))
-                    else:
-                        await self.poll_once(http)
+            while not self.server.is_killed:
+                try:
+                    await self.come(http)
                     await asyncio.sleep(self.random.uniform(0, 0.1))
-            except GONE as error:
-                if not self.server.is_killed:
-                    self.ledger.violation(f"{self.name} lost its connection: {error!r}")
+                except GONE as error:
+                    http.close()
+                    # Connections can end while the disk has a fault.
+                    if not self.server.is_killed and not self.ledger.may_refuse():
+                        self.ledger.violation(f"{self.name} lost its connection: {error!r}")
+
+    async def come(self, http):
+        chance = self.random.random()
+        if chance < self.socket_share:
+            await self.listen(self.random.uniform(0.1, 2))
+        elif chance < self.socket_share + self.stream_share:
+            await self.read_events(http, self.random.uniform(0.1, 2))
+        else:
+            await self.poll_once(http)
 
     def arrived(self, frame, began):
         body = base64.urlsafe_b64decode(frame.get("data", "") + "==")
@@ -105,6 +116,53 @@ class Device:
         update = {"channelID": frame["channelID"], "version": frame["version"], "code": 100 if is_delivered else 101}
         await link.send(json.dumps({"messageType": "ack", "updates": [update]}))
 
+    # Event streams
+
+    async def read_events(self, http, seconds):
+        """Answers over HTTP for some of what comes, and leaves after a time."""
+        began, present = time.time(), {}
+        deadline = asyncio.get_running_loop().time() + seconds
+        events = self.events()
+        try:
+            while True:
+                async with asyncio.timeout_at(deadline):
+                    event, frame = await anext(events)
+                if event == "caughtUp":
+                    self.ledger.counts["streams that caught up"] += 1
+                    self.ledger.was_complete(self, present, began, time.time())
+                elif event == "end":
+                    return self.stream_ended(frame)
+                elif message := self.arrived(frame, began):
+                    present[message.tag] = message
+                    self.ledger.counts["messages in event streams"] += 1
+                    if self.random.random() < self.answer_share:
+                        await self.answer(http, [message])
+        except (TimeoutError, StopAsyncIteration):
+            pass
+        finally:
+            await events.aclose()
+
+    async def events(self):
+        headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {self.credential}"}
+        url = f"http://127.0.0.1:{self.server.port}/v1/inbox"
+        async with aiohttp.ClientSession() as session, session.get(url, headers=headers) as answer:
+            if answer.status != 200:
+                if answer.status != 503 or not self.ledger.may_refuse():
+                    self.ledger.violation(f"an event stream is answered {answer.status}")
+                return
+            fields = {}
+            async for line in answer.content:
+                name, _, value = line.decode().rstrip("\r\n").partition(":")
+                if name:
+                    fields[name] = value.strip()
+                elif "data" in fields:
+                    yield fields["event"], json.loads(fields["data"])
+                    fields = {}
+
+    def stream_ended(self, frame):
+        if not self.server.is_killed and not self.ledger.may_refuse():
+            self.ledger.violation(f"an event stream of {self.name} ends with {frame}")
+
     # Polls
 
     async def poll_once(self, http):
@@ -122,7 +180,8 @@ class Device:
         status, _, body = await http.request(
             "GET", f"/v1/inbox?wait={wait}&max={count}", secret=self.credential)
         if status != 200:
-            self.ledger.violation(f"a poll is answered {status}")
+            if status != 503 or not self.ledger.may_refuse():
+                self.ledger.violation(f"a poll is answered {status}")
             return {}, False
         page = json.loads(body)
         messages = [self.arrived(frame, began) for frame in page["envelopes"]]
@@ -146,5 +205,5 @@ class Device:
         status, _, _ = await http.request("POST", "/v1/inbox/results", body=body, secret=self.credential)
         if status == 204:
             self.ledger.results_stored(messages, began, time.time())
-        else:
+        elif status != 503 or not self.ledger.may_refuse():
             self.ledger.violation(f"results are answered {status}")

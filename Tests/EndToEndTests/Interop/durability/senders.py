@@ -5,7 +5,7 @@ import json
 import time
 from collections import deque
 
-from ledger import Message
+from message import Message
 from server import GONE
 
 LONG = 86_400

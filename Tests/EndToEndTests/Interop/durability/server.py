@@ -9,25 +9,33 @@ import socket
 import subprocess
 import time
 
+import aiohttp
 from websockets.exceptions import WebSocketException
 
 APP = "com.example.durability"
 # How a connection ends when the server is killed.
-GONE = (OSError, EOFError, WebSocketException)
+GONE = (OSError, EOFError, WebSocketException, aiohttp.ClientError)
 START_SECONDS = 60
+STOP_SECONDS = 40
 ANSWER_SECONDS = 60
+# For what follows by itself.
+PATIENCE = 30
 SETTINGS = {
     "CARILLON_CHANNEL_RATE": "off",
     "CARILLON_DEVICE_RATE": "off",
     "CARILLON_APP_RATE": "off",
     # The oldest messages of a long run are asked for as well.
     "CARILLON_OUTCOMES_PER_DEVICE": "1000000",
+    "CARILLON_REGISTRATION_RATE": "off",
+    "CARILLON_ADDRESS_RATE": "off",
+    # Back ends are on this machine.
+    "CARILLON_ALLOW_PRIVATE_ADDRESSES": "true",
 }
 
 
-def free_port():
+def free_port(offset=0):
     """A port below those that the system gives to whoever connects: a server keeps its own while it is down."""
-    port = 10_000 + os.getpid() * 997 % 22_000
+    port = 10_000 + (os.getpid() * 997 + offset * 101) % 22_000
     while True:
         with socket.socket() as probe:
             try:
@@ -38,9 +46,10 @@ def free_port():
 
 
 class Server:
-    def __init__(self, executable, directory):
+    def __init__(self, executable, directory, settings):
         self.executable = executable
         self.directory = directory
+        self.settings = os.environ | SETTINGS | settings
         self.port = free_port()
         self.process = None
         self.is_killed = False
@@ -48,14 +57,18 @@ class Server:
     def command(self, *arguments):
         done = subprocess.run(
             [self.executable, *arguments, "--data", self.directory, "--json"],
-            check=True, capture_output=True, text=True)
+            check=True, capture_output=True, text=True, env=self.settings)
         return json.loads(done.stdout.splitlines()[-1])
 
-    async def start(self):
+    async def launch(self):
+        """Starts the process, and does not wait until it is ready."""
         address = f"127.0.0.1:{self.port}"
         self.process = await asyncio.create_subprocess_exec(
             self.executable, "serve", "--data", self.directory, "--listen", address,
-            "--public-url", f"http://{address}", "--log", "error", env=os.environ | SETTINGS)
+            "--public-url", f"http://{address}", "--log", "error", env=self.settings)
+
+    async def start(self):
+        await self.launch()
         deadline = time.monotonic() + START_SECONDS
         while not await self.is_ready():
             if self.process.returncode is not None:
@@ -75,6 +88,17 @@ class Server:
 
     def connect(self):
         return Connection(self.port)
+
+    async def stop(self, seconds):
+        """Tells the server to stop, and kills it if it has not after so many seconds. Returns its exit code."""
+        self.is_killed = True
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.process.wait()
+        except TimeoutError:
+            await self.kill()
+            return None
 
     async def kill(self):
         self.is_killed = True
@@ -119,4 +143,5 @@ class Connection:
             status = int(head.split(" ", 2)[1])
             fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
             fields = {name.lower(): value for name, value in fields.items()}
-            return status, fields, await self.reader.readexactly(int(fields.get("content-length", 0)))
+            length = 0 if method == "HEAD" else int(fields.get("content-length", 0))
+            return status, fields, await self.reader.readexactly(length)
