@@ -1,22 +1,23 @@
+import CarillonSQLite
 import Testing
 
 @testable import CarillonCommand
 
 struct RestoreSentenceTests {
     @Test(arguments: [
-        (0, false, "0 live updates"),
+        (0, 0, "0 live updates"),
         (
-            1, true,
-            "1 live update, paused until `carillon updates resume`; list those of an app with `carillon updates list --app APP --key ADMIN-KEY`"
+            1, 1,
+            "1 live update, 1 paused until `carillon updates resume`; list those of an app with `carillon updates list --status paused --app APP --key ADMIN-KEY`"
         ),
         (
-            3, false,
-            "3 live updates, delivered when the server has started; list those of an app with `carillon updates list --app APP --key ADMIN-KEY`"
+            3, 0,
+            "3 live updates, 0 paused until `carillon updates resume`; list those of an app with `carillon updates list --status live --app APP --key ADMIN-KEY`"
         ),
     ])
     func `a restore says how many live updates there are, and how to list them`(
-        count: Int, areHeld: Bool, sentence: String
+        live: Int, paused: Int, sentence: String
     ) {
-        #expect(RestoreCommand.sentence(ofUpdates: count, areHeld: areHeld) == sentence)
+        #expect(RestoreCommand.sentence(of: LiveUpdateCount(live: live, paused: paused)) == sentence)
     }
 }

@@ -37,7 +37,9 @@ struct SchemaStepTests {
         "ywiE4ReDdxBI",  // 23
         "UEmC+aTYzj7i",  // 24
         "0rkqdorc1+Ox",  // 25
-        "TPqrzL46M3zk", "cd/7GoGZLNGl", "irIuk7u/wlgE",  // 26
+        "TPqrzL46M3zk",  // 26
+        "cd/7GoGZLNGl",  // 27
+        "irIuk7u/wlgE",  // 28
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -36,40 +36,42 @@ struct RestoreCommand: AsyncParsableCommand {
         commandName: "restore", abstract: "Make a data directory of a backup.",
         discussion: """
             The directory must hold no data yet: move away what is there. What happened after the backup is forgotten: see \
-            the page about backups for what that means to devices and senders. Updates that were withdrawn since live again: with \
-            --hold-updates all live updates are paused, until `carillon updates resume` or `carillon updates withdraw`.
+            the page about backups for what that means to devices and senders. Updates that were withdrawn after the backup are live \
+            again: with --hold-updates the server delivers none until `carillon updates resume`.
             """)
 
     @Argument(help: "The file that `carillon backup` wrote.", completion: .file()) var from: String
-    @Flag(help: "Pause all live updates: no device is given them until they are resumed.") var holdUpdates = false
+    @Flag(help: "Pause all live updates. The server delivers a paused update when it is resumed.") var holdUpdates = false
     @OptionGroup var directory: DataDirectory
     @Flag(help: "Print one JSON object a line.") var json = false
 
     func run() async throws {
         try await reportingFaults(interrupted: "interrupted; nothing was restored") {
             let path = try directory.path
-            let liveUpdates: Int
+            let updates: LiveUpdateCount
             do {
-                liveUpdates = try await StoreBackup.restore(
+                updates = try await StoreBackup.restore(
                     from, to: path, holdsUpdates: holdUpdates, at: TimeSource.system.now())
             } catch let fault as StoreOpenFault where fault.kind == .missing {
                 throw CommandFault(ExitStatus.noInput, fault.description)
             }
             Printer(isJSON: json).print(
                 [
-                    "event": "restored", "data": .text(path), "liveUpdates": .number(Int64(liveUpdates)),
-                    "held": .flag(holdUpdates),
+                    "event": "restored", "data": .text(path), "liveUpdates": .number(Int64(updates.live)),
+                    "pausedUpdates": .number(Int64(updates.paused)),
                 ],
-                otherwise: "restored  \(from)  to \(path)\n\(Self.sentence(ofUpdates: liveUpdates, areHeld: holdUpdates))")
+                otherwise: "restored  \(from)  to \(path)\n\(Self.sentence(of: updates))")
         }
     }
 
     /// Says how many live updates there are, and how to list them.
-    static func sentence(ofUpdates count: Int, areHeld: Bool) -> String {
-        let what = "\(count) live update\(count == 1 ? "" : "s")"
-        guard count > 0 else { return what }
-        let whose = areHeld ? "paused until `carillon updates resume`" : "delivered when the server has started"
-        return "\(what), \(whose); list those of an app with `carillon updates list --app APP --key ADMIN-KEY`"
+    static func sentence(of updates: LiveUpdateCount) -> String {
+        let what = "\(updates.live) live update\(updates.live == 1 ? "" : "s")"
+        guard updates.live > 0 else { return what }
+        let paused = "\(updates.paused) paused until `carillon updates resume`"
+        let status = updates.paused > 0 ? "paused" : "live"
+        return
+            "\(what), \(paused); list those of an app with `carillon updates list --status \(status) --app APP --key ADMIN-KEY`"
     }
 }
 

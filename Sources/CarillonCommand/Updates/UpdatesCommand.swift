@@ -95,23 +95,31 @@ struct UpdatesCommand: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List the app's updates, the latest first.")
         @Option(help: "How many at most.") var limit = 100
+        @Option(help: "Which: all, live, or paused.") var status = "all"
         @OptionGroup var options: PublisherOptions
 
         func run() async throws {
             try await reportingFaults {
-                let client = try options.client
-                var (left, next) = (limit, String?.none)
-                repeat {
-                    var query = [("limit", String(min(left, 500)))]
-                    if let next { query.append(("before", next)) }
-                    let page = try Publish.json(
-                        try client.accepted(try await client.send(.GET, options.path("/v1/updates", query))))
-                    guard case .array(let updates)? = page["updates"] else { break }
-                    for update in updates { show(update) }
-                    left -= updates.count
-                    next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
-                } while next != nil && left > 0
+                try await List.each(limit, status, options) { show($0) }
             }
+        }
+
+        /// Reads the list page by page.
+        static func each(
+            _ limit: Int, _ status: String, _ options: PublisherOptions, _ use: (JSONValue) -> Void
+        ) async throws {
+            let client = try options.client
+            var (left, next) = (limit, String?.none)
+            repeat {
+                var query = [("limit", String(min(left, 500))), ("status", status)]
+                if let next { query.append(("before", next)) }
+                let page = try Publish.json(
+                    try client.accepted(try await client.send(.GET, options.path("/v1/updates", query))))
+                guard case .array(let updates)? = page["updates"] else { break }
+                for update in updates { use(update) }
+                left -= updates.count
+                next = page["next"].flatMap { if case .string(let text) = $0 { text } else { nil } }
+            } while next != nil && left > 0
         }
 
         private func show(_ update: JSONValue) {

@@ -46,6 +46,8 @@ package final class Allowances: Sendable {
     private let serviceRequests: Meter<DeviceSerial>
     private let addressRegistrations: Meter<NetworkAddress>
     private let anonymousDevices: Int?
+    /// Addresses that had their share of anonymous devices, and until when nobody asks the store about them again.
+    private let fullAddresses = Mutex<[NetworkAddress: Int64]>([:])
     private let anonymousRefused = ServerMetric.shareRefusals.counter("anonymous_devices")
     private let ticks: TickSource
 
@@ -90,13 +92,35 @@ package final class Allowances: Sendable {
     }
 
     /// The share of an address in anonymous devices; nil if it is not limited. Behind a loopback address there is a proxy.
-    func anonymousShare(of address: NetworkAddress?) -> NewDevice.AddressShare? {
+    ///
+    /// - Throws: ``ErrorCode/rateLimited`` where the address was full less than a minute ago.
+    func anonymousShare(of address: NetworkAddress?) throws(Refusal) -> NewDevice.AddressShare? {
         guard let anonymousDevices, let address, !address.isLoopback else { return nil }
+        let now = ticks.now()
+        let isFull = fullAddresses.withLock { full in
+            guard let until = full[address.owner] else { return false }
+            if until <= now { full[address.owner] = nil }
+            return until > now
+        }
+        if isFull { throw anonymousRefusal }
         return .init(address: address.owner, limit: anonymousDevices)
     }
 
-    /// The refusal of an anonymous device whose address has its share.
-    func refuseAnonymousDevice() -> Refusal {
+    /// The refusal of an anonymous device whose address has its share, as the store says.
+    func refuseAnonymousDevice(from address: NetworkAddress?) -> Refusal {
+        let now = ticks.now()
+        fullAddresses.withLock { full in
+            if full.count >= Self.mostFullAddresses { full = full.filter { $0.value > now } }
+            guard full.count < Self.mostFullAddresses, let address else { return }
+            full[address.owner] = now + Self.fullNanoseconds
+        }
+        return anonymousRefusal
+    }
+
+    private static let mostFullAddresses = 10_000
+    private static let fullNanoseconds: Int64 = 60_000_000_000
+
+    private var anonymousRefusal: Refusal {
         anonymousRefused.increment()
         return Refusal(
             .rateLimited, "At most \(anonymousDevices ?? 0) anonymous devices can come from one address.",

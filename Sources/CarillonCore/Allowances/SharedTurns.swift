@@ -47,7 +47,7 @@ package final class SharedTurns: Sendable {
         return try await work()
     }
 
-    /// Answers whether it may go on.
+    /// Returns whether the request may go on.
     private func begin(_ app: AppSerial) async -> Bool {
         await withCheckedContinuation { continuation in
             let asked = state.withLock { state in

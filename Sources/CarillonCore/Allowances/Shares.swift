@@ -1,7 +1,7 @@
 import Metrics
 import Synchronization
 
-/// How many of one kind of thing each key has at the moment, such as connections of an address, and how many it may have.
+/// How many units of a resource each key has at the moment, such as connections of an address, and how many it may have.
 package final class Shares<Key: Hashable & Sendable>: Sendable {
     private final class Shard: Sendable {
         let counts = Mutex<[Key: Int]>([:])
@@ -18,26 +18,26 @@ package final class Shares<Key: Hashable & Sendable>: Sendable {
         refused = ServerMetric.shareRefusals.counter(subject)
     }
 
-    /// Returns false, and counts a refusal, if the key has as many as it may. Whoever took one gives it back.
-    package func take(_ key: Key) -> Bool {
+    /// Returns false, and counts a refusal, if the key would have more than it may. Whoever took units gives them back.
+    package func take(_ key: Key, _ units: Int = 1) -> Bool {
         let isFree = shard(of: key).counts.withLock { counts in
             let count = counts[key, default: 0]
-            guard count < limit else { return false }
-            counts[key] = count + 1
+            guard count + units <= limit else { return false }
+            counts[key] = count + units
             return true
         }
         if !isFree { refused.increment() }
         return isFree
     }
 
-    package func giveBack(_ key: Key) {
+    package func giveBack(_ key: Key, _ units: Int = 1) {
         shard(of: key).counts.withLock { counts in
             guard let count = counts[key] else { return }
-            counts[key] = count > 1 ? count - 1 : nil
+            counts[key] = count > units ? count - units : nil
         }
     }
 
-    /// How many a key has.
+    /// How many units a key has.
     package func count(of key: Key) -> Int { shard(of: key).counts.withLock { $0[key, default: 0] } }
 
     private func shard(of key: Key) -> Shard { shards[Int(UInt(bitPattern: key.hashValue) % UInt(shards.count))] }

@@ -1,5 +1,5 @@
-/// Which of the requests that take long may go on: so many at a time of each owner and of all owners together. The others wait, and go on in
-/// the order in which they came, as far as their owners may.
+/// Which of the requests that take long may go on: a number at a time of each owner and of all owners together. The others wait. Of those that
+/// wait, the owner whose last request went on longest ago is next, with its oldest request.
 package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
     package struct Limits: Sendable {
         package var perOwner: Int
@@ -34,6 +34,9 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
     private var waiting: [(number: Int, owner: Owner)] = []
     private var waitingOf: [Owner: Int] = [:]
     private var lastNumber = 0
+    /// Of owners that have requests here: the number of the last that went on.
+    private var lastGranted: [Owner: Int] = [:]
+    private var grants = 0
 
     package init(limits: Limits = Limits()) { self.limits = limits }
 
@@ -46,26 +49,22 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
         return .waits(lastNumber)
     }
 
-    /// One that was granted is done. Answers which of those that waited are granted now.
+    /// One that was granted is done. Returns which of those that waited are granted now.
     package mutating func end(_ owner: Owner) -> [Int] {
         runningInAll -= 1
         let left = running[owner, default: 1] - 1
         running[owner] = left > 0 ? left : nil
+        forget(owner)
         var granted: [Int] = []
-        var stillWaiting: [(number: Int, owner: Owner)] = []
-        for one in waiting {
-            if start(one.owner) {
-                granted.append(one.number)
-                waitsNoMore(one.owner)
-            } else {
-                stillWaiting.append(one)
-            }
+        while let index = next, start(waiting[index].owner) {
+            let one = waiting.remove(at: index)
+            granted.append(one.number)
+            waitsNoMore(one.owner)
         }
-        waiting = stillWaiting
         return granted
     }
 
-    /// One waited too long. Answers whether it did still wait.
+    /// One waited too long. Returns whether it still waited.
     package mutating func giveUp(_ number: Int) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.number == number }) else { return false }
         waitsNoMore(waiting.remove(at: index).owner)
@@ -75,12 +74,26 @@ package struct TurnQueue<Owner: Hashable & Sendable>: Sendable {
     private mutating func waitsNoMore(_ owner: Owner) {
         let left = waitingOf[owner, default: 1] - 1
         waitingOf[owner] = left > 0 ? left : nil
+        forget(owner)
+    }
+
+    private mutating func forget(_ owner: Owner) {
+        if running[owner] == nil, waitingOf[owner] == nil { lastGranted[owner] = nil }
+    }
+
+    /// The place of the next request that may go on.
+    private var next: Int? {
+        let free = waiting.indices.filter { running[waiting[$0].owner, default: 0] < limits.perOwner }
+        // Of several of one owner, the first is the oldest.
+        return free.min { lastGranted[waiting[$0].owner, default: 0] < lastGranted[waiting[$1].owner, default: 0] }
     }
 
     private mutating func start(_ owner: Owner) -> Bool {
         guard runningInAll < limits.all, running[owner, default: 0] < limits.perOwner else { return false }
         running[owner, default: 0] += 1
         runningInAll += 1
+        grants += 1
+        lastGranted[owner] = grants
         return true
     }
 }

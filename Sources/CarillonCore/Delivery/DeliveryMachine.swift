@@ -83,7 +83,8 @@ package struct DeliveryMachine: Sendable {
     private let version: Int
     private let only: Set<EnvelopeKind>?
     private let also: Set<EnvelopeKind>
-    private var position: Int64
+    /// Everything up to it was looked at.
+    package private(set) var position: Int64
     private var given = GivenEnvelopes()
     private var isLoading = false
     /// Whether there may be more in the store than was asked for.

@@ -66,7 +66,7 @@ package struct DeviceRegistrar: Sendable {
             if profile != nil { try await subscriptions.deviceChanged(device.serial) }
             return (device, DeviceCredential(device: device.id, secret: secret))
         case .refused(let refusal): throw refusal
-        case .addressFull: throw allowances.refuseAnonymousDevice()
+        case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
         case .notAllowed:
             guard key == nil else { throw Refusal(.credentialInvalid, "The key was revoked.") }
             throw unknownApp(app)
@@ -86,15 +86,16 @@ package struct DeviceRegistrar: Sendable {
         _ userAgent: UserAgentID, app: AppID, from address: NetworkAddress?
     ) async throws -> Device {
         try allowances.takeDevice(from: address)
+        let share = try allowances.anonymousShare(of: address)
         try await vetoes.ask(.registration(nil, nil, isAnonymous: true), of: app)
         var random = random
         let new = NewDevice(
-            .random(using: &random), app: app, isAnonymous: true, share: allowances.anonymousShare(of: address))
+            .random(using: &random), app: app, isAnonymous: true, share: share)
         let inserted = try await devices.insertDevice(new, at: time.now()) { _ in userAgent.hash }
         switch inserted {
         case .stored(let device), .handedOver(let device, _): return device
         case .refused(let refusal): throw refusal
-        case .addressFull: throw allowances.refuseAnonymousDevice()
+        case .addressFull: throw allowances.refuseAnonymousDevice(from: address)
         case .notAllowed: throw unknownApp(app)
         }
     }
@@ -246,10 +247,24 @@ package struct DeviceRegistrar: Sendable {
         return device
     }
 
+    /// - Parameter turn: Does each read when it is its turn.
     package func list(
-        app: AppID, _ filter: DeviceFilter = .all, after: DeviceID?, limit: Int
+        app: AppID, _ filter: DeviceFilter = .all, after: DeviceID?, limit: Int,
+        inTurn turn: (_ read: @Sendable () async throws -> DevicePart) async throws -> DevicePart = { try await $0() }
     ) async throws -> [(device: Device, registration: DeviceRegistration)] {
-        try await devices.devices(app: app, filter, after: after, limit: limit)
+        var place: DeviceSerial?
+        if let after { place = try await devices.device(after)?.serial }
+        var found: [(device: Device, registration: DeviceRegistration)] = []
+        while true {
+            try Task.checkCancellation()
+            let (start, left) = (place, limit - found.count)
+            let part = try await turn { [devices] in
+                try await devices.devices(app: app, filter, after: start, limit: left)
+            }
+            found += part.devices
+            guard found.count < limit, let end = part.end else { return found }
+            place = end
+        }
     }
 
     /// An anonymous device connected.

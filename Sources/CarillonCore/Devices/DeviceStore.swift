@@ -17,10 +17,10 @@ package protocol DeviceStore: Sendable {
     func device(_ id: DeviceID) async throws -> Device?
     func device(_ serial: DeviceSerial) async throws -> Device?
     func device(withCredential hash: SecretHash) async throws -> Device?
-    /// A page of an app's devices in the order of their registration, with what each said of itself.
-    func devices(
-        app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
-    ) async throws -> [(device: Device, registration: DeviceRegistration)]
+    /// A part of an app's devices in the order of their registration, with what each said of itself.
+    ///
+    /// - Parameter place: Where the part before ended; nil for the first.
+    func devices(app: AppID, _ filter: DeviceFilter, after place: DeviceSerial?, limit: Int) async throws -> DevicePart
     /// Writes down that devices were seen. `areAnonymous`: they came with nothing but a user agent identifier.
     func markSeen(_ devices: [DeviceSerial], areAnonymous: Bool, at now: Timestamp) async throws
     /// Devices were there: they are woken as usual again, where that had become rare.
@@ -80,6 +80,18 @@ package enum RegistrationWish: Sendable {
     case says(DeviceProfile, confirms: Bool, user: UserWord? = nil)
     /// It is suspended or resumed.
     case becomes(DeviceRegistration)
+}
+
+/// Devices of an app that were found in one read, which compares a limited number of them with a filter.
+package struct DevicePart: Sendable {
+    package var devices: [(device: Device, registration: DeviceRegistration)]
+    /// Where to go on; nil at the end of the list.
+    package var end: DeviceSerial?
+
+    package init(_ devices: [(device: Device, registration: DeviceRegistration)], end: DeviceSerial?) {
+        self.devices = devices
+        self.end = end
+    }
 }
 
 package enum InsertedDevice: Sendable {

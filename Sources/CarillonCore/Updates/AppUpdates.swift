@@ -147,8 +147,10 @@ package struct AppUpdates: Sendable {
         return update
     }
 
-    package func list(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update] {
-        try await store.updates(of: app, before: before, limit: limit)
+    package func list(
+        of app: AppSerial, _ filter: UpdateFilter = .all, before: UpdateSerial?, limit: Int
+    ) async throws -> [Update] {
+        try await listings.take(of: app) { try await store.updates(of: app, filter, before: before, limit: limit) }
     }
 
     package func counts(of update: Update) async throws -> [CompletionMachine.State: Int] {
@@ -178,17 +180,21 @@ package struct AppUpdates: Sendable {
         await delivery.withdrew(update)
     }
 
-    /// Ends the pause of an update: devices of the audience are given it from now on. An update that is not paused stays as it is.
+    /// Ends the pause of an update: the server delivers it to its audience from now on. An update that is not paused stays as it is.
     package func resume(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws -> Update {
-        let update = try await update(id, of: app)
-        guard update.status == .live else {
-            throw Refusal(.updateFinal, "The update is \(update.status.name), and is given to nobody.")
+        var update = try await update(id, of: app)
+        if update.status == .live {
+            let isResumed = try await store.resumeUpdate(update, by: key, at: time.now())
+            if !isResumed { update = try await self.update(id, of: app) }
         }
-        guard try await store.resumeUpdate(update, by: key, at: time.now()) else { return update }
+        guard update.status == .live else {
+            throw Refusal(.updateFinal, "The update is \(update.status.name) and cannot be resumed.")
+        }
+        // Also where another request resumed it, which may have been interrupted.
         logs.forget(app)
-        let resumed = try await self.update(id, of: app)
-        delivery.published(resumed)
-        return resumed
+        update.isPaused = false
+        delivery.published(update)
+        return update
     }
 
     /// Puts back what is parked of an update: all of it, or that of one device.
@@ -197,7 +203,7 @@ package struct AppUpdates: Sendable {
     package func requeue(_ id: UpdateID, of app: AppSerial, device: DeviceID?, by key: KeyID) async throws -> Int {
         let update = try await update(id, of: app)
         guard update.status == .live else {
-            throw Refusal(.updateFinal, "The update is \(update.status.name), and is given to nobody.")
+            throw Refusal(.updateFinal, "The update is \(update.status.name) and is not delivered any more.")
         }
         func requeue(_ completions: [Completion]) async throws -> Int {
             try await store.requeue(
@@ -207,7 +213,10 @@ package struct AppUpdates: Sendable {
         var count = 0
         var last: CompletionKey?
         while true {
-            let page = try await store.completions(of: update.serial, in: .parked, after: last, limit: Self.pageSize)
+            let after = last
+            let page = try await listings.take(of: app) {
+                try await store.completions(of: update.serial, in: .parked, after: after, limit: Self.pageSize)
+            }
             if last == nil || !page.isEmpty { count += try await requeue(page.map(\.completion)) }
             guard page.count == Self.pageSize, let end = page.last else { break }
             last = end.completion.key

@@ -141,3 +141,11 @@ package struct UpdateLimits: Equatable, Sendable {
     /// What an audience may cost for one device, in units of the language.
     package static let audienceCost = 1000
 }
+
+/// Which updates of an app a list has.
+package enum UpdateFilter: String, CaseIterable, Sendable {
+    case all
+    /// Those that live, also where they are paused.
+    case live
+    case paused
+}

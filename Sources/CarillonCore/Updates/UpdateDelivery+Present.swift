@@ -18,7 +18,7 @@ extension UpdateDelivery {
         do {
             // Most apps publish nothing.
             let log = try await logs.log(of: device.app)
-            guard log.live.count > 0 || log.expiredContent.rawValue > 0,
+            guard log.live.count > 0 || log.expiredContent.rawValue > 0 || log.version > 0,
                 let binding = try await store.presentBinding(of: device.serial)
             else { return }
             note(device, binding.profile, binding)

@@ -111,8 +111,12 @@ package final class UpdateLogs: Sendable {
 
     private func remove(_ serial: UpdateSerial, of app: AppSerial, isExpired: Bool) {
         var bytes = 0
+        var isUnknown = false
         logs.change(app) { log in
-            guard let update = log.live[serial]?.update else { return }
+            guard let update = log.live[serial]?.update else {
+                isUnknown = true
+                return
+            }
             if isExpired, update.kind == .content { log.expiredContent = max(log.expiredContent, serial) }
             log.live.remove(serial)
             bytes = update.body.count
@@ -120,6 +124,8 @@ package final class UpdateLogs: Sendable {
         weights.withLock { weights in
             if let before = weights[app] { weights[app] = before - bytes }
         }
+        // A paused one is not in the log, and may be content that devices missed.
+        if isExpired, isUnknown { forget(app) }
     }
 
     /// Whether a device belongs to the audience of an update that may have ended.

@@ -16,7 +16,7 @@ package protocol UpdateStore: Sendable {
     func liveUpdates(of app: AppSerial) async throws -> [Update]
     func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
     /// A page of an app's, from the latest on.
-    func updates(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update]
+    func updates(of app: AppSerial, _ filter: UpdateFilter, before: UpdateSerial?, limit: Int) async throws -> [Update]
     /// The latest content of an app that expired; zero where there is none.
     func lastExpiredContent(of app: AppSerial) async throws -> UpdateSerial
     /// Content of an app after a place that expired; nil where it is not known any more, or is more than the limit.

@@ -2,12 +2,12 @@ import CarillonCore
 import CarillonWire
 import GRDB
 
-/// Reads a list of devices with a filter, so many devices of the app at a time.
+/// Reads a list of devices with a filter, a limited number of the app's devices at a time.
 struct DeviceSlice {
     private let db: Database
     private let memory: InboxMemory
 
-    /// So many devices are compared with a filter in one read.
+    /// Devices that are compared with a filter in one read.
     static let size = 1000
 
     init(_ db: Database, memory: InboxMemory) {
@@ -15,10 +15,7 @@ struct DeviceSlice {
         self.memory = memory
     }
 
-    /// Answers devices after a place, and where to go on; nil at the end of the list.
-    func read(
-        _ app: AppID, _ filter: DeviceFilter, after place: Int64, limit: Int
-    ) throws -> (found: [(device: Device, registration: DeviceRegistration)], end: Int64?) {
+    func read(_ app: AppID, _ filter: DeviceFilter, after place: Int64, limit: Int) throws -> DevicePart {
         var arguments: StatementArguments = [
             "app": app.text, "after": place, "suspended": filter.isSuspended,
             "platform": filter.platform.map(Self.column), "limit": limit,
@@ -59,7 +56,7 @@ struct DeviceSlice {
             let registration = try table.registration(of: device.serial)
             return (device, registration ?? DeviceRegistration(device: device.serial, at: device.createdAt))
         }
-        return (found, end)
+        return DevicePart(found, end: end.map { DeviceSerial($0) })
     }
 
     private static func column(_ platform: DeviceFilter.Platform) -> String {

@@ -210,20 +210,10 @@ extension SQLiteStore: DeviceStore {
     }
 
     package func devices(
-        app: AppID, _ filter: DeviceFilter, after: DeviceID?, limit: Int
-    ) async throws -> [(device: Device, registration: DeviceRegistration)] {
-        var place = try await scan { db in
-            try Int64.first(db, "SELECT serial FROM device WHERE id = ?", [after?.value.data]) ?? 0
-        }
-        var found: [(device: Device, registration: DeviceRegistration)] = []
-        while true {
-            let (start, left) = (place, limit - found.count)
-            let slice = try await scan { [memory] db in
-                try DeviceSlice(db, memory: memory).read(app, filter, after: start, limit: left)
-            }
-            found += slice.found
-            guard found.count < limit, let end = slice.end else { return found }
-            place = end
+        app: AppID, _ filter: DeviceFilter, after place: DeviceSerial?, limit: Int
+    ) async throws -> DevicePart {
+        try await scan { [memory] db in
+            try DeviceSlice(db, memory: memory).read(app, filter, after: place?.rawValue ?? 0, limit: limit)
         }
     }
 

@@ -1,6 +1,17 @@
 import CarillonCore
 import GRDB
 
+/// Live updates, and how many of them are paused.
+package struct LiveUpdateCount: Equatable, Sendable {
+    package var live = 0
+    package var paused = 0
+
+    package init(live: Int = 0, paused: Int = 0) {
+        self.live = live
+        self.paused = paused
+    }
+}
+
 /// The live updates of a database that is made of a backup, before a server uses it.
 struct RestoredUpdates {
     private let path: String
@@ -12,17 +23,22 @@ struct RestoredUpdates {
         self.now = now
     }
 
-    /// How many there are. The database may be of an earlier version.
-    func count() throws -> Int {
+    /// How many there are, and how many of these are paused. The database may be of an earlier version.
+    func count() throws -> LiveUpdateCount {
         try opened { database in
             try database.read { db in
-                guard try db.tableExists("audience_update") else { return 0 }
+                guard try db.tableExists("audience_update") else { return LiveUpdateCount() }
                 let names = try db.columns(in: "audience_update").map(\.name)
                 let isPartOfLog = names.contains("is_resync") ? "AND NOT is_resync" : ""
-                return try Int.fetchOne(
+                let paused = names.contains("paused_at") ? "count(paused_at)" : "0"
+                let row = try Row.fetchOne(
                     db,
-                    sql: "SELECT count(*) FROM audience_update WHERE status = 0 AND expires_at > ? \(isPartOfLog)",
-                    arguments: [now.milliseconds]) ?? 0
+                    sql: """
+                        SELECT count(*) AS live, \(paused) AS paused FROM audience_update
+                        WHERE status = 0 AND expires_at > ? \(isPartOfLog)
+                        """,
+                    arguments: [now.milliseconds])
+                return LiveUpdateCount(live: row?["live"] ?? 0, paused: row?["paused"] ?? 0)
             }
         }
     }
@@ -34,21 +50,30 @@ struct RestoredUpdates {
             let settings = StoreSettings()
             let memory = InboxMemory(settings: settings, indexCapacity: SQLiteStore.indexCapacity)
             try database.read { db in try InboxIndexWriter.read(into: memory.index, from: db) }
-            try database.write { db in try UpdateTable(db).pauseAll(at: now) }
-            while try takeOutSome(of: database, memory, settings) {}
+            let paused = try database.write { db in
+                let table = UpdateTable(db)
+                try table.pauseAll(at: now)
+                return try table.paused()
+            }
+            for update in paused {
+                var place: CompletionTable.Place? = .start
+                while let start = place { place = try takeOutSome(of: update, after: start, database, memory, settings) }
+            }
+            try database.write { db in try CompletionTable(db).putOffPaused() }
         }
     }
 
-    /// Answers whether there may be more.
+    /// Returns where to go on; nil at the end.
     private func takeOutSome(
-        of database: DatabaseQueue, _ memory: InboxMemory, _ settings: StoreSettings
-    ) throws -> Bool {
+        of update: UpdateSerial, after place: CompletionTable.Place, _ database: DatabaseQueue, _ memory: InboxMemory,
+        _ settings: StoreSettings
+    ) throws -> CompletionTable.Place? {
         try database.write { db in
             let transaction = InboxTransaction(db, memory: memory, settings: settings)
-            let some = try CompletionTable(db).putOffPaused(limit: Self.completionsAtOnce, at: now)
+            let some = try CompletionTable(db).takeOut(of: update, after: place, limit: Self.completionsAtOnce, at: now)
             try transaction.takeOut(some.envelopes, at: now)
             try transaction.finish()
-            return some.count == Self.completionsAtOnce
+            return some.end
         }
     }
 

@@ -36,13 +36,13 @@ package enum StoreBackup {
     @discardableResult
     package static func restore(
         _ backup: String, to directory: String, holdsUpdates: Bool = false, at now: Timestamp
-    ) async throws -> Int {
+    ) async throws -> LiveUpdateCount {
         try await onThread { try restoreNow(backup, to: directory, holdsUpdates, at: now) }
     }
 
     private static func restoreNow(
         _ backup: String, to directory: String, _ holdsUpdates: Bool, at now: Timestamp
-    ) throws -> Int {
+    ) throws -> LiveUpdateCount {
         guard StoreFile.exists(backup) else {
             throw StoreOpenFault(kind: .missing, description: "The file \(backup) is not there.")
         }
@@ -59,7 +59,7 @@ package enum StoreBackup {
         let lock = try DirectoryLock(directory: directory)
         defer { lock.release() }
         guard !file.isTaken else { throw StoreOpenFault.taken(file.path) }
-        var liveUpdates = 0
+        var liveUpdates = LiveUpdateCount()
         try file.make { draft in
             try copy(backup, to: draft)
             try beginHistory(of: draft)

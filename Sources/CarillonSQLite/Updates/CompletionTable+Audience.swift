@@ -74,31 +74,4 @@ extension CompletionTable {
         }
         return found
     }
-
-    /// Puts off some completions of paused updates that are in inboxes: they are due when their updates are resumed. Answers how many these
-    /// were, and what must be taken out in the same transaction.
-    func putOffPaused(limit: Int, at now: Timestamp) throws -> (count: Int, envelopes: [MessageID]) {
-        var select = try BoundStatement(
-            db,
-            """
-            SELECT \(Self.columns) FROM audience_update JOIN completion INDEXED BY completion_of_update
-                ON in_update = audience_update.serial AND completion.state = 0
-            WHERE audience_update.status = 0 AND paused_at NOT NULL AND attempt > 0 AND due_at IS NULL
-            LIMIT ?
-            """)
-        select.bind(limit)
-        var found: [Completion] = []
-        try select.forEachRow { columns in
-            found.append(Completion(columns, from: 0))
-            return true
-        }
-        var envelopes: [MessageID] = []
-        for before in found {
-            if let envelope = try envelope(of: before.key) { envelopes.append(envelope) }
-            var machine = before.machine
-            machine.takenOut(at: now)
-            try change(before, to: machine, at: now)
-        }
-        return (found.count, envelopes)
-    }
 }

@@ -47,9 +47,17 @@ extension SQLiteStore: UpdateStore {
         try await read { db in try UpdateTable(db).update(id, of: app) }
     }
 
-    package func updates(of app: AppSerial, before: UpdateSerial?, limit: Int) async throws -> [Update] {
-        try await scan { db in
-            try UpdateTable(db).updates("app = ? AND serial < ? ORDER BY serial DESC LIMIT ?") { select in
+    package func updates(
+        of app: AppSerial, _ filter: UpdateFilter, before: UpdateSerial?, limit: Int
+    ) async throws -> [Update] {
+        let condition =
+            switch filter {
+            case .all: ""
+            case .live: " AND status = 0"
+            case .paused: " AND status = 0 AND paused_at NOT NULL"
+            }
+        return try await scan { db in
+            try UpdateTable(db).updates("app = ? AND serial < ?\(condition) ORDER BY serial DESC LIMIT ?") { select in
                 select.bind(app.rawValue)
                 select.bind(before?.rawValue ?? .max)
                 select.bind(limit)
@@ -80,7 +88,9 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func resumeUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool {
-        try await group.run { db in
+        // The update is paused until all of it is due.
+        while try await !group.run({ db in try CompletionTable(db).bringForward(update.serial, limit: 1000) }) {}
+        return try await group.run { db in
             guard try UpdateTable(db).resume(update) else { return false }
             try AuditTable(db).append(AuditEntry(at: now, key: key, action: .resumed, update: update.id), of: update.app)
             return true
@@ -136,7 +146,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func completions(of update: UpdateSerial, at device: DeviceID) async throws -> [Completion] {
-        try await scan { db in try CompletionTable(db).completions(of: update, at: device) }
+        try await read { db in try CompletionTable(db).completions(of: update, at: device) }
     }
 
     // MARK: Bindings
@@ -250,7 +260,7 @@ extension SQLiteStore: UpdateStore {
     }
 
     package func bindingsToWake(of app: AppSerial, after: BindingSerial, limit: Int) async throws -> [AppBinding] {
-        try await scan { db in try BindingTable(db).of(app, after: after, limit: limit, withAddress: true) }
+        try await read { db in try BindingTable(db).of(app, after: after, limit: limit, withAddress: true) }
     }
 
     package func woke(_ update: UpdateSerial, to place: BindingSerial?) async throws {

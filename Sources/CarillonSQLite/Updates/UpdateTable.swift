@@ -213,16 +213,37 @@ struct UpdateTable {
         try db.run(
             "UPDATE audience_update SET paused_at = ? WHERE status = 0 AND NOT is_resync AND paused_at IS NULL",
             [now.milliseconds])
+        // A device that connects is noted where there may be something for it later.
+        try db.run(
+            """
+            UPDATE app SET log_revision = log_revision + 1
+            WHERE serial IN (SELECT app FROM audience_update WHERE status = 0 AND paused_at NOT NULL)
+            """)
     }
 
-    /// Answers false where it was not paused.
+    func paused() throws -> [UpdateSerial] {
+        try Int64.fetchAll(
+            db, sql: "SELECT serial FROM audience_update WHERE status = 0 AND paused_at NOT NULL ORDER BY serial"
+        ).map { UpdateSerial($0) }
+    }
+
+    /// Returns false where it was not paused.
     func resume(_ update: Update) throws -> Bool {
         try db.run(
             "UPDATE audience_update SET paused_at = NULL WHERE serial = ? AND status = 0 AND paused_at NOT NULL",
             [update.serial.rawValue])
         guard db.changesCount == 1 else { return false }
+        try unsee(update)
         try db.run("UPDATE app SET log_revision = log_revision + 1 WHERE serial = ?", [update.app.rawValue])
         return true
+    }
+
+    /// Of content that was paused, no binding saw anything: what follows it in the log does not show that the device has it.
+    private func unsee(_ update: Update) throws {
+        guard update.kind == .content else { return }
+        try db.run(
+            "UPDATE binding SET seen_to = ?1 WHERE app = ?2 AND seen_to > ?1",
+            [update.serial.rawValue - 1, update.app.rawValue])
     }
 
     // MARK: Ending
@@ -243,7 +264,10 @@ struct UpdateTable {
             select.bind(now.milliseconds)
             select.bind(limit)
         }
-        for update in expired { _ = try end(update.serial, as: .expired, at: now) }
+        for update in expired {
+            _ = try end(update.serial, as: .expired, at: now)
+            if update.isPaused { try unsee(update) }
+        }
         return expired.map { EndedUpdate(app: $0.app, update: $0.serial) }
     }
 

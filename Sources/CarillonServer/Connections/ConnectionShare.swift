@@ -6,14 +6,14 @@ import Synchronization
 final class ConnectionShare: Sendable {
     private struct State {
         var isClosed = false
-        /// The address and the device that the connection is counted for.
+        /// The address that the connection, or behind a proxy its present request, is counted for.
         var address: NetworkAddress?
+        /// The device of the present request.
         var device: DeviceSerial?
         var isReserved = false
+        var refusedPlace: ConnectionShares.RefusedPlace?
         /// The connection comes from this machine or from a proxy, and is used for many clients.
         var isShared = false
-        /// The device has too many connections: this one closes.
-        var closes = false
         var poll: WaitingPoll?
         var answer: AnswerPlace?
     }
@@ -36,7 +36,16 @@ final class ConnectionShare: Sendable {
         return count(peer)
     }
 
-    /// Takes a place in the reserve for health checks.
+    /// The connection has no place: it may stay for a moment, to ask for the server's health or to be told.
+    ///
+    /// - Returns: False where too many do.
+    func takeRefusedPlace(_ place: ConnectionShares.RefusedPlace) -> Bool {
+        guard shares.refused.take(place) else { return false }
+        state.withLock { $0.refusedPlace = place }
+        return true
+    }
+
+    /// Takes a place in the reserve for health checks, until the request ends.
     func takeReserve() -> Bool {
         guard shares.reserve.take(0) else { return false }
         state.withLock { $0.isReserved = true }
@@ -50,7 +59,7 @@ final class ConnectionShare: Sendable {
             return state
         }
         giveBack(before)
-        if before.isReserved { shares.reserve.giveBack(0) }
+        if let place = before.refusedPlace { shares.refused.giveBack(place) }
         before.poll?.end()
     }
 
@@ -71,18 +80,21 @@ final class ConnectionShare: Sendable {
                 .rateLimited, "One address can have \(shares.connections.limit) connections at a time.",
                 retryAfterSeconds: 10)
         }
-        state.withLock { $0.address = address.owner }
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.address = address.owner }
+            return state.isClosed
+        }
+        if isClosed { shares.connections.giveBack(address.owner) }
         return nil
     }
 
     /// The request is a device's, whose credential was right.
     ///
-    /// - Throws: ``ErrorCode/rateLimited`` if it has as many connections as it may.
+    /// - Throws: ``ErrorCode/rateLimited`` if the device has as many requests under way as it may have connections.
     func claim(_ device: DeviceSerial) throws(Refusal) {
         let isNew = state.withLock { !$0.isClosed && $0.device != device }
         guard isNew else { return }
         guard shares.devices.take(device) else {
-            state.withLock { $0.closes = !$0.isShared }
             throw Refusal(
                 .rateLimited, "A device can have \(shares.devices.limit) connections at a time, besides its socket.",
                 retryAfterSeconds: 5)
@@ -99,22 +111,28 @@ final class ConnectionShare: Sendable {
     /// The device of the present request.
     var device: DeviceSerial? { state.withLock { $0.device } }
 
-    /// Whether the answer is the last of its connection.
-    var closes: Bool { state.withLock { $0.closes } }
+    /// The client's address, nil where it has no share.
+    var address: NetworkAddress? { state.withLock { $0.address } }
 
-    /// The request was answered. A connection of a proxy is nobody's until the next request.
+    /// The request was answered. Until the next one the connection is no device's, and a proxy's is no address's.
     func requestEnded() {
-        let before = state.withLock { state -> State? in
-            guard state.isShared, state.address != nil || state.device != nil else { return nil }
-            defer { (state.address, state.device) = (nil, nil) }
-            return state
+        let before = state.withLock { state in
+            var ended = State()
+            (ended.device, ended.isReserved) = (state.device, state.isReserved)
+            (state.device, state.isReserved) = (nil, false)
+            if state.isShared {
+                ended.address = state.address
+                state.address = nil
+            }
+            return ended
         }
-        if let before { giveBack(before) }
+        giveBack(before)
     }
 
     private func giveBack(_ state: State) {
         if let address = state.address { shares.connections.giveBack(address) }
         if let device = state.device { shares.devices.giveBack(device) }
+        if state.isReserved { shares.reserve.giveBack(0) }
     }
 
     // MARK: What routes leave here beside their answer

@@ -55,6 +55,8 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private var isPatient = false
     /// The peer sends nothing more.
     private var hasPeerEnded = false
+    /// Why the connection has no place: it is answered once, and closed.
+    private var refusal: Refusal?
     /// Whose connection it is.
     let share: ConnectionShare
     /// The present request, which waits for news of an inbox until a second.
@@ -87,15 +89,29 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        let refusal =
-            shared.limit.isOverfull ? Refusal.serverFull : share.opened(from: NetworkAddress(context.remoteAddress))
-        if let refusal {
-            let isReserved = share.takeReserve()
-            if !isReserved { shared.limit.refused() }
-            perform(machine.foundNoPlace(refusal, isReserved: isReserved, at: now))
-            mindTime()
+        if shared.limit.isOverfull {
+            found(.ofServer, .serverFull)
+        } else if let refusal = share.opened(from: NetworkAddress(context.remoteAddress)) {
+            found(.ofAddress, refusal)
         }
         context.fireChannelActive()
+    }
+
+    /// The connection has no place.
+    private func found(_ place: ConnectionShares.RefusedPlace, _ refusal: Refusal) {
+        self.refusal = refusal
+        shared.limit.closed()
+        guard share.takeRefusedPlace(place) else {
+            countRefusal()
+            context?.close(promise: nil)
+            return
+        }
+        machine.foundNoPlace(refusal, at: now)
+        mindTime()
+    }
+
+    private func countRefusal() {
+        if refusal?.code == .overloaded { shared.limit.refused() }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { leave() }
@@ -108,7 +124,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private func leave() {
         guard context != nil else { return }
         context = nil
-        shared.limit.closed()
+        if refusal == nil { shared.limit.closed() }
         share.closed()
         poll?.end()
         poll = nil
@@ -182,6 +198,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         case .streamBroke(let refusal):
             stream?.end(refusal)
         case .refuse(let refusal):
+            countRefusal()
             write(HTTPAnswer(refusal), connection: "close")
             end(machine.refused(at: now))
         case .upgrade(let head):
@@ -224,6 +241,11 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     }
 
     private func ask(_ request: RequestMachine.Request) {
+        guard context != nil else { return }
+        if let refusal, !share.takeReserve() {
+            countRefusal()
+            return answer(HTTPAnswer(refusal))
+        }
         terms = shared.sharing.terms(for: request.head)
         if let refusal = refusalOfShare(request.head) { return answer(HTTPAnswer(refusal)) }
         if let preflight = shared.sharing.preflight(request.head) { return answer(preflight) }
@@ -306,7 +328,6 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     /// - Parameter place: The answer's memory, given back when the peer has taken it.
     private func answer(_ answer: HTTPAnswer, _ place: AnswerPlace? = nil) {
         guard context != nil, machine.owesAnswer else { return }
-        if share.closes { machine.answerIsLast() }
         write(answer, connection: machine.answerBegan(hasLength: true), place)
         end(machine.answerEnded(at: now))
     }
@@ -386,6 +407,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
         context.writeAndFlush(Self.wrapOutboundOut(.head(SocketHandshake.answer(to: head))), promise: nil)
         let channel = context.channel
         let pipeline = channel.pipeline.syncOperations
+        var isOwned = false
         do {
             // It may have been paused for what was held.
             channel.setOption(.autoRead, value: true).whenFailure { _ in }
@@ -394,6 +416,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
                 forwardedFor: shared.clientAddress.forwarded(in: head.headers), address: address,
                 shares: shared.shares)
             try pipeline.addHandler(socket)
+            isOwned = true
             let encoder = try pipeline.handler(type: HTTPResponseEncoder.self)
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             pipeline.removeHandler(counter, promise: nil)
@@ -403,6 +426,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             pipeline.removeHandler(decoder, promise: nil)
             try channel.syncOptions?.setOption(.recvAllocator, value: SocketReceiveAllocator())
         } catch {
+            if !isOwned, let address { shared.shares.sockets.giveBack(address) }
             channel.close(promise: nil)
         }
     }
@@ -441,7 +465,6 @@ extension HTTPConnectionHandler {
             var head = head
             head.version = handler.machine.version
             if let length { head.headers.replaceOrAdd(name: "content-length", value: String(length)) }
-            if handler.share.closes { handler.machine.answerIsLast() }
             let hasLength = head.headers.contains(name: "content-length")
             handler.finish(&head, handler.machine.answerBegan(hasLength: hasLength))
             context.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)

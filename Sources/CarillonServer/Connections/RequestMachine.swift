@@ -103,8 +103,8 @@ package struct RequestMachine {
     }
 
     private static let stoppingSeconds = 2
-    /// How long a connection of the reserve may take to ask.
-    private static let reserveSeconds = 2
+    /// How long a connection that has no place may take to ask.
+    private static let refusedSeconds = 2
 
     private let settings: Settings
     private let origins: AllowedOrigins
@@ -118,7 +118,7 @@ package struct RequestMachine {
     /// What came of the present request without bringing it to its end, in bytes.
     private var unfinishedBytes = 0
     private var closesAfterAnswer = false
-    /// The connection has a place in the reserve: everything but health checks is refused with this.
+    /// The connection has no place: everything but health checks is refused with this.
     private var refusalOfOthers: Refusal?
     /// The answer to the present request has begun.
     private var hasAnswered = false
@@ -220,8 +220,12 @@ package struct RequestMachine {
         hasAnswered = false
         deadline = nil
         isHead = head.method == .HEAD
-        if let refusal = refusalOfOthers, !HealthRoutes.isHealthCheck(head.uri) { return refuse(refusal) }
         let framing = RequestFraming(head.headers)
+        if let refusal = refusalOfOthers {
+            let hasBody = !framing.codings.isEmpty || framing.length ?? "0" != "0"
+            let isHealthCheck = HealthRoutes.isHealthCheck(head.uri) && (head.method == .GET || isHead) && !hasBody
+            guard isHealthCheck else { return refuse(refusal) }
+        }
         guard framing.codings.isEmpty || framing.codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))
         }
@@ -374,9 +378,6 @@ package struct RequestMachine {
 
     // MARK: The answer
 
-    /// The answer to the present request is the last.
-    mutating func answerIsLast() { closesAfterAnswer = true }
-
     /// What the answer says in "Connection".
     ///
     /// - Parameter hasLength: Whether its length is known. To a client of HTTP/1.0 another ends with the connection.
@@ -455,24 +456,26 @@ package struct RequestMachine {
     mutating func timePassed(to second: Int, _ progress: OutputProgress) -> Action {
         if stall.isStalled(progress, at: second, periodSeconds: stallSeconds) { return .stalled }
         guard let deadline, deadline <= second else { return .none }
-        switch state {
-        case .awaiting where hasBegun, .reading:
+        switch (state, refusalOfOthers) {
+        case (.awaiting, let refusal?), (.reading, let refusal?):
+            return refuse(refusal)
+        case (.awaiting, nil) where hasBegun, (.reading, nil):
             return refuse(Refusal(.requestTimeout, "The request did not arrive in time."))
-        case .awaiting:
+        case (.awaiting, nil):
             return finish(at: second)
-        case .streaming:
+        case (.streaming, _):
             let action = breakStream(
                 isStopping
                     ? Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 2)
                     : Refusal(.requestTimeout, "Too little of the body arrived in time."))
             awaitAnswer(at: second)
             return action
-        case .closing where progress.waiting > 0:
+        case (.closing, _) where progress.waiting > 0:
             self.deadline = second + 1
             return .none
-        case .closing:
+        case (.closing, _):
             return .close
-        case .answering:
+        case (.answering, _):
             return hasAnswered ? .none : refuse(.notFinished(inSeconds: answerSeconds))
         }
     }
@@ -514,14 +517,10 @@ package struct RequestMachine {
         }
     }
 
-    /// There are as many connections as there may be, in all or from one address.
-    ///
-    /// - Parameter isReserved: Whether the connection has a place in the reserve for health checks.
-    mutating func foundNoPlace(_ refusal: Refusal, isReserved: Bool, at second: Int) -> Action {
-        guard isReserved else { return refuse(refusal) }
+    /// There are as many connections as there may be, in all or from one address. A health check may still be answered.
+    mutating func foundNoPlace(_ refusal: Refusal, at second: Int) {
         refusalOfOthers = refusal
-        deadline = min(deadline ?? .max, second + Self.reserveSeconds)
-        return .none
+        deadline = min(deadline ?? .max, second + Self.refusedSeconds)
     }
 
     /// The peer will send nothing more. What it asked is still answered.

@@ -68,7 +68,8 @@ struct RouteCall: Sendable {
         _ response: Response, hasBody: Bool, bearer: String?, to connection: HTTPConnectionHandler
     ) async {
         let head = HTTPResponseHead(response.head)
-        let kept = connection.share.takeAnswer()
+        let share = connection.share
+        let kept = share.takeAnswer()
         do {
             if !hasBody {
                 var answer = HTTPAnswer(status: head.status, headers: head.headers)
@@ -81,7 +82,7 @@ struct RouteCall: Sendable {
                     if let kept {
                         place = kept
                     } else {
-                        place = try await answers.place(for: length, of: connection.share.device, or: bearer)
+                        place = try await answers.place(for: length, of: share.device, or: bearer, from: share.address)
                     }
                 } catch {
                     return connection.answered(HTTPAnswer(error))
@@ -115,7 +116,7 @@ struct RouteCall: Sendable {
 
     private struct WholeBody: ResponseBodyWriter {
         let collected: Collected
-        func write(_ buffer: ByteBuffer) { collected.bytes.writeImmutableBuffer(buffer) }
+        func write(_ buffer: ByteBuffer) { collected.bytes.add(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) {}
     }
 
@@ -123,6 +124,13 @@ struct RouteCall: Sendable {
         let connection: HTTPConnectionHandler
         func write(_ buffer: ByteBuffer) async throws { try await connection.send(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) { connection.ended() }
+    }
+}
+
+extension ByteBuffer {
+    /// The first is not copied.
+    mutating func add(_ buffer: ByteBuffer) {
+        if readableBytes == 0 { self = buffer } else { writeImmutableBuffer(buffer) }
     }
 }
 

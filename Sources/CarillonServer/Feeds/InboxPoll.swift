@@ -4,6 +4,7 @@ import CarillonWire
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import Synchronization
 
 /// Reads a device's inbox for one request, which waits for a while where there is nothing.
 ///
@@ -44,14 +45,15 @@ struct InboxPoll: Sendable {
     ) async throws -> Response {
         guard question.max > 0 else { return try Self.empty(others) }
         guard waitSeconds > 0, let share = context.share else {
-            return try await look(question, context.share, others) ?? Self.empty(others)
+            return try await look(question, context.share, others, from: Reached()) ?? Self.empty(others)
         }
         // It hears of what comes from now on, and misses nothing between the look and the waiting.
         let waiting = WaitingPoll(
             of: question.device, in: domain.homes.home(of: question.device).sessions, waitSeconds: waitSeconds,
             isHead: context.isHead)
+        let reached = Reached()
         do {
-            let found = try await look(question, share, others)
+            let found = try await look(question, share, others, from: reached)
             // One that began while the polls were being ended was not told.
             if found != nil || !readiness.isReady {
                 waiting.end()
@@ -62,7 +64,7 @@ struct InboxPoll: Sendable {
             throw error
         }
         waiting.wait { [self] isLast in
-            if let found = try await look(question, share, others) { return found }
+            if let found = try await look(question, share, others, from: reached) { return found }
             return try isLast ? Self.empty(others) : nil
         }
         share.park(waiting)
@@ -76,17 +78,33 @@ struct InboxPoll: Sendable {
         return response(text)
     }
 
+    /// How far an inbox was looked through in vain: what lies before is not wanted.
+    private final class Reached: Sendable {
+        let position = Mutex<Int64>(0)
+    }
+
     /// Nil where there is nothing.
-    private func look(_ question: Question, _ share: ConnectionShare?, _ others: @escaping Others) async throws -> Response?
-    {
-        let found = try await domain.answers.part { try await part(of: question, after: 0, limit: question.max) }
+    private func look(
+        _ question: Question, _ share: ConnectionShare?, _ others: @escaping Others, from reached: Reached
+    ) async throws -> Response? {
+        let start = reached.position.withLock { $0 }
+        let found = try await domain.answers.part(for: share?.address, bytes: { Self.needed($0, by: question) }) {
+            try await part(of: question, after: start, limit: question.max, reached)
+        }
         guard let (first, place) = found else { return nil }
-        guard first.more, first.envelopes.count < question.max else {
+        guard let place, Self.hasParts(first, of: question) else {
+            var more = first.more
+            if more, let last = first.envelopes.last { more = try await waits(question, after: last.position) }
             var text = Self.opening
             Self.add(first.envelopes, to: &text, at: domain.time.now())
-            Self.close(&text, more: first.more, others: try others(first.envelopes.last?.position))
-            place.shrink(to: text.readableBytes)
-            share?.keep(place)
+            Self.close(&text, more: more, others: try others(first.envelopes.last?.position))
+            if let place {
+                place.shrink(to: text.readableBytes)
+                if text.readableBytes > AnswerMemory.partBytes {
+                    try domain.answers.admitLarge(place, of: question.device)
+                }
+                share?.keep(place)
+            }
             return Self.response(text)
         }
         try domain.answers.admitLarge(place, of: question.device)
@@ -113,7 +131,11 @@ struct InboxPoll: Sendable {
             last = part.envelopes.last?.position ?? last
             let isEnough = count >= question.max || bytes >= Self.answerBytes
             try await writer.write(text)
-            guard part.more, !isEnough, let last else { break }
+            guard part.more, let last else { break }
+            if isEnough {
+                part.more = try await waits(question, after: last)
+                break
+            }
             let next = try await self.part(of: question, after: last, limit: question.max - count)
             guard let next else {
                 part.more = false
@@ -126,8 +148,27 @@ struct InboxPoll: Sendable {
         try await writer.write(text)
     }
 
+    /// Whether more parts follow the first.
+    private static func hasParts(_ first: Part, of question: Question) -> Bool {
+        first.more && first.envelopes.count < question.max
+    }
+
+    /// What an answer takes that begins with a part: its envelopes, their text, and what waits for the peer.
+    private static func needed(_ first: Part, by question: Question) -> Int {
+        if hasParts(first, of: question) { return AnswerMemory.bytesOfPart }
+        let bytes = first.envelopes.reduce(0) { $0 + $1.byteCount }
+        return bytes <= AnswerMemory.uncountedBytes ? bytes : min(3 * bytes, AnswerMemory.bytesOfPart)
+    }
+
+    /// Whether anything is wanted behind a position.
+    private func waits(_ question: Question, after position: Int64) async throws -> Bool {
+        try await part(of: question, after: position, limit: 1) != nil
+    }
+
     /// The next envelopes behind a position; nil where there is none.
-    private func part(of question: Question, after position: Int64, limit: Int) async throws -> Part? {
+    private func part(
+        of question: Question, after position: Int64, limit: Int, _ reached: Reached? = nil
+    ) async throws -> Part? {
         let home = domain.homes.home(of: question.device)
         var machine = DeliveryMachine(
             limits: .init(envelopes: limit, bytes: Self.partBytes, outputBytes: Self.partBytes, lookAhead: 1),
@@ -148,7 +189,9 @@ struct InboxPoll: Sendable {
                 }
             }
         }
-        return envelopes.isEmpty ? nil : Part(envelopes: envelopes, more: machine.moreWaits)
+        guard envelopes.isEmpty else { return Part(envelopes: envelopes, more: machine.moreWaits) }
+        reached?.position.withLock { $0 = machine.position }
+        return nil
     }
 
     // MARK: The text

@@ -76,8 +76,8 @@ extension Domain {
         guard let serial = try await apps.serial(of: app) else {
             throw Refusal(.appUnknown, "There is no app \"\(app)\".")
         }
-        let page = try await listings.take(of: serial) { [devices] in
-            try await devices.list(app: app, filter, after: after, limit: limit)
+        let page = try await devices.list(app: app, filter, after: after, limit: limit) { read in
+            try await self.listings.take(of: serial, read)
         }
         return DeviceList(
             devices: page.map { DeviceSummary($0.device, $0.registration) },

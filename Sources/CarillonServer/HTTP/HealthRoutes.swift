@@ -9,11 +9,17 @@ struct HealthRoutes: Sendable {
     let readiness: Readiness
     let gateways: Gateways
 
-    static func isHealthCheck(_ uri: String) -> Bool { uri.hasPrefix("/health/") }
+    private static let live = "/health/live"
+    private static let ready = "/health/ready"
+
+    static func isHealthCheck(_ uri: String) -> Bool {
+        let path = uri.prefix { $0 != "?" }
+        return path == live || path == ready
+    }
 
     func add(to routes: Routes) {
-        routes.on(.get, "/health/live") { _, _ in Response(status: .ok, json: ["status": "live"]) }
-        routes.on(.get, "/health/ready") { _, _ in
+        routes.on(.get, RouterPath(Self.live)) { _, _ in Response(status: .ok, json: ["status": "live"]) }
+        routes.on(.get, RouterPath(Self.ready)) { _, _ in
             guard readiness.isReady else {
                 throw Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 5)
             }

@@ -14,7 +14,7 @@ struct OperatorRoutes: Sendable {
         routes.list("/v1/keys", listKeys)
         routes.on(.delete, "/v1/keys/:key", revokeKey)
         routes.on(.post, "/v1/keys/:key/rotate", rotateKey)
-        routes.list("/v1/apps/:app/devices", listDevices)
+        routes.on(.get, "/v1/apps/:app/devices", listDevices)
         routes.on(.get, "/v1/devices/:device", showDevice)
         routes.on(.delete, "/v1/devices/:device", deleteDevice)
         routes.on(.post, "/v1/devices/:device/suspend", suspendDevice)

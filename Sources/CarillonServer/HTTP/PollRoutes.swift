@@ -127,7 +127,7 @@ struct PollRoutes: Sendable {
             let received = waiting.filter { $0.id.position <= place && only?.contains($0.kind) ?? true }.map(\.id)
             return try await home.inbox.settle(received.map { .init($0, .acknowledged) }, device: device)
         }
-        try await domain.answers.list { try await receivedAll(only, upTo: place, by: device, at: home) }
+        try await domain.answers.receipt { try await receivedAll(only, upTo: place, by: device, at: home) }
     }
 
     private func receivedAll(

@@ -18,19 +18,10 @@ final class Routes {
 
     init(_ answers: AnswerMemory) { self.answers = answers }
 
-    /// A list, which may be long: few are made at a time, and its memory is counted before the next one is made.
+    /// A list, which may be long: few are made at a time, and those that wait for room are few as well.
     func list(_ path: RouterPath, _ handler: @escaping Handler) {
         on(.get, path) { [answers] request, context in
-            try await answers.list {
-                let response = try await handler(request, context)
-                guard let share = context.share, !context.isHead, let length = response.body.contentLength else {
-                    return response
-                }
-                if let place = try await answers.place(for: length, of: share.device, or: request.headers[.authorization]) {
-                    share.keep(place)
-                }
-                return response
-            }
+            try await answers.list { try await handler(request, context) }
         }
     }
 

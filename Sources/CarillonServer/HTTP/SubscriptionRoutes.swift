@@ -17,7 +17,7 @@ struct SubscriptionRoutes: Sendable {
         routes.on(.patch, "/v1/device/subscriptions/:subscription", change)
         routes.on(.delete, "/v1/device/subscriptions/:subscription", remove)
         routes.list("/v1/devices/:device/subscriptions", listForOperator)
-        routes.list("/v1/devices/:device/subscriptions/:subscription/explanation", explain)
+        routes.on(.get, "/v1/devices/:device/subscriptions/:subscription/explanation", explain)
     }
 
     private func device(_ request: Request, _ context: RouteContext) async throws -> Device {

@@ -10,14 +10,14 @@ struct UpdateRoutes: Sendable {
 
     func add(to routes: Routes) {
         routes.on(.post, "/v1/updates", publish)
-        routes.list("/v1/updates", list)
+        routes.on(.get, "/v1/updates", list)
         routes.on(.post, "/v1/updates/explain", explain)
         routes.on(.get, "/v1/updates/:update", show)
         routes.on(.delete, "/v1/updates/:update", withdraw)
-        routes.list("/v1/updates/:update/devices", devices)
+        routes.on(.get, "/v1/updates/:update/devices", devices)
         routes.on(.post, "/v1/updates/:update/requeue", requeue)
         routes.on(.post, "/v1/updates/:update/resume", resume)
-        routes.list("/v1/apps/:app/audit", audit)
+        routes.on(.get, "/v1/apps/:app/audit", audit)
         routes.on(.get, "/v1/apps/:app/parameters", rules)
         routes.on(.put, "/v1/apps/:app/parameters", setRules)
     }
@@ -74,6 +74,10 @@ struct UpdateRoutes: Sendable {
     @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appOfSender(request).serial
         let limit = try request.number("limit", in: 1...500, default: 100)
+        let status = request.uri.queryParameters["status"].map(String.init)
+        guard let filter = status.map({ UpdateFilter(rawValue: $0) }) ?? .all else {
+            throw Refusal(.parameterInvalid, "status can be all, live or paused.")
+        }
         var before: UpdateSerial?
         if let text = request.uri.queryParameters["before"] {
             guard let id = UpdateID(text) else { throw Refusal(.parameterInvalid, "before is the next of a list.") }
@@ -85,7 +89,7 @@ struct UpdateRoutes: Sendable {
         while updates.count < limit, bytes < Self.listBytes {
             // A few at a time, as each may have much content.
             let count = min(limit - updates.count, Self.listedAtOnce)
-            let some = try await domain.updates.list(of: app, before: before, limit: count)
+            let some = try await domain.updates.list(of: app, filter, before: before, limit: count)
             for update in some where bytes < Self.listBytes {
                 let json = update.json()
                 bytes += json.bytes.count

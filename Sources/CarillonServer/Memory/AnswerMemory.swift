@@ -15,24 +15,31 @@ package final class AnswerMemory: Sendable {
     /// What a part takes in all: its envelopes, their text, and the buffer that waits for the peer.
     static let bytesOfPart = 3 * partBytes
     private static let patience = Duration.seconds(5)
-    /// Large answers that a device may have at a time.
+    /// Large answers, which have several parts, that a device may have at a time.
     static let answersOfDevice = 2
     /// The same of an access key.
     static let answersOfKey = 8
 
     private let room: Room
+    /// Answers that are made and wait for room.
+    private let made: Room
     private let lists: Room
+    private let receipts: Room
     private let looks: Room
+    private let addresses: Shares<NetworkAddress>
     private let devices = Shares<DeviceSerial>(limit: AnswerMemory.answersOfDevice, of: "answers_of_device")
     private let keys = Shares<Int>(limit: AnswerMemory.answersOfKey, of: "answers_of_key")
     private let refused = ServerMetric.answersRefused.counter()
 
-    /// - Parameter bytes: What all answers may take together.
+    /// - Parameter bytes: What all answers may take together; those of one address, a quarter of it.
     init(bytes: Int, scheduler: Scheduler) {
         let gauge = ServerMetric.answerBytes.gauge()
         room = Room(bytes, mostWaiting: 256, scheduler: scheduler) { gauge.record($0) }
+        made = Room(32, mostWaiting: 0, scheduler: scheduler)
         lists = Room(4, mostWaiting: 20_000, scheduler: scheduler)
+        receipts = Room(8, mostWaiting: 20_000, scheduler: scheduler)
         looks = Room(64, mostWaiting: 20_000, scheduler: scheduler)
+        addresses = Shares(limit: max(bytes / 4, Self.bytesOfPart), of: "answers_of_address")
     }
 
     /// Bytes that are counted now.
@@ -41,14 +48,25 @@ package final class AnswerMemory: Sendable {
     /// How many large answers a device has.
     func largeAnswers(of device: DeviceSerial) -> Int { devices.count(of: device) }
 
-    /// Takes room for an answer that is there.
+    /// Takes room for an answer that is made.
     ///
-    /// - Parameter bearer: The secret of the request, where it is no device's.
+    /// - Parameters:
+    ///   - bearer: The secret of the request, where it is no device's.
+    ///   - address: The client's, nil if it has no share.
     /// - Returns: Nil for one that is too small to be counted.
     /// - Throws: ``ErrorCode/overloaded`` or ``ErrorCode/rateLimited``.
-    func place(for bytes: Int, of device: DeviceSerial?, or bearer: String?) async throws(Refusal) -> AnswerPlace? {
+    func place(
+        for bytes: Int, of device: DeviceSerial?, or bearer: String?, from address: NetworkAddress?
+    ) async throws(Refusal) -> AnswerPlace? {
         guard bytes > Self.uncountedBytes else { return nil }
-        let place = AnswerPlace(try await take(bytes))
+        let place: AnswerPlace
+        if let free = try takeAtOnce(bytes, for: address) {
+            place = free
+        } else {
+            guard let waits = made.takeAtOnce(1) else { throw overloaded }
+            defer { waits.giveBack() }
+            place = try await take(bytes, for: address)
+        }
         guard bytes > Self.partBytes else { return place }
         if let device {
             try admitLarge(place, of: device)
@@ -58,20 +76,25 @@ package final class AnswerMemory: Sendable {
         return place
     }
 
-    /// Reads a part of something, and takes room for it unless it is empty.
+    /// Reads a part of something, and takes room for it where it needs some.
     ///
-    /// - Parameter read: Is called again when it had to wait for room: what it returned before was forgotten meanwhile.
+    /// - Parameters:
+    ///   - bytes: What the part takes.
+    ///   - read: Is called again when it had to wait for room: what it returned before was forgotten meanwhile.
     func part<Part: Sendable>(
-        _ read: () async throws -> Part?
-    ) async throws -> (Part, AnswerPlace)? {
+        for address: NetworkAddress?, bytes: (Part) -> Int, _ read: () async throws -> Part?
+    ) async throws -> (Part, AnswerPlace?)? {
         do {
             let turn = try await turn(of: looks)
             defer { turn.giveBack() }
             guard let part = try await read() else { return nil }
-            if let place = room.takeAtOnce(Self.bytesOfPart) { return (part, AnswerPlace(place)) }
+            let needed = bytes(part)
+            if needed <= Self.uncountedBytes { return (part, nil) }
+            if let place = try takeAtOnce(needed, for: address) { return (part, place) }
         }
-        let place = AnswerPlace(try await take(Self.bytesOfPart))
+        let place = try await take(Self.bytesOfPart, for: address)
         guard let part = try await read() else { return nil }
+        place.shrink(to: bytes(part))
         return (part, place)
     }
 
@@ -101,10 +124,15 @@ package final class AnswerMemory: Sendable {
     }
 
     /// Makes a list while few others are made.
-    func list<List>(_ make: () async throws -> List) async throws -> List {
-        let turn = try await turn(of: lists)
+    func list<List>(_ make: () async throws -> List) async throws -> List { try await inTurn(of: lists, make) }
+
+    /// Reads an inbox to settle what was received of it, while few others are read.
+    func receipt<Value>(_ work: () async throws -> Value) async throws -> Value { try await inTurn(of: receipts, work) }
+
+    private func inTurn<Value>(of turns: Room, _ work: () async throws -> Value) async throws -> Value {
+        let turn = try await turn(of: turns)
         defer { turn.giveBack() }
-        return try await make()
+        return try await work()
     }
 
     private func turn(of turns: Room) async throws(Refusal) -> Room.Place {
@@ -112,9 +140,37 @@ package final class AnswerMemory: Sendable {
         return turn
     }
 
-    private func take(_ bytes: Int) async throws(Refusal) -> Room.Place {
-        guard let place = await room.take(bytes, within: Self.patience) else { throw overloaded }
-        return place
+    /// - Returns: Nil where there is no room now.
+    private func takeAtOnce(_ bytes: Int, for address: NetworkAddress?) throws(Refusal) -> AnswerPlace? {
+        let share = try takeShare(bytes, of: address)
+        guard let place = room.takeAtOnce(bytes) else {
+            share(bytes)
+            return nil
+        }
+        return AnswerPlace(place, bytes: bytes, onShrink: share)
+    }
+
+    private func take(_ bytes: Int, for address: NetworkAddress?) async throws(Refusal) -> AnswerPlace {
+        let share = try takeShare(bytes, of: address)
+        guard let place = await room.take(bytes, within: Self.patience) else {
+            share(bytes)
+            throw overloaded
+        }
+        return AnswerPlace(place, bytes: bytes, onShrink: share)
+    }
+
+    /// - Returns: What gives bytes back.
+    private func takeShare(_ bytes: Int, of address: NetworkAddress?) throws(Refusal) -> @Sendable (Int) -> Void {
+        guard let address, !address.isLoopback else { return { _ in } }
+        let owner = address.owner
+        // An answer that is larger than the share takes all of it.
+        guard addresses.take(owner, min(bytes, addresses.limit)) else {
+            throw Refusal(
+                .rateLimited,
+                "The answers to one address can take \(addresses.limit) bytes together. Read them before you ask for another one.",
+                retryAfterSeconds: 2)
+        }
+        return { [addresses] freed in addresses.giveBack(owner, freed) }
     }
 
     private var overloaded: Refusal {

@@ -57,6 +57,8 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
     private var stall = StallClock()
     private var isClosing = false
     private var meter = FrameMeter()
+    /// The memory of the frame that is written next, given back when the peer has taken the frame.
+    private var placeOfNext: AnswerPlace?
     /// It sent too many frames: nothing is read for a while.
     private var isMetered = false
     var place: ConnectionWheel.Place?
@@ -91,7 +93,6 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         self.context = nil
         shared.limit.closed()
         if let address { shares.sockets.giveBack(address) }
-        asker?.giveBackAnswers()
         FreedMemory.add(FreedMemory.bytesOfConnection)
         loop.wheel.value.remove(self)
         perform(machine.disconnected())
@@ -168,7 +169,6 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         let isWritable = context.channel.isWritable
         mindReading()
         if isWritable {
-            asker?.giveBackAnswers()
             lastHeard = loop.wheel.value.now
             machine.receivedSignOfLife()
             perform(machine.outputResumed(at: shared.domain.time.now()))
@@ -280,7 +280,13 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         guard let context else { return }
         let frame = WebSocketFrameHeader.frame(opcode, payload, context.channel.allocator)
         written += frame.readableBytes
-        context.write(Self.wrapOutboundOut(frame), promise: nil)
+        let isOut = placeOfNext.map { place in
+            let isOut = eventLoop.makePromise(of: Void.self)
+            isOut.futureResult.whenComplete { _ in place.giveBack() }
+            return isOut
+        }
+        placeOfNext = nil
+        context.write(Self.wrapOutboundOut(frame), promise: isOut)
     }
 
     private func close(_ code: CloseCode, _ reason: String) {
@@ -360,11 +366,11 @@ final class SocketHandler: ChannelInboundHandler, WheelMember, @unchecked Sendab
         let refusal = refusalWhenLate(request)
         start {
             await requests.perform(request, by: asker, from: address, on: channel)
-        } then: { handler, answer in
+        } then: { handler, performed in
             refusal?.cancel()
-            handler.perform(handler.machine.answered(answer))
-            // What the peer does not take keeps its room.
-            if handler.context?.channel.isWritable ?? true { asker.giveBackAnswers() }
+            handler.placeOfNext = performed.place
+            handler.perform(handler.machine.answered(performed.answer))
+            handler.placeOfNext = nil
         }
     }
 

@@ -17,14 +17,24 @@ struct SocketRequests: Sendable {
     let answers: AnswerMemory
     let logger: Logger
 
+    /// What a session is answered, and the memory of the answer until the peer has taken it.
+    struct Performed: Sendable {
+        var answer: SessionMachine.Answer
+        var place: AnswerPlace?
+    }
+
     func perform(
         _ request: SessionMachine.Request, by asker: AskingDevice, from address: NetworkAddress?,
         on channel: any NIOCore.Channel
-    ) async -> SessionMachine.Answer {
+    ) async -> Performed {
         switch request {
-        case .register(let owner, let id, let register): await self.register(id, register, owner, address)
-        case .unregister(let owner, let id, let asWritten): await unregister(id, asWritten, owner)
-        case .ask(let owner, let request): .asked(await ask(request, owner, asker, address, channel))
+        case .register(let owner, let id, let register):
+            return Performed(answer: await self.register(id, register, owner, address))
+        case .unregister(let owner, let id, let asWritten):
+            return Performed(answer: await unregister(id, asWritten, owner))
+        case .ask(let owner, let request):
+            let (answer, place) = await ask(request, owner, asker, address, channel)
+            return Performed(answer: .asked(answer), place: place)
         }
     }
 
@@ -89,7 +99,7 @@ struct SocketRequests: Sendable {
     private func ask(
         _ request: ClientFrame.Request, _ owner: SessionMachine.Owner, _ asker: AskingDevice, _ address: NetworkAddress?,
         _ channel: any NIOCore.Channel
-    ) async -> ServerFrame.Answer {
+    ) async -> (ServerFrame.Answer, AnswerPlace?) {
         var response: Response
         do {
             let path = request.path.prefix { $0 != "?" }
@@ -115,12 +125,11 @@ struct SocketRequests: Sendable {
             response = Response(refusal: Refusal(.storageUnavailable, "Come back later."))
         }
         let body = WholeBody()
+        var place: AnswerPlace?
         do {
             // The answer waits for the peer as one frame.
-            if let length = response.body.contentLength, case .device(let device) = owner,
-                let place = try await answers.place(for: length, of: device, or: nil)
-            {
-                asker.keep(place)
+            if let length = response.body.contentLength, case .device(let device) = owner {
+                place = try await answers.place(for: length, of: device, or: nil, from: address)
             }
         } catch {
             response = Response(refusal: error)
@@ -129,11 +138,12 @@ struct SocketRequests: Sendable {
             try await response.body.write(body)
         } catch {
             logger.error("a request by the socket failed", metadata: ["reason": "\(error)"])
-            return ServerFrame.Answer(to: request.id, Refusal(.storageUnavailable, "Come back later."))
+            return (ServerFrame.Answer(to: request.id, Refusal(.storageUnavailable, "Come back later.")), nil)
         }
-        return ServerFrame.Answer(
+        let answer = ServerFrame.Answer(
             id: request.id, status: response.status.code, body: Array(body.bytes.readableBytesView),
             contentType: Self.otherType(of: response))
+        return (answer, place)
     }
 
     /// The type of a body that is not JSON; nil of one that is.
@@ -147,7 +157,7 @@ struct SocketRequests: Sendable {
 
     private final class WholeBody: ResponseBodyWriter {
         var bytes = ByteBuffer()
-        func write(_ buffer: ByteBuffer) { bytes.writeImmutableBuffer(buffer) }
+        func write(_ buffer: ByteBuffer) { bytes.add(buffer) }
         func finish(_ trailingHeaders: HTTPFields?) {}
     }
 }
@@ -162,19 +172,6 @@ extension ServerFrame.Answer {
 /// The device of a session that asks: found once, as the session ends with it.
 final class AskingDevice: Sendable {
     private let found = Mutex<Device?>(nil)
-    /// Of answers that the peer has not taken yet.
-    private let places = Mutex<[AnswerPlace]>([])
-
-    /// The memory of an answer is the session's until it is given back.
-    func keep(_ place: AnswerPlace) { places.withLock { $0.append(place) } }
-
-    func giveBackAnswers() {
-        let places = places.withLock { places in
-            defer { places = [] }
-            return places
-        }
-        for place in places { place.giveBack() }
-    }
 
     func device(_ serial: DeviceSerial, in devices: DeviceRegistrar) async throws -> Device? {
         if let device = found.withLock({ $0 }), device.serial == serial { return device }

@@ -53,7 +53,7 @@ struct SharedTurnsTests {
         #expect(try await turns.take(of: AppSerial(1)) { 3 } == 3)
     }
 
-    @Test func `who waits too long is refused, and told when to come again`() async throws {
+    @Test func `a request that waits too long is refused, with the time after which to send it again`() async throws {
         let turns = SharedTurns(of: .listing, scheduler: later.scheduler)
         let (end, first) = await hold(turns, AppSerial(1))
         let second = Task { () -> Refusal? in

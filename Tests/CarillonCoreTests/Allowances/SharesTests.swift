@@ -28,6 +28,22 @@ struct SharesTests {
         #expect(some.owner == NetworkAddress("2001:db8:1:2:ffff::1")?.owner)
         #expect(some.owner != NetworkAddress("2001:db8:1:3::4")?.owner)
     }
+
+    @Test func `an address of IPv4 is its own owner, also where it is written as IPv6`() throws {
+        let mapped = try #require(NetworkAddress("::ffff:203.0.113.9"))
+        #expect(mapped.owner == NetworkAddress("203.0.113.9"))
+        #expect(mapped.owner != NetworkAddress("::ffff:203.0.113.10")?.owner)
+        #expect(NetworkAddress("203.0.113.9")?.owner == NetworkAddress("203.0.113.9"))
+    }
+
+    @Test func `units are taken and given back together`() {
+        let shares = Shares<Int>(limit: 10, of: "test")
+        #expect(shares.take(1, 6) && !shares.take(1, 5) && shares.take(1, 4))
+        shares.giveBack(1, 4)
+        #expect(shares.count(of: 1) == 6)
+        shares.giveBack(1, 60)
+        #expect(shares.count(of: 1) == 0)
+    }
 }
 
 struct FrameMeterTests {

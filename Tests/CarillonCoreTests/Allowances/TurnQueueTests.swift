@@ -32,7 +32,37 @@ struct TurnQueueTests {
         expect(queue.end("a"), [3])
     }
 
-    @Test mutating func `who gave up is not granted, and leaves its place`() {
+    @Test mutating func `the owner whose last request went on longest ago is next`() {
+        queue = TurnQueue(limits: .init(perOwner: 1, all: 2, waiting: 9))
+        expect(queue.ask("a"), .granted)
+        expect(queue.ask("b"), .granted)
+        expect(queue.ask("a"), .waits(1))
+        expect(queue.ask("a"), .waits(2))
+        expect(queue.ask("b"), .waits(3))
+        expect(queue.ask("c"), .waits(4))
+        // Nothing of the third went on yet.
+        expect(queue.end("a"), [4])
+        expect(queue.end("b"), [1])
+        expect(queue.end("c"), [3])
+        expect(queue.end("a"), [2])
+    }
+
+    @Test mutating func `one owner waits with no more than its share`() {
+        queue = TurnQueue(limits: .init(perOwner: 1, all: 1, waitingPerOwner: 2, waiting: 3))
+        expect(queue.ask("a"), .granted)
+        expect(queue.ask("a"), .waits(1))
+        expect(queue.ask("a"), .waits(2))
+        expect(queue.ask("a"), .refused)
+        expect(queue.ask("b"), .waits(3))
+        expect(queue.ask("c"), .refused)
+        expect(queue.giveUp(1), true)
+        expect(queue.ask("a"), .waits(4))
+        expect(queue.end("a"), [3])
+        expect(queue.end("b"), [2])
+        expect(queue.ask("a"), .waits(5))
+    }
+
+    @Test mutating func `a request that gave up is not granted, and leaves its place`() {
         expect(queue.ask("a"), .granted)
         for number in 1...3 { expect(queue.ask("a"), .waits(number)) }
         expect(queue.giveUp(1), true)

@@ -44,20 +44,20 @@ struct ConnectionShareTests {
         #expect(opened(shares, "2001:db8::5").refusal?.code == .rateLimited)
     }
 
-    @Test func `a connection of a device is counted until it ends, or another device uses it`() {
+    @Test func `a connection is a device's while its request is answered, and until it ends`() {
         let shares = shares()
         let (one, other) = (DeviceSerial(1), DeviceSerial(2))
         let connections = (0..<3).map { _ in opened(shares, "192.0.2.1").share }
         for connection in connections[..<2] {
             #expect(code { () throws(Refusal) in try connection.claim(one) } == nil)
             #expect(code { () throws(Refusal) in try connection.claim(one) } == nil)
-            connection.requestEnded()
         }
         #expect(code { () throws(Refusal) in try connections[2].claim(one) } == .rateLimited)
-        #expect(connections[2].closes)
         #expect(code { () throws(Refusal) in try connections[2].claim(other) } == nil)
-        #expect(code { () throws(Refusal) in try connections[0].claim(other) } == nil)
+        connections[1].requestEnded()
+        #expect(connections[1].device == nil && connections[1].address != nil)
         #expect(shares.devices.count(of: one) == 1)
+        #expect(code { () throws(Refusal) in try connections[1].claim(one) } == nil)
         for connection in connections { connection.closed() }
         #expect(shares.devices.count(of: one) == 0 && shares.devices.count(of: other) == 0)
     }
@@ -70,19 +70,6 @@ struct ConnectionShareTests {
         #expect(shares.devices.count(of: DeviceSerial(1)) == 0)
     }
 
-    @Test func `a connection of a proxy is a device's while its request is answered`() {
-        let shares = shares()
-        let connections = (0..<4).map { _ in opened(shares, "127.0.0.1").share }
-        for connection in connections {
-            #expect(code { () throws(Refusal) in try connection.claim(DeviceSerial(1)) } == nil)
-            connection.requestEnded()
-        }
-        #expect(shares.devices.count(of: DeviceSerial(1)) == 0)
-        for connection in connections[..<2] { _ = code { () throws(Refusal) in try connection.claim(DeviceSerial(1)) } }
-        #expect(code { () throws(Refusal) in try connections[2].claim(DeviceSerial(1)) } == .rateLimited)
-        #expect(!connections[2].closes)
-    }
-
     @Test func `behind a proxy, the address that it names counts while a request is answered`() throws {
         let shares = shares(1, isBehindProxy: true)
         let client = try #require(NetworkAddress("198.51.100.1"))
@@ -93,6 +80,30 @@ struct ConnectionShareTests {
         #expect(connections[2].share.requestBegan(for: NetworkAddress("198.51.100.2")) == nil)
         connections[0].share.requestEnded()
         #expect(connections[1].share.requestBegan(for: client) == nil)
+    }
+
+    @Test func `a request of a connection that ended takes nothing of its address`() throws {
+        let shares = shares(1, isBehindProxy: true)
+        let client = try #require(NetworkAddress("198.51.100.1"))
+        let connection = opened(shares, "10.0.0.1").share
+        connection.closed()
+        _ = connection.requestBegan(for: client)
+        #expect(shares.connections.count(of: client) == 0)
+    }
+
+    @Test func `connections without a place are few, and health checks on them fewer`() {
+        let shares = shares()
+        let refused = (0..<65).map { _ in ConnectionShare(of: shares) }
+        for connection in refused[..<64] { #expect(connection.takeRefusedPlace(.ofAddress)) }
+        #expect(!refused[64].takeRefusedPlace(.ofAddress))
+        #expect(refused[64].takeRefusedPlace(.ofServer))
+        #expect(refused[0].takeReserve())
+        #expect(!refused[1].takeReserve())
+        refused[0].requestEnded()
+        #expect(refused[1].takeReserve())
+        refused[1].closed()
+        #expect(refused[0].takeReserve())
+        #expect(ConnectionShare(of: shares).takeRefusedPlace(.ofAddress))
     }
 
     @Test func `sockets of an address have a share of their own`() throws {
@@ -177,10 +188,14 @@ struct ConnectionShareTests {
                 #expect(ready.status == 200)
                 #expect(ready["connection"] == "close")
             }
-            // The reserve is taken by who asks for nothing, for a moment.
-            let silent = try (0..<16).map { _ in try RawPeer(port: server.port) }
-            try await eventually { try await server.request("GET /health/live").status != 200 }
-            try await eventually { try await server.request("GET /health/live").status == 200 }
+            // Nor do connections that ask for nothing, or send a body, take the place of health checks.
+            let silent = try (0..<32).map { _ in try RawPeer(port: server.port) }
+            for peer in silent[..<16] { try peer.send("GET /health/live HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n") }
+            #expect(try await server.request("GET /health/live").status == 200)
+            #expect(try await server.request("POST /health/live").status == 503)
+            #expect(try await server.request("GET /health/other").status == 503)
+            #expect(try await silent[0].read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 503 "))
+            #expect(try await silent[31].read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 503 "))
             withExtendedLifetime((peers, silent)) {}
         }
     }

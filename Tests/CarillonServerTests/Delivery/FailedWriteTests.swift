@@ -198,6 +198,9 @@ struct FailedWriteTests {
         let update = try await trial.change(
             "POST /v1/updates", key: sender, #"{"kind":"popup","payload":{"style":"important","title":"x"}}"#)
         try await trial.change("POST /v1/updates/{update}/requeue", ["update": update["id"]], key: sender)
+        try await routes.store.run("UPDATE audience_update SET paused_at = 1")
+        let resumed = try await trial.change("POST /v1/updates/{update}/resume", ["update": update["id"]], key: sender)
+        #expect(resumed.status == 200 && resumed.json?["paused"] == nil)
         try await trial.change("DELETE /v1/updates/{update}", ["update": update["id"]], key: sender)
     }
 

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import Synchronization
 import Testing
 
 @testable import CarillonServer
@@ -9,11 +10,19 @@ struct AnonymousShareTests {
     private struct World {
         let devices: DeviceRegistrar
         let app: AppID
+        private let seconds = Seconds()
+
+        private final class Seconds: Sendable {
+            let value = Atomic<Int64>(0)
+        }
+
+        func advance(seconds count: Int64) { seconds.value.wrappingAdd(count, ordering: .relaxed) }
 
         init(limit: Int?) async throws {
             var settings = Allowances.Settings()
             settings.anonymousDevices = limit
-            let fixture = try await RouteFixture(settings)
+            let fixture = try await RouteFixture(
+                settings, ticks: TickSource { [seconds] in 1_000_000_000 * seconds.value.load(ordering: .relaxed) })
             devices = fixture.domain.devices
             app = try AppID.checked("anonymous")
             _ = try await fixture.domain.apps.create(app)
@@ -41,6 +50,10 @@ struct AnonymousShareTests {
         #expect(await world.code(from: "192.0.2.1") == .rateLimited)
         #expect(await world.code(from: "192.0.2.2") == nil)
         try await world.devices.delete(first)
+        // For a minute the store is not asked.
+        world.advance(seconds: 59)
+        #expect(await world.code(from: "192.0.2.1") == .rateLimited)
+        world.advance(seconds: 1)
         #expect(await world.code(from: "192.0.2.1") == nil)
         #expect(await world.code(from: "192.0.2.1") == .rateLimited)
     }

@@ -67,6 +67,7 @@ struct ForeignObjectTests {
         .init(method: .delete, route: "/v1/updates/{update}", kind: .update, asker: .sender, status: 404),
         .init(method: .get, route: "/v1/updates/{update}/devices", kind: .update, asker: .sender, status: 404),
         .init(method: .post, route: "/v1/updates/{update}/requeue", kind: .update, asker: .sender, status: 404),
+        .init(method: .post, route: "/v1/updates/{update}/resume", kind: .update, asker: .sender, status: 404),
         .init(method: .get, route: "/v1/updates", kind: .update, asker: .sender, query: "?before=ID", status: 404),
         .init(
             method: .post, route: "/v1/updates", kind: .update, asker: .sender,

@@ -22,29 +22,29 @@ struct AnswerMemoryTests {
 
     @Test func `a short answer is not counted, and longer ones up to what there is`() async throws {
         let memory = AnswerMemory(bytes: 10_000, scheduler: impatient)
-        #expect(try await memory.place(for: 4096, of: nil, or: nil) == nil)
-        let first = try await memory.place(for: 6000, of: nil, or: nil)
+        #expect(try await memory.place(for: 4096, of: nil, or: nil, from: nil) == nil)
+        let first = try await memory.place(for: 6000, of: nil, or: nil, from: nil)
         #expect(memory.used == 6000)
-        #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil) } == .overloaded)
+        #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil, from: nil) } == .overloaded)
         first?.giveBack()
         #expect(memory.used == 0)
-        #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil) } == nil)
+        #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil, from: nil) } == nil)
     }
 
     @Test func `a device has two large answers at a time, and a key eight`() async throws {
         let memory = AnswerMemory(bytes: 100 << 20, scheduler: impatient)
         let (device, other) = (DeviceSerial(1), DeviceSerial(2))
         var places: [AnswerPlace?] = []
-        for _ in 0..<2 { places.append(try await memory.place(for: 65_537, of: device, or: "a")) }
-        #expect(await refusal { try await memory.place(for: 65_537, of: device, or: "a") } == .rateLimited)
+        for _ in 0..<2 { places.append(try await memory.place(for: 65_537, of: device, or: "a", from: nil)) }
+        #expect(await refusal { try await memory.place(for: 65_537, of: device, or: "a", from: nil) } == .rateLimited)
         #expect(memory.used == 2 * 65_537)
-        #expect(try await memory.place(for: 65_536, of: device, or: "a") != nil)
-        #expect(try await memory.place(for: 65_537, of: other, or: "a") != nil)
+        #expect(try await memory.place(for: 65_536, of: device, or: "a", from: nil) != nil)
+        #expect(try await memory.place(for: 65_537, of: other, or: "a", from: nil) != nil)
         places[0]?.giveBack()
-        #expect(await refusal { try await memory.place(for: 65_537, of: device, or: "a") } == nil)
-        for _ in 0..<8 { places.append(try await memory.place(for: 65_537, of: nil, or: "b")) }
-        #expect(await refusal { try await memory.place(for: 65_537, of: nil, or: "b") } == .rateLimited)
-        #expect(await refusal { try await memory.place(for: 65_537, of: nil, or: "c") } == nil)
+        #expect(await refusal { try await memory.place(for: 65_537, of: device, or: "a", from: nil) } == nil)
+        for _ in 0..<8 { places.append(try await memory.place(for: 65_537, of: nil, or: "b", from: nil)) }
+        #expect(await refusal { try await memory.place(for: 65_537, of: nil, or: "b", from: nil) } == .rateLimited)
+        #expect(await refusal { try await memory.place(for: 65_537, of: nil, or: "c", from: nil) } == nil)
         #expect(memory.largeAnswers(of: device) == 1)
     }
 
@@ -57,21 +57,62 @@ struct AnswerMemoryTests {
     @Test func `a part that finds no room is forgotten, and read again when there is some`() async throws {
         let (waits, reads) = (Count(), Count())
         let memory = AnswerMemory(bytes: AnswerMemory.bytesOfPart, scheduler: Scheduler { _, _ in _ = waits.add() })
-        let first = try #require(try await memory.part { 1 })
-        let second = Task { try await memory.part { reads.add() } }
+        let all = AnswerMemory.bytesOfPart
+        let first = try #require(try await memory.part(for: nil, bytes: { _ in all }) { 1 })
+        let second = Task { try await memory.part(for: nil, bytes: { _ in 5000 }) { reads.add() } }
         while waits.value == 0 { await Task.yield() }
         #expect(reads.value == 1)
-        first.1.giveBack()
-        #expect(try await second.value?.0 == 2)
+        first.1?.giveBack()
+        let read = try #require(try await second.value)
+        #expect(read.0 == 2)
+        #expect(memory.used == 5000)
+        read.1?.giveBack()
+        #expect(memory.used == 0)
     }
 
-    @Test func `what is empty takes no room`() async throws {
+    @Test func `what is empty or short takes no room`() async throws {
         let memory = AnswerMemory(bytes: 1, scheduler: impatient)
-        let all = try #require(try await memory.part { 1 })
-        let none = try await memory.part { () -> Int? in nil }
+        let all = try #require(try await memory.part(for: nil, bytes: { _ in 4097 }) { 1 })
+        let none = try await memory.part(for: nil, bytes: { _ in 4097 }) { () -> Int? in nil }
         #expect(none == nil)
-        #expect(await refusal { try await memory.part { 1 } } == .overloaded)
-        all.1.giveBack()
+        #expect(try await memory.part(for: nil, bytes: { _ in 4096 }) { 1 }?.1 == nil)
+        #expect(await refusal { try await memory.part(for: nil, bytes: { _ in 4097 }) { 1 } } == .overloaded)
+        all.1?.giveBack()
+        #expect(memory.used == 0)
+    }
+
+    @Test func `the answers to one address take a quarter of the memory`() async throws {
+        let memory = AnswerMemory(bytes: 4 * AnswerMemory.bytesOfPart, scheduler: impatient)
+        let (address, same) = (try #require(NetworkAddress("2001:db8::1")), try #require(NetworkAddress("2001:db8::2")))
+        let half = AnswerMemory.bytesOfPart / 2
+        let first = try await memory.place(for: half, of: nil, or: nil, from: address)
+        let second = try await memory.place(for: half, of: nil, or: nil, from: same)
+        #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil, from: address) } == .rateLimited)
+        #expect(
+            await refusal { try await memory.part(for: same, bytes: { _ in 4097 }) { 1 } } == .rateLimited)
+        #expect(memory.used == 2 * half)
+        for other in [NetworkAddress("192.0.2.1"), NetworkAddress("127.0.0.1"), nil] {
+            #expect(await refusal { try await memory.place(for: 4097, of: nil, or: nil, from: other) } == nil)
+        }
+        first?.shrink(to: half - 5000)
+        #expect(await refusal { try await memory.place(for: 5000, of: nil, or: nil, from: address) } == nil)
+        first?.giveBack()
+        first?.giveBack()
+        second?.giveBack()
+        // What was refused took nothing of the share.
+        #expect(try await memory.place(for: 2 * half, of: nil, or: nil, from: address) != nil)
+    }
+
+    @Test func `made answers that wait for room are few`() async throws {
+        let waits = Count()
+        let memory = AnswerMemory(bytes: 10_000, scheduler: Scheduler { _, _ in _ = waits.add() })
+        let first = try await memory.place(for: 10_000, of: nil, or: nil, from: nil)
+        let waiting = (0..<32).map { _ in Task { try await memory.place(for: 5000, of: nil, or: nil, from: nil)?.giveBack() }
+        }
+        while waits.value < 32 { await Task.yield() }
+        #expect(await refusal { try await memory.place(for: 5000, of: nil, or: nil, from: nil) } == .overloaded)
+        first?.giveBack()
+        for task in waiting { _ = try await task.value }
         #expect(memory.used == 0)
     }
 }

@@ -1,6 +1,14 @@
 import Dispatch
 import Foundation
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#else
+    import Darwin
+#endif
+
 /// A peer of which a test says when it reads, and how much: bytes over a socket of its own, with a small receive buffer, so
 /// that little fits between the server and it. What waits does so on a thread outside of the cooperative pool.
 final class RawPeer: Sendable {

@@ -37,9 +37,9 @@ struct SocketRequestTests {
         /// The frame that answers.
         func ask(_ method: String, _ path: String, _ body: String = "") async throws -> (frame: [UInt8], status: Int) {
             let request = ClientFrame.Request(id: 7, method: method, path: path, body: Array(body.utf8))
-            let answer = await requests.perform(
+            let performed = await requests.perform(
                 .ask(.device(phone.serial), request), by: AskingDevice(), from: nil, on: NIOAsyncTestingChannel())
-            guard case .asked(let answer) = answer else { throw Unexpected() }
+            guard case .asked(let answer) = performed.answer else { throw Unexpected() }
             return (ServerFrame.answer(answer).text, answer.status)
         }
     }

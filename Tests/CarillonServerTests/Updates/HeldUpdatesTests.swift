@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct HeldUpdatesTests {
     private func restored(_ world: UpdateWorld, from backup: String, holdsUpdates: Bool = true) async throws -> (
-        world: UpdateWorld, liveUpdates: Int
+        world: UpdateWorld, updates: LiveUpdateCount
     ) {
         let directory = try TemporaryDirectory.make() + "/restored"
         try world.routes.store.close()
@@ -56,9 +56,11 @@ struct HeldUpdatesTests {
         var (world, received, waiting, other) = try await story()
         let backup = try await backedUp(world)
         try await world.withdraw(waiting)
-        let count: Int
+        let count: LiveUpdateCount
         (world, count) = try await restored(world, from: backup)
-        #expect(count == 3)
+        #expect(count == LiveUpdateCount(live: 3, paused: 3))
+        #expect(try await listed("paused", in: world) == [other, waiting, received])
+        #expect(try await listed("live", in: world) == [other, waiting, received])
         let late = try await world.device()
         for day in 0...1 {
             #expect(try await world.poll(late, UpdateWorld.parameters(#""region":"north""#, revision: "\(day)")).isEmpty)
@@ -92,10 +94,11 @@ struct HeldUpdatesTests {
             #expect(answer.status == 200 && answer["id"] == update && answer.json?["paused"] == nil)
             #expect(try await !isPaused(update, in: world))
         }
-        #expect(try await Set(world.poll(late).map(\.update)) == [received, waiting, other])
+        #expect(try await listed("paused", in: world).isEmpty)
+        #expect(try await world.poll(late).map(\.update) == [received, waiting, other])
         try await world.sweep()
         let copies = try await world.poll().filter { $0.kind == "definitions" }
-        #expect(Set(copies.map(\.update)) == [received, waiting])
+        #expect(copies.map(\.update).sorted() == [received, waiting].sorted())
         // Once more it changes nothing.
         #expect(try await resume(waiting, in: world).status == 200)
         let audit = try await world.routes.request(.get, "/v1/apps/com.example.app/audit", key: world.routes.admin)
@@ -117,11 +120,90 @@ struct HeldUpdatesTests {
         var (world, _, waiting, _) = try await story()
         let backup = try await backedUp(world)
         try await world.withdraw(waiting)
-        let count: Int
+        let count: LiveUpdateCount
         (world, count) = try await restored(world, from: backup, holdsUpdates: false)
-        #expect(count == 3)
+        #expect(count == LiveUpdateCount(live: 3))
+        #expect(try await listed("paused", in: world).isEmpty)
         #expect(try await !isPaused(waiting, in: world))
         #expect(try await world.poll().map(\.update).contains(waiting))
+    }
+
+    @Test func `what is due of a paused update is searched by nobody, and is due again when it is resumed`() async throws {
+        var (world, received, _, _) = try await story()
+        (world, _) = try await restored(world, from: try await backedUp(world))
+        let due =
+            "SELECT count(*) FROM completion WHERE due_at NOT NULL AND due_at < \(world.now.milliseconds + 1_000_000_000)"
+        #expect(try await world.routes.store.numbers(due) == [0])
+        #expect(try await world.routes.store.numbers("SELECT count(*) FROM completion WHERE due_at NOT NULL") == [2])
+        #expect(try await resume(received, in: world).status == 200)
+        #expect(try await world.routes.store.numbers(due) == [1])
+    }
+
+    @Test func `a paused update with many completions leaves all inboxes`() async throws {
+        var world = try await UpdateWorld(store: SQLiteStore(directory: TemporaryDirectory.make() + "/held"))
+        let devices = try await withThrowingTaskGroup(of: UpdateWorld.Device.self) { group in
+            for _ in 0..<600 { group.addTask { [world] in try await world.device() } }
+            return try await group.reduce(into: [UpdateWorld.Device]()) { $0.append($1) }
+        }
+        let update = try await world.publish("definitions", "{}")
+        for device in devices { try await world.ask(device, #""max":0"#) }
+        #expect(try await world.counts(update)["waiting"] == 600)
+        (world, _) = try await restored(world, from: try await backedUp(world))
+        #expect(try await world.routes.store.numbers("SELECT count(*) FROM envelope") == [0])
+        #expect(try await resume(update, in: world).status == 200)
+        world.advance(seconds: 1)
+        try await world.sweep()
+        #expect(try await world.routes.store.numbers("SELECT count(*) FROM envelope") == [600])
+    }
+
+    @Test func `an envelope of which the device had reported is taken out as well`() async throws {
+        var (world, received, _, _) = try await story()
+        let serial = try await world.routes.store.numbers("SELECT serial FROM audience_update ORDER BY serial LIMIT 1")[0]
+        // The device has it, and a report on it was written while the envelope was not taken out yet.
+        world.advance(seconds: 90_000)
+        try await world.sweep()
+        try await world.routes.store.run("UPDATE completion SET state = 2, due_at = 1 WHERE in_update = \(serial)")
+        (world, _) = try await restored(world, from: try await backedUp(world))
+        #expect(try await !world.poll().contains { $0.update == received })
+    }
+
+    @Test(arguments: [true, false])
+    func `content that was missed while it was paused is made up for`(expiresPaused: Bool) async throws {
+        var world = try await UpdateWorld(store: SQLiteStore(directory: TemporaryDirectory.make() + "/held"))
+        _ = try await world.poll()
+        let paused = try await world.publish("content", nil, #","ttl":7200"#)
+        (world, _) = try await restored(world, from: try await backedUp(world))
+        // Restored devices fetch everything once.
+        for _ in 0..<3 {
+            let copies = try await world.poll()
+            for copy in copies { _ = try await world.poll(nil, UpdateWorld.result(copy)) }
+        }
+        let later = try await world.publish("content", nil, #","ttl":900000"#)
+        let copies = try await world.poll()
+        #expect(copies.map(\.update) == [later])
+        for copy in copies { _ = try await world.poll(nil, UpdateWorld.result(copy)) }
+        if !expiresPaused { #expect(try await resume(paused, in: world).status == 200) }
+        world.advance(seconds: 7201)
+        try await world.sweep()
+        let resyncs = try await world.poll()
+        #expect(resyncs.count == 1 && resyncs.first?.kind == "content" && resyncs.first?.update != later, "\(resyncs)")
+    }
+
+    @Test func `an update that ended is not resumed, and one that was resumed is told again`() async throws {
+        var (world, _, waiting, other) = try await story()
+        (world, _) = try await restored(world, from: try await backedUp(world))
+        try await world.withdraw(waiting)
+        #expect(try await resume(waiting, in: world).code == "update_final")
+        for _ in 0..<2 {
+            let answer = try await resume(other, in: world)
+            #expect(answer.status == 200 && answer.json?["paused"] == nil)
+        }
+    }
+
+    private func listed(_ status: String, in world: UpdateWorld) async throws -> [String] {
+        let list = try await world.routes.request(.get, "/v1/updates?status=\(status)", key: world.sender)
+        guard case .array(let updates)? = list.json?["updates"] else { return ["\(list.status)"] }
+        return updates.compactMap { if case .string(let id)? = $0["id"] { id } else { nil } }
     }
 
     @Test func `an update of another app cannot be resumed`() async throws {

@@ -82,11 +82,13 @@ private func devicesAreListed(_ stores: any StoreMaker) async throws {
         let new = NewDevice(DeviceID(Bytes16(high: 9, low: number)), app: app)
         ids.append(try #require(try await fixture.insert(new, secret: [9, UInt8(number)])).id)
     }
-    #expect(try await fixture.store.devices(app: app, .all, after: nil, limit: 3).map(\.device.id) == Array(ids[..<3]))
-    #expect(try await fixture.store.devices(app: app, .all, after: ids[2], limit: 3).map(\.device.id) == [ids[3]])
+    let first = try await fixture.store.devices(app: app, .all, after: nil, limit: 3)
+    #expect(first.devices.map(\.device.id) == Array(ids[..<3]))
+    let rest = try await fixture.store.devices(app: app, .all, after: first.devices[2].device.serial, limit: 3)
+    #expect(rest.devices.map(\.device.id) == [ids[3]] && rest.end == nil)
     let other = try #require(AppID("com.example.other"))
     _ = try await fixture.store.createApp(other, at: start)
-    #expect(try await fixture.store.devices(app: other, .all, after: nil, limit: 3).isEmpty)
+    #expect(try await fixture.store.devices(app: other, .all, after: nil, limit: 3).devices.isEmpty)
     let homeless = NewDevice(DeviceID(Bytes16(high: 9, low: 99)), app: try #require(AppID("com.example.none")))
     #expect(try await fixture.insert(homeless, secret: [99]) == nil)
 }
@@ -180,7 +182,7 @@ private func devicesAreFiltered(_ stores: any StoreMaker) async throws {
         RegistrationRules.suspend(current, because: .byOperator, at: start).map { .becomes($0) } ?? .nothing
     }
     func ids(_ filter: DeviceFilter) async throws -> [DeviceID] {
-        try await fixture.store.devices(app: app, filter, after: nil, limit: 10).map(\.device.id)
+        try await fixture.store.devices(app: app, filter, after: nil, limit: 10).devices.map(\.device.id)
     }
     #expect(try await ids(.all) == [fixture.device.id, other.id])
     #expect(try await ids(DeviceFilter(isSuspended: true)) == [other.id])
@@ -188,8 +190,8 @@ private func devicesAreFiltered(_ stores: any StoreMaker) async throws {
     #expect(try await ids(DeviceFilter(platform: .of(.apple))) == [other.id])
     #expect(try await ids(DeviceFilter(platform: DeviceFilter.Platform.none)) == [fixture.device.id])
     #expect(try await ids(DeviceFilter(isSuspended: false, platform: .of(.apple))).isEmpty)
-    let page = try await fixture.store.devices(app: app, .all, after: fixture.device.id, limit: 10)
-    #expect(page.map(\.registration.profile) == [profile])
+    let page = try await fixture.store.devices(app: app, .all, after: fixture.device.serial, limit: 10)
+    #expect(page.devices.map(\.registration.profile) == [profile])
 }
 
 private func statusIsTold(_ stores: any StoreMaker) async throws {

@@ -106,7 +106,7 @@ private func registeredAsUsers(_ stores: any StoreMaker) async throws {
     let device = try #require(try await fixture.insert(new, secret: [9]))
     #expect(try await fixture.store.registration(of: device.serial)?.user == ada)
     func found(_ filter: DeviceFilter) async throws -> [DeviceSerial] {
-        try await fixture.store.devices(app: app, filter, after: nil, limit: 10).map(\.device.serial)
+        try await fixture.store.devices(app: app, filter, after: nil, limit: 10).devices.map(\.device.serial)
     }
     #expect(try await found(DeviceFilter(user: ada)) == [device.serial])
     #expect(try await found(DeviceFilter(user: user("bob"))).isEmpty)

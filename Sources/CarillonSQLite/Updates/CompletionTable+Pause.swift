@@ -1,0 +1,76 @@
+import CarillonCore
+import CarillonWire
+import GRDB
+
+/// Completions of paused updates. What was due is put off by a time that never comes, so that no search for due completions reads them.
+extension CompletionTable {
+    /// Added to `due_at` while the update is paused; in milliseconds, some 35,000 years.
+    private static let pause: Int64 = 1 << 50
+
+    /// A place among the completions of one update.
+    struct Place {
+        fileprivate var state: Int64
+        fileprivate var binding: Int64
+        fileprivate var entry: Int64
+
+        static let start = Place(state: -1, binding: 0, entry: 0)
+    }
+
+    /// Takes some completions of an update out of inboxes: they are due again.
+    ///
+    /// - Returns: What must be taken out in the same transaction, and where to go on; nil at the end.
+    func takeOut(
+        of update: UpdateSerial, after place: Place, limit: Int, at now: Timestamp
+    ) throws -> (envelopes: [MessageID], end: Place?) {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT \(Self.columns) FROM completion INDEXED BY completion_of_update
+            WHERE in_update = ? AND (state, binding, entry) > (?, ?, ?) ORDER BY state, binding, entry LIMIT ?
+            """)
+        select.bind(update.rawValue)
+        select.bind(place.state)
+        select.bind(place.binding)
+        select.bind(place.entry)
+        select.bind(limit)
+        var found: [Completion] = []
+        try select.forEachRow { columns in
+            found.append(Completion(columns, from: 0))
+            return true
+        }
+        var envelopes: [MessageID] = []
+        for before in found {
+            // One that the device has reported on may be in the inbox still.
+            if let envelope = try envelope(of: before.key) { envelopes.append(envelope) }
+            var machine = before.machine
+            machine.takenOut(at: now)
+            if machine != before.machine { try change(before, to: machine, at: now) }
+        }
+        guard found.count == limit, let last = found.last else { return (envelopes, nil) }
+        return (
+            envelopes,
+            Place(
+                state: Int64(last.machine.state.rawValue), binding: last.key.binding.rawValue, entry: Int64(last.key.entry))
+        )
+    }
+
+    /// What is due of paused updates is put off until they are resumed.
+    func putOffPaused() throws {
+        try db.run(
+            """
+            UPDATE completion SET due_at = due_at + \(Self.pause) WHERE due_at NOT NULL AND due_at < \(Self.pause)
+                AND in_update IN (SELECT serial FROM audience_update WHERE status = 0 AND paused_at NOT NULL)
+            """)
+    }
+
+    /// What was put off of an update is due when it was due before. Answers whether all is done.
+    func bringForward(_ update: UpdateSerial, limit: Int) throws -> Bool {
+        try db.run(
+            """
+            UPDATE completion SET due_at = due_at - \(Self.pause) WHERE (binding, in_update, entry) IN
+                (SELECT binding, in_update, entry FROM completion INDEXED BY completion_of_update
+                WHERE in_update = ? AND state < 10 AND due_at >= \(Self.pause) LIMIT ?)
+            """, [update.rawValue, limit])
+        return db.changesCount < limit
+    }
+}
