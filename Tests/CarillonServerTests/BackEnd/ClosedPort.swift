@@ -20,18 +20,18 @@ final class ClosedPort {
         #else
             let descriptor = socket(AF_INET, SOCK_STREAM, 0)
         #endif
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
-            }
+        let isBound = try SocketAddress(ipAddress: "127.0.0.1", port: 0).withSockAddr { address, size in
+            bind(descriptor, address, socklen_t(size)) == 0
         }
         self.descriptor = descriptor
-        number = Int(UInt16(bigEndian: address.sin_port))
-        guard isBound else { throw IOError(errnoCode: errno, reason: "bind") }
+        var bound = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let isNamed = withUnsafeMutablePointer(to: &bound) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
+        }
+        // The port follows the family, in the order of the network.
+        number = withUnsafeBytes(of: bound) { Int($0[2]) << 8 | Int($0[3]) }
+        guard isBound, isNamed else { throw IOError(errnoCode: errno, reason: "bind") }
     }
 
     deinit { close(descriptor) }

@@ -35,7 +35,7 @@ struct RouteFixture {
     let readiness = Readiness()
     let admin: String
     let shares = ConnectionShares(
-        .init(connectionsPerAddress: 100, socketsPerAddress: 100), isBehindProxy: false)
+        .init(connectionsPerAddress: 100, socketsPerAddress: 100, connectionsPerDevice: 1000), isBehindProxy: false)
     /// Every route that there is.
     let declared: [(method: HTTPRequest.Method, path: String)]
     /// See ``Routes/names``.

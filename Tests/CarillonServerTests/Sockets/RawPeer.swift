@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import NIOCore
 
 #if canImport(Glibc)
     import Glibc
@@ -27,14 +28,8 @@ final class RawPeer: Sendable {
         }
         var time = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
+        let result = try SocketAddress(ipAddress: "127.0.0.1", port: port).withSockAddr { address, size in
+            connect(descriptor, address, socklen_t(size))
         }
         guard result == 0 else { throw Ended() }
         signal(SIGPIPE, SIG_IGN)
