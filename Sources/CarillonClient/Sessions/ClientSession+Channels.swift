@@ -89,7 +89,8 @@ extension ClientSession {
         switch (answer.status, answer.pushEndpoint.flatMap(ChannelEndpoint.init)) {
         case (200, let endpoint?):
             actions = change(identifier) { $0.registered(at: endpoint) }
-        case (400..<500, _):
+        // 429: a rate or a share is used up, and another try may succeed.
+        case (400..<429, _), (430..<500, _):
             let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
             actions = note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer.status)
         default:

@@ -91,7 +91,13 @@ package enum ServerFrame: Equatable, Sendable {
     }
 
     package static func registrationRefused(channelID: String, _ code: ErrorCode) -> ServerFrame {
-        .register(Registered(channelID: channelID, status: code.status < 500 ? 400 : 500))
+        let status =
+            switch code.status {
+            case 429: 429
+            case ..<500: 400
+            default: 500
+            }
+        return .register(Registered(channelID: channelID, status: status))
     }
 
     package static func unregistered(channelID: String) -> ServerFrame { .unregister(channelID: channelID, status: 200) }
