@@ -33,18 +33,20 @@ import time
 # Of the other tests: who signs user tokens.
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from floors import FLOORS
-from run import MANY, Run
+from floors import floors
+from run import BACKUP, FAULTS, MANY, Run
 
 
-def report(ledger, kills):
+def report(run):
     """Says what happened and what is wrong; answers whether all was well."""
+    ledger = run.ledger
     faults = [f"VIOLATION in {where}: {text}" for text, where in ledger.violations.items()]
-    for name in sorted(ledger.counts | FLOORS):
-        count, floor = ledger.counts[name], FLOORS.get(name, 0)
-        print(f"{count:>9} {name}, {count / kills:.2f} for each kill" + (f" (at least {floor})" if floor else ""))
-        if count < floor * kills:
-            faults.append(f"TOO LITTLE: {name}")
+    least = floors(run.kills, run.turns, FAULTS, BACKUP)
+    for name in sorted(ledger.counts | least):
+        count = ledger.counts[name]
+        print(f"{count:>9} {name}" + (f" (at least {least[name]:.1f})" if name in least else ""))
+        if count < least.get(name, 0):
+            faults.append(f"TOO LITTLE: {name}, {count} and not {least[name]:.1f}")
     for fault in faults[: 2 * MANY]:
         print(fault)
     return not faults
@@ -57,11 +59,11 @@ async def main(kills, executable, seed):
     is_well = False
     try:
         try:
-            kills = await run.run(kills)
+            await run.run(kills)
         finally:
-            is_well = report(run.ledger, kills)
+            is_well = report(run)
             seconds = time.monotonic() - began
-            print(f"{kills} kills in {seconds:.0f} seconds, {len(run.ledger.violations)} violations", flush=True)
+            print(f"{run.kills} kills in {seconds:.0f} seconds, {len(run.ledger.violations)} violations", flush=True)
     finally:
         await run.end()
         shutil.rmtree(directory, ignore_errors=True)

@@ -33,6 +33,13 @@ class Ledger(Journal):
         if outcome is not None:
             message.outcome = outcome
 
+    def is_over(self, message, moment):
+        """Whether the message waited no more at that moment."""
+        if message.final_at is None or message.final_at >= moment:
+            return False
+        # A message was acknowledged before it was written, and its place in the topic cannot be taken while the disk has a fault.
+        return not (message.is_soft and self.was_unwritten(message.final_at))
+
     # Senders
 
     def sending(self, message):
@@ -72,8 +79,8 @@ class Ledger(Journal):
         if message.is_volatile:
             self.accepted_volatile(message, outcome, is_first)
         elif outcome == "waiting":
-            if is_first and not message.has_key:
-                self.must_be_committed(began, f"message {message.id}")
+            if is_first:
+                self.must_be_committed(message.sent_at, f"message {message.id}")
             self.heard(message, None, began, now)
             message.stored_at = message.stored_at or now
             self.synced_at = max(self.synced_at, began)
@@ -112,7 +119,7 @@ class Ledger(Journal):
         """Nothing is stored of it."""
         if status == 503 and self.may_refuse():
             # A commit that failed can be found after a kill: the message may be stored.
-            self.counts["refused while the disk had a fault"] += 1
+            self.counts["messages refused"] += 1
             return
         self.counts["refused"] += 1
         if status != 429:
@@ -150,10 +157,9 @@ class Ledger(Journal):
     def heard(self, message, outcome, began, now):
         """The server says that it waits (no outcome), or what became of it."""
         if outcome is None:
-            is_over = message.final_at is not None and message.final_at < began
             # What was given of TTL 0 is waited for a while.
             is_late = message.answer == "dropped" if message.is_volatile else message.expired_by < began
-            if is_over or is_late:
+            if self.is_over(message, began) or is_late:
                 self.violation("said to wait", message)
             return
         if outcome not in message.possible_outcomes(now):
@@ -170,7 +176,7 @@ class Ledger(Journal):
             return None
         if message.id not in (None, version):
             self.violation(f"{version} came, which is another", message)
-        if message.final_at is not None and message.final_at < began:
+        if self.is_over(message, began):
             self.violation("came after it was final", message)
         elif message.expired_by < began:
             self.violation("came after its TTL", message)

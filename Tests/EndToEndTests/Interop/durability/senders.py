@@ -34,7 +34,7 @@ class Sender:
                     await self.look_back(http)
                     await asyncio.sleep(self.random.uniform(0, 0.01))
             except GONE as error:
-                if not self.server.is_killed:
+                if not self.server.is_killed and not self.ledger.may_refuse():
                     self.ledger.violation(f"{self.name} lost its connection: {error!r}")
 
     def compose(self):

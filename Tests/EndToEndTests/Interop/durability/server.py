@@ -45,6 +45,13 @@ def free_port(offset=0):
                 port += 1
 
 
+def send(process, number):
+    """Sends a signal to a process that may have ended. The process's own method would take its exit code away from `wait`."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
+
 class Server:
     def __init__(self, executable, directory, settings):
         self.executable = executable
@@ -92,7 +99,7 @@ class Server:
     async def stop(self, seconds):
         """Tells the server to stop, and kills it if it has not after so many seconds. Returns its exit code."""
         self.is_killed = True
-        self.process.send_signal(signal.SIGTERM)
+        send(self.process, signal.SIGTERM)
         try:
             async with asyncio.timeout(seconds):
                 return await self.process.wait()
@@ -103,8 +110,7 @@ class Server:
     async def kill(self):
         self.is_killed = True
         # One that ended by itself was noticed by everybody who was connected.
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGKILL)
+        send(self.process, signal.SIGKILL)
         await self.process.wait()
 
     async def end(self):
@@ -143,5 +149,17 @@ class Connection:
             status = int(head.split(" ", 2)[1])
             fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
             fields = {name.lower(): value for name, value in fields.items()}
-            length = 0 if method == "HEAD" else int(fields.get("content-length", 0))
-            return status, fields, await self.reader.readexactly(length)
+            data = b"" if method == "HEAD" else await self.read_body(fields)
+            if fields.get("connection", "").lower() == "close":
+                self.close()
+            return status, fields, data
+
+    async def read_body(self, fields):
+        """Reads the body of an answer: its length is in the head, or it comes in chunks."""
+        if fields.get("transfer-encoding", "").lower() != "chunked":
+            return await self.reader.readexactly(int(fields.get("content-length", 0)))
+        body = b""
+        while size := int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16):
+            body += (await self.reader.readexactly(size + 2))[:-2]
+        await self.reader.readuntil(b"\r\n")
+        return body
