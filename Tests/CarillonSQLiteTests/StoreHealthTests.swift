@@ -45,6 +45,24 @@ struct StoreHealthTests {
         try SQLiteStore(directory: directory).close()
     }
 
+    @Test func `only a probe shows that the disk takes writes again`() async throws {
+        let fixture = try await StoreFixture(.file)
+        let full = StoreFault(.full, "the disk is full")
+        fixture.sqlite.refuseCommits(full)
+        #expect(await fault { _ = try await fixture.append(fixture.envelope(1)) } == .full)
+        fixture.sqlite.refuseCommits(nil)
+        // A change of what is there already is not written, though it is counted as a change.
+        try await fixture.sqlite.run("UPDATE inbox_total SET envelopes = envelopes")
+        fixture.sqlite.refuseCommits(full)
+        #expect(await fault { try await fixture.store.checkWrites() } == .full)
+        fixture.sqlite.refuseCommits(nil)
+        #expect(await fault { try await fixture.store.checkWrites() } == nil)
+        // Nothing is written while nothing failed.
+        fixture.sqlite.refuseCommits(full)
+        #expect(await fault { try await fixture.store.checkWrites() } == nil)
+        fixture.sqlite.refuseCommits(nil)
+    }
+
     @Test(arguments: [true, false])
     func `a file that is gone or replaced takes nothing more`(isReplaced: Bool) async throws {
         let fixture = try await StoreFixture(.file)

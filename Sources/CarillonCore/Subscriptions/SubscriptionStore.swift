@@ -38,6 +38,8 @@ package protocol SubscriptionStore: Sendable {
 
     /// What is armed on an item, in the order of the subscriptions.
     func armed(on item: ItemKey, after: SubscriptionSerial, limit: Int) async throws -> [ArmedSubscription]
+    /// Items with a value on which something is armed that never fired, from a place on; it reads a limited number of rows.
+    func itemsNeverFired(after place: WatchPlace, limit: Int) async throws -> (items: [ItemKey], end: WatchPlace?)
     /// Some subscriptions on all their items, armed or not.
     func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription]
     /// The subscriptions of a device that are not ended.
@@ -365,4 +367,19 @@ package struct FiringSubject: Sendable {
     }
 
     package var origin: Origin { Origin(.subscription, serial: serial.rawValue, id: id.value) }
+}
+
+/// A place among all that is watched, in the order of apps, items and subscriptions.
+package struct WatchPlace: Sendable {
+    package var app: AppSerial
+    package var item: String
+    package var subscription: SubscriptionSerial
+
+    package static let start = WatchPlace(app: AppSerial(0), item: "", subscription: SubscriptionSerial(0))
+
+    package init(app: AppSerial, item: String, subscription: SubscriptionSerial) {
+        self.app = app
+        self.item = item
+        self.subscription = subscription
+    }
 }

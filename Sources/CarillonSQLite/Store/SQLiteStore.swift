@@ -132,7 +132,7 @@ package final class SQLiteStore: Sendable {
     package func checkWrites() async throws {
         guard health.writeFault != nil else { return }
         // A change that changes nothing would not be written.
-        try await group.run { db in
+        try await group.run(isProbe: true) { db in
             try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes + 1")
             try db.execute(sql: "UPDATE inbox_total SET envelopes = envelopes - 1")
         }

@@ -31,7 +31,7 @@ final class StoreHealth: Sendable {
     private let writing = Mutex(Writing())
 
     private struct Writing {
-        /// Why the last commit failed; nil when it succeeded.
+        /// Why a commit failed; nil since a probe succeeded.
         var fault: StoreFault?
         /// See ``refuseCommits(_:)``.
         var refusal: StoreFault?
@@ -49,10 +49,10 @@ final class StoreHealth: Sendable {
         damage.withLock { $0 = $0 ?? fault }
     }
 
-    /// A commit that wrote something succeeded, or the disk did not take it.
+    /// A commit that changed a page for certain succeeded, or the disk did not take one.
     func wrote(_ fault: StoreFault?) { writing.withLock { $0.fault = fault } }
 
-    /// Why the last commit failed.
+    /// Why a commit failed, and no probe has succeeded since.
     var writeFault: StoreFault? { writing.withLock { $0.fault } }
 
     /// For tests: commits fail with this, until it is nil.

@@ -10,6 +10,8 @@ import Synchronization
 /// in a row the store itself is at fault, and the rest fail without being tried.
 final class TransactionGroup: Sendable {
     private struct Job: Sendable {
+        /// Whether it changes a page for certain, so that its commit shows that the disk takes writes.
+        var isProbe = false
         var work: @Sendable (Database) throws -> Void
         var finish: @Sendable (StoreFault?) -> Void
     }
@@ -41,21 +43,28 @@ final class TransactionGroup: Sendable {
     }
 
     /// Runs the work inside a group, and answers when the group is on disk.
-    func run<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    ///
+    /// - Parameter isProbe: Whether the work changes a page for certain. Other changes may write what was there already, which SQLite leaves out.
+    func run<Value: Sendable>(
+        isProbe: Bool = false, _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
         do {
-            return try await inGroup(work)
+            return try await inGroup(isProbe, work)
         } catch {
             health.met(error)
             throw error
         }
     }
 
-    private func inGroup<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    private func inGroup<Value: Sendable>(
+        _ isProbe: Bool, _ work: @escaping @Sendable (Database) throws -> Value
+    ) async throws -> Value {
         try gate.enter()
         return try await withCheckedThrowingContinuation { continuation in
             let result = Mutex<Result<Value, any Error>?>(nil)
             enqueue(
                 Job(
+                    isProbe: isProbe,
                     work: { db in
                         do {
                             let value = try work(db)
@@ -146,7 +155,6 @@ final class TransactionGroup: Sendable {
 
     private func commit(_ jobs: [Job], in db: Database, eachInSavepoint: Bool = false) -> Attempt {
         var isAtWork = false
-        let changesBefore = db.totalChangesCount
         do {
             try db.inTransaction(.immediate) {
                 isAtWork = true
@@ -156,8 +164,7 @@ final class TransactionGroup: Sendable {
                 isAtWork = false
                 return .commit
             }
-            // An empty transaction says nothing of the disk.
-            if db.totalChangesCount != changesBefore { health.wrote(nil) }
+            if jobs.contains(where: \.isProbe) { health.wrote(nil) }
             onCommit.withLock { $0 }?()
             return .committed
         } catch {

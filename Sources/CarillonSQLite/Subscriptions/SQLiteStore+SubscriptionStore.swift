@@ -116,6 +116,12 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
+    package func itemsNeverFired(
+        after place: WatchPlace, limit: Int
+    ) async throws -> (items: [ItemKey], end: WatchPlace?) {
+        try await scan { db in try SubscriptionTable(db).itemsNeverFired(after: place, limit: limit) }
+    }
+
     package func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription] {
         try await read { db in
             try subscriptions.flatMap { serial in

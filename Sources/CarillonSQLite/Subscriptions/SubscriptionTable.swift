@@ -291,6 +291,37 @@ struct SubscriptionTable {
     // MARK: Watching
 
     /// - Parameter condition: Of the rows that are wanted.
+    /// See ``SubscriptionStore/itemsNeverFired(after:limit:)``.
+    func itemsNeverFired(after place: WatchPlace, limit: Int) throws -> (items: [ItemKey], end: WatchPlace?) {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT watched.app, watched.item, watched.subscription, watched.last_firing = 0 AND subscription.status = 0
+                AND EXISTS (SELECT 1 FROM item WHERE item.app = watched.app AND item.name = watched.item)
+            FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
+            WHERE (watched.app, watched.item, watched.subscription) > (?, ?, ?)
+            ORDER BY watched.app, watched.item, watched.subscription LIMIT ?
+            """)
+        select.bind(place.app.rawValue)
+        select.bind(place.item)
+        select.bind(place.subscription.rawValue)
+        select.bind(limit)
+        var items: [ItemKey] = []
+        var (count, end) = (0, place)
+        try select.forEachRow { columns in
+            count += 1
+            end = WatchPlace(
+                app: AppSerial(columns.integer(0)), item: columns.text(1) ?? "",
+                subscription: SubscriptionSerial(columns.integer(2)))
+            if columns.integer(3) != 0, let name = ItemName(end.item) {
+                let key = ItemKey(app: end.app, name: name)
+                if items.last != key { items.append(key) }
+            }
+            return true
+        }
+        return (items, count < limit ? nil : end)
+    }
+
     func armed(
         _ condition: String, limit: Int = .max, _ bind: (inout BoundStatement) -> Void
     ) throws -> [ArmedSubscription] {

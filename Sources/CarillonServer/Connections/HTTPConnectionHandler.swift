@@ -298,6 +298,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     private func wait(for found: WaitingPoll) {
         task = nil
         guard context != nil, machine.owesAnswer else { return found.end() }
+        if pollEnd == nil { FreedMemory.add(FreedMemory.bytesOfRequest) }
         poll = found
         let end = pollEnd ?? now + found.waitSeconds
         pollEnd = end

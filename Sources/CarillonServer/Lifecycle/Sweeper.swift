@@ -24,6 +24,7 @@ struct Sweeper: Service {
             async let waking: Void = wakeForUpdates()
             async let attachments: Void = sweepAttachments()
             async let services: Void = sweepServices()
+            async let looks: Void = lookAtSubscriptions()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 domain.log.flush()
@@ -62,6 +63,7 @@ struct Sweeper: Service {
             await waking
             await attachments
             await services
+            await looks
         }
     }
 
@@ -118,6 +120,18 @@ struct Sweeper: Service {
             await report("held firings") { next = try await domain.firings.tellHeld() }
             let wait = next.map { $0.milliseconds - domain.time.now().milliseconds } ?? 250
             try? await Task.sleep(for: .milliseconds(min(max(wait, 5), 250)))
+        }
+    }
+
+    /// Once, after the start.
+    private func lookAtSubscriptions() async {
+        var isDone = false
+        while !Task.isCancelled, !isDone {
+            await report("subscriptions that never fired") {
+                try await domain.itemEngine.lookAtNeverFired()
+                isDone = true
+            }
+            if !isDone { try? await Task.sleep(for: .seconds(settings.sweepSeconds)) }
         }
     }
 

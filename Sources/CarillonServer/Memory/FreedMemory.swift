@@ -16,6 +16,8 @@ struct FreedMemory: Service {
     private static let leastBytes = 8 << 20
     /// What a connection takes, with what was read and written on it.
     static let bytesOfConnection = 8192
+    /// What a poll took until it waits.
+    static let bytesOfRequest = 4096
 
     static func add(_ bytes: Int) { freed.wrappingAdd(bytes, ordering: .relaxed) }
 

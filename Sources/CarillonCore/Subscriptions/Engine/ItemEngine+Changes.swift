@@ -102,6 +102,19 @@ extension ItemEngine {
         }
     }
 
+    /// Looks at what was armed and never fired, after a start: a server that was killed may not have looked at the last of it. It takes a while
+    /// where much is watched.
+    package func lookAtNeverFired() async throws {
+        var place = WatchPlace.start
+        while !Task.isCancelled {
+            let part = try await store.itemsNeverFired(after: place, limit: 1000)
+            // What is in memory was looked at when it came there.
+            for key in part.items where items[key] == nil { _ = try await item(key) }
+            guard let end = part.end else { return }
+            place = end
+        }
+    }
+
     /// Of a device that was suspended or resumed, or belongs to another user.
     package func follow(_ device: DeviceSerial) async throws {
         try await follow(try await store.serials(of: device), looks: false)

@@ -1,0 +1,66 @@
+import CarillonCore
+import CarillonSQLite
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Subscriptions whose condition holds already, and that a killed server did not look at any more.
+@Suite(.timeLimit(.minutes(1)))
+struct NeverFiredTests {
+    /// A store as a process leaves it that was killed behind the commit of the last subscription.
+    private func killed() async throws -> SQLiteStore {
+        let directory = try TemporaryDirectory.make() + "/killed"
+        let store = try SQLiteStore(directory: directory)
+        let world = try await EngineWorld(store)
+        try await world.publish(20)
+        _ = try await world.subscribe("price > 10.0", key: "fired")
+        _ = try await world.subscribe("price > 30.0", key: "not yet")
+        _ = try await world.titles()
+        let snapshots = Snapshots(of: directory)
+        store.onCommit { snapshots.take() }
+        _ = try await world.subscribe("price > 15.0", key: "killed")
+        store.onCommit(nil)
+        _ = try await world.titles()
+        try store.close()
+        return try SQLiteStore(directory: try #require(snapshots.taken.first).directory)
+    }
+
+    @Test func `a server looks at them after its start, and at nothing twice`() async throws {
+        let world = try await EngineWorld(try await killed())
+        #expect(try await world.titles() == ["20.0"])
+        try await world.domain.itemEngine.lookAtNeverFired()
+        #expect(try await world.titles() == ["20.0", "20.0"])
+        try await world.domain.itemEngine.lookAtNeverFired()
+        #expect(try await world.titles() == ["20.0", "20.0"])
+        try await world.publish(31)
+        #expect(try await world.titles() == ["20.0", "20.0", "31.0"])
+    }
+
+    @Test func `a running server does it by itself`() async throws {
+        let world = try await EngineWorld(try await killed())
+        let (settings, logger) = (ServerSettings(dataDirectory: ""), world.domain.logger)
+        let collector = DeviceCollector(domain: world.domain, settings: settings, logger: logger)
+        let service = Sweeper(
+            store: world.store, domain: world.domain, collector: collector, settings: settings, logger: logger)
+        let sweeper = Task { try await service.run() }
+        try await eventually { try await world.titles() == ["20.0", "20.0"] }
+        sweeper.cancel()
+        try? await sweeper.value
+    }
+
+    @Test func `they are found part by part`() async throws {
+        let store = try await killed()
+        let world = try await EngineWorld(store)
+        var (found, parts) = ([ItemKey](), 0)
+        var place: WatchPlace? = .start
+        while let start = place {
+            let part = try await store.itemsNeverFired(after: start, limit: 1)
+            found += part.items
+            parts += 1
+            place = part.end
+        }
+        #expect(found == [world.item, world.item] && parts == 4)
+        #expect(try await store.itemsNeverFired(after: .start, limit: 100).items == [world.item])
+    }
+}
