@@ -226,6 +226,23 @@ struct LifeOfDeviceTests {
         await client.stop()
     }
 
+    @Test(arguments: [
+        (400, PushError.Code.registrationRefused), (429, .serverUnavailable), (500, .serverUnavailable),
+    ])
+    func `a registration that may succeed later is not called refused`(status: Int, code: PushError.Code) async throws {
+        let server = try await ScriptedServer.start()
+        let client = try client(at: server.address)
+        try client.start()
+        let (socket, _) = try await server.welcome()
+        let channel = try client.channel("presence")
+        let failing = Task { try await channel.ensureOpen() }
+        guard case .register(let register) = try await socket.receive() else { throw ServerSocket.Ended() }
+        socket.send(.register(.init(channelID: register.channelID, status: status)))
+        _ = await #expect(throws: PushError.self) { try await failing.value }
+        #expect(client.lastFailure?.code == code)
+        await client.stop()
+    }
+
     @Test func `ensureOpen ends when the channel fails, is given up, or its task is cancelled`() async throws {
         let server = try await ScriptedServer.start()
         let client = try client(at: server.address)

@@ -188,12 +188,15 @@ struct SessionMachineTests {
                 == [.send(.unregister(channelID: id.description, status: 200))])
     }
 
-    @Test func `a refused registration is answered and the socket stays usable`() {
+    @Test(arguments: [
+        (ErrorCode.fieldInvalid, 400), (.channelsTooMany, 400), (.rateLimited, 429), (.storageUnavailable, 500),
+    ])
+    func `a refused registration is answered and the socket stays usable`(code: ErrorCode, status: Int) {
         var machine = open()
         _ = machine.received(.register(.init(channelID: Sample.channelID.description, key: "bad")))
         #expect(
-            machine.answered(.registrationRefused(asWritten: "c", .fieldInvalid))
-                == [.send(.register(.init(channelID: "c", status: 400)))])
+            machine.answered(.registrationRefused(asWritten: "c", code))
+                == [.send(.register(.init(channelID: "c", status: status)))])
         #expect(machine.received(.ping) == [.send(.pong)])
     }
 

@@ -103,6 +103,19 @@ struct AnswerMemoryTests {
         #expect(try await memory.place(for: 2 * half, of: nil, or: nil, from: address) != nil)
     }
 
+    @Test func `what finds no room takes nothing of its address's share`() async throws {
+        let memory = AnswerMemory(bytes: 4 * AnswerMemory.bytesOfPart, scheduler: impatient)
+        let address = try #require(NetworkAddress("192.0.2.1"))
+        let all = try await memory.place(for: 4 * AnswerMemory.bytesOfPart, of: nil, or: nil, from: nil)
+        for _ in 0..<3 {
+            #expect(
+                await refusal { try await memory.place(for: AnswerMemory.bytesOfPart, of: nil, or: nil, from: address) }
+                    == .overloaded)
+        }
+        all?.giveBack()
+        #expect(try await memory.place(for: AnswerMemory.bytesOfPart, of: nil, or: nil, from: address) != nil)
+    }
+
     @Test func `made answers that wait for room are few`() async throws {
         let waits = Count()
         let memory = AnswerMemory(bytes: 10_000, scheduler: Scheduler { _, _ in _ = waits.add() })

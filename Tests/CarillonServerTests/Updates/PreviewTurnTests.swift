@@ -51,19 +51,24 @@ struct PreviewTurnTests {
 
     @Test func `a list with a filter finds devices behind many others`() async throws {
         let world = try await UpdateWorld()
-        try await world.routes.store.run(
-            """
-            WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 2500)
-            INSERT INTO device (id, app, credential_hash, created_at)
-            SELECT randomblob(16), 1, randomblob(32), 0 FROM number;
-            """)
+        func insert(_ count: Int) async throws {
+            try await world.routes.store.run(
+                """
+                WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < \(count))
+                INSERT INTO device (id, app, credential_hash, created_at)
+                SELECT randomblob(16), 1, randomblob(32), 0 FROM number;
+                """)
+        }
         var suspended: [String] = []
-        for _ in 0..<3 {
+        // The first of them is the last of the devices that are read at a time.
+        for count in [998, 1502, 0] {
+            if count > 0 { try await insert(count) }
             let device = try await world.device()
             suspended.append(device.id)
             _ = try await world.routes.request(
                 .post, "/v1/devices/\(device.id)/suspend", key: world.routes.admin, "{}")
         }
+        #expect(try await world.routes.store.numbers("SELECT count(*) FROM device WHERE serial <= 1000") == [1000])
         func list(_ query: String) async throws -> [String] {
             let answer = try await world.routes.request(
                 .get, "/v1/apps/com.example.app/devices?\(query)", key: world.routes.admin)

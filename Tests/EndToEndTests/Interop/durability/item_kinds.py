@@ -167,8 +167,6 @@ class OnceSubscriptions(Fired):
     async def check(self, http, is_backup=False):
         if is_backup:
             return
-        # A subscription whose answer came shortly before a kill fires when its item is used next.
-        await self.subscribe(http, items=["stock.a"], key="user", trigger="n < -1.0", policy="once")
         items = next(kind for kind in self.run.kinds if type(kind) is Items)
         value, _ = await items.read(http)
         wanted = {key for key, threshold in self.thresholds.items() if threshold <= value}

@@ -39,9 +39,13 @@ class Trouble:
         await self.attach()
         if self.prevents_commits:
             self.ledger.no_commit_since = time.time()
-        await asyncio.sleep(seconds)
-        if self.prevents_commits and not await self.becomes(503):
-            self.ledger.violation("no commit succeeds, and /health/ready is 200")
+        ends_at = time.monotonic() + seconds
+        if self.prevents_commits:
+            if not await self.becomes(503):
+                self.ledger.violation("no commit succeeds, and /health/ready is 200")
+            elif await self.becomes(200, max(0.3, ends_at - time.monotonic())):
+                self.ledger.violation("no commit succeeds, and /health/ready is 200 again")
+        await asyncio.sleep(max(0, ends_at - time.monotonic()))
 
     async def recover(self, seconds):
         """Ends the fault; the server has so many seconds for what it kept."""
@@ -51,9 +55,9 @@ class Trouble:
             self.ledger.violation("/health/ready is not 200 though the disk has no fault any more")
         await asyncio.sleep(seconds)
 
-    async def becomes(self, wanted):
-        """Whether the server is ready, or not, within a while."""
-        deadline = time.monotonic() + PATIENCE
+    async def becomes(self, wanted, seconds=PATIENCE):
+        """Whether the server is ready, or not, within so many seconds."""
+        deadline = time.monotonic() + seconds
         with self.server.connect() as http:
             while time.monotonic() < deadline:
                 status, _, _ = await http.request("GET", "/health/ready")
