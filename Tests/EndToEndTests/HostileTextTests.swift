@@ -127,6 +127,7 @@ struct HostileTextTests {
                 """),
         Case(arguments: ["updates", "withdraw", "u"], answer: "", showsTexts: false),
         Case(arguments: ["updates", "requeue", "u"], answer: #"{"count":1,"H":"H"}"#, showsTexts: false),
+        Case(arguments: ["updates", "resume", "u"], answer: update, showsTexts: false),
         Case(
             arguments: ["updates", "explain", "u"],
             answer: #"{"count":1,"exact":true,"looked":1,"errors":[{"error":"H","count":1}]}"#),

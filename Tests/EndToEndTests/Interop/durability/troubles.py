@@ -14,6 +14,7 @@ INJECTED = {
     FULL: ("pwrite64", "error=ENOSPC"),
 }
 ATTACH_SECONDS = 20
+DETACH_SECONDS = 5
 
 
 class Trouble:
@@ -97,6 +98,12 @@ class Trouble:
             return
         if self.server.process.returncode is None:
             self.ledger.trouble_ends()
-        send(self.strace, signal.SIGINT)
-        await self.strace.wait()
+        send(self.strace, signal.SIGTERM)
+        try:
+            async with asyncio.timeout(DETACH_SECONDS):
+                await self.strace.wait()
+        except TimeoutError:
+            # It waits for a thread that does not stop; the system detaches it from all of them.
+            send(self.strace, signal.SIGKILL)
+            await self.strace.wait()
         self.strace = None
