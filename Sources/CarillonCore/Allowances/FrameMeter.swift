@@ -1,6 +1,6 @@
 /// Meters what one socket sends. Times are nanoseconds of a clock that is never set back.
 ///
-/// What came cannot be refused any more, so it is always counted; the meter says how long to read nothing afterwards.
+/// Frames that were received are always counted. The meter returns how long the socket must not be read afterwards.
 package struct FrameMeter: Equatable, Sendable {
     /// The moment at which the whole burst is free again.
     private var fullAt: Int64 = .min

@@ -6,7 +6,7 @@ import Synchronization
 package final class SharedTurns: Sendable {
     package typealias Limits = TurnQueue<AppSerial>.Limits
 
-    /// What the requests do.
+    /// The kind of the requests.
     package enum Kind: String, CaseIterable, Sendable {
         /// An audience is evaluated for an app's devices.
         case preview

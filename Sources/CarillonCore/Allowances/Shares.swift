@@ -18,7 +18,7 @@ package final class Shares<Key: Hashable & Sendable>: Sendable {
         refused = ServerMetric.shareRefusals.counter(subject)
     }
 
-    /// Returns false, and counts a refusal, if the key would have more than it may. Whoever took units gives them back.
+    /// Returns false, and counts a refusal, if the key would exceed its share. The caller gives the units back.
     package func take(_ key: Key, _ units: Int = 1) -> Bool {
         let isFree = shard(of: key).counts.withLock { counts in
             let count = counts[key, default: 0]

@@ -40,7 +40,7 @@ package final class Room: Sendable {
 
     /// Takes room that is free. A request for more than there is takes all of it.
     ///
-    /// - Returns: Nil if there is none, or others wait.
+    /// - Returns: Nil if there is not enough room, or other requests wait.
     package func takeAtOnce(_ units: Int) -> Place? {
         let units = min(units, limit)
         let used = state.withLock { state -> Int? in
@@ -53,7 +53,7 @@ package final class Room: Sendable {
         return Place(units, in: self)
     }
 
-    /// Takes room, and waits for it where there is none.
+    /// Takes room, and waits while there is not enough.
     ///
     /// - Returns: Nil if there was none in time, or too many wait.
     package func take(_ units: Int, within patience: Duration) async -> Place? {

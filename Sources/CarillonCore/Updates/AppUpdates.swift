@@ -183,17 +183,19 @@ package struct AppUpdates: Sendable {
     /// Ends the pause of an update: the server delivers it to its audience from now on. An update that is not paused stays as it is.
     package func resume(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws -> Update {
         var update = try await update(id, of: app)
-        if update.status == .live {
-            let isResumed = try await store.resumeUpdate(update, by: key, at: time.now())
-            if !isResumed { update = try await self.update(id, of: app) }
+        if update.status == .live, update.isPaused {
+            if try await store.resumeUpdate(update, by: key, at: time.now()) {
+                logs.forget(app)
+                update.isPaused = false
+                delivery.published(update)
+                return update
+            }
+            // It ended meanwhile, or another request resumed it.
+            update = try await self.update(id, of: app)
         }
         guard update.status == .live else {
             throw Refusal(.updateFinal, "The update is \(update.status.name) and cannot be resumed.")
         }
-        // Also where another request resumed it, which may have been interrupted.
-        logs.forget(app)
-        update.isPaused = false
-        delivery.published(update)
         return update
     }
 

@@ -145,7 +145,7 @@ package struct UpdateLimits: Equatable, Sendable {
 /// Which updates of an app a list has.
 package enum UpdateFilter: String, CaseIterable, Sendable {
     case all
-    /// Those that live, also where they are paused.
+    /// Live updates, paused ones included.
     case live
     case paused
 }

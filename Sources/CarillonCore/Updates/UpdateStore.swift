@@ -12,7 +12,7 @@ package protocol UpdateStore: Sendable {
 
     /// Writes an update at the end of its app's log, ends the one that it supersedes, and answers a repetition, in one transaction.
     func publishUpdate(_ wish: UpdateWish, at now: Timestamp) async throws -> UpdatePut
-    /// Those of an app that live and are not paused, ascending.
+    /// The live updates of an app that are not paused, in ascending order.
     func liveUpdates(of app: AppSerial) async throws -> [Update]
     func update(_ id: UpdateID, of app: AppSerial) async throws -> Update?
     /// A page of an app's, from the latest on.

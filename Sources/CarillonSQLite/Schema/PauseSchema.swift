@@ -1,4 +1,4 @@
-/// What version 27 adds to updates: a pause.
+/// Version 27: updates can be paused.
 enum PauseSchema {
     static let changes = """
         -- Since when a live update is paused: no device is given it. Null: it is not paused.

@@ -54,7 +54,7 @@ extension CompletionTable {
         )
     }
 
-    /// What is due of paused updates is put off until they are resumed.
+    /// Postpones the due times of paused updates until they are resumed.
     func putOffPaused() throws {
         try db.run(
             """
@@ -63,7 +63,7 @@ extension CompletionTable {
             """)
     }
 
-    /// What was put off of an update is due when it was due before. Answers whether all is done.
+    /// Restores postponed due times of an update, up to a number. Returns whether none is left.
     func bringForward(_ update: UpdateSerial, limit: Int) throws -> Bool {
         try db.run(
             """

@@ -10,7 +10,7 @@ package struct OpenFileBudget: Equatable, Sendable {
 
     /// What the system allows.
     package var files: Int
-    /// What else is open: the store, the log, calls to back ends, connections for health checks.
+    /// Other open files: the store, the log, calls to back ends, connections for health checks.
     package var reserved: Int
 
     package init(files: Int, calls: Int) {

@@ -32,7 +32,7 @@ package struct ServerSettings: Sendable {
     package var socketsPerAddress: Int?
     /// Frames that one socket may send; nil: as many as come.
     package var frameRate: Rate?
-    /// What answers may take in memory, in bytes.
+    /// The memory for all answers, in bytes.
     package var answerBytes = AnswerMemory.standardBytes
     /// How long a peer may take for what.
     package var requests = RequestMachine.Settings()

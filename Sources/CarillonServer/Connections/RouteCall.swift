@@ -76,7 +76,7 @@ struct RouteCall: Sendable {
                 answer.length = response.body.contentLength
                 connection.answered(answer)
             } else if let length = response.body.contentLength {
-                // Whoever makes a body piece by piece does not know its length, or says it in a field of its own.
+                // A body that is written in parts has no known length here; its route may set the field.
                 let place: AnswerPlace?
                 do throws(Refusal) {
                     if let kept {

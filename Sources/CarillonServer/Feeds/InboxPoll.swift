@@ -20,13 +20,13 @@ struct InboxPoll: Sendable {
         var max: Int
         /// Of Carillon's extension, that the client speaks.
         var version: Int
-        /// What is wanted; nil: everything.
+        /// The kinds that the client asks for; nil: all.
         var only: Set<EnvelopeKind>?
     }
 
     /// The members of the answer behind the envelopes.
     ///
-    /// - Parameter last: The position of the last envelope, nil where there is none.
+    /// - Parameter last: The position of the last envelope; nil if there is no envelope.
     typealias Others = @Sendable (_ last: Int64?) throws -> [JSONValue.Member]
 
     private struct Part: Sendable {
