@@ -32,6 +32,7 @@ struct HTTPListener: Service {
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.maxMessagesPerRead, value: HTTPReceiveAllocator.readsAtOnce)
             .childChannelOption(.recvAllocator, value: HTTPReceiveAllocator())
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer(setUp)
