@@ -116,7 +116,7 @@ struct AnswerMemoryTests {
         #expect(try await memory.place(for: AnswerMemory.bytesOfPart, of: nil, or: nil, from: address) != nil)
     }
 
-    @Test func `made answers that wait for room are few`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `made answers that wait for room are few`() async throws {
         let waits = Count()
         let memory = AnswerMemory(bytes: 10_000, scheduler: Scheduler { _, _ in _ = waits.add() })
         let first = try await memory.place(for: 10_000, of: nil, or: nil, from: nil)

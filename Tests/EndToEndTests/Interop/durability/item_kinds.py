@@ -18,8 +18,9 @@ class Fired(Kind):
 
     async def subscribe(self, http, **subscription):
         value = {"format": {"title": "${n}"}, "fields": ["n"], **subscription}
-        await self.ask(
+        _, _, answer = await self.ask(
             http, "POST", "/v1/device/subscriptions", value, (200, 201), self.device["credential"])
+        return answer["id"]
 
     async def publish(self, http, item, number):
         _, _, answer = await self.ask(
@@ -154,15 +155,24 @@ class OnceSubscriptions(Fired):
         # By their keys: the least value that fires.
         self.thresholds = {}
         self.fired = set()
+        self.ids = {}
 
     async def change(self, http):
         self.number += 1
+        await self.remove_oldest(http)
         items = next(kind for kind in self.run.kinds if type(kind) is Items)
         key, threshold = f"key-{self.number}", items.tried + self.random.randint(0, 30)
         trigger = f"n >= {threshold}.0"
-        await self.subscribe(http, items=["stock.a"], key=key, trigger=trigger, policy="once")
+        self.ids[key] = await self.subscribe(http, items=["stock.a"], key=key, trigger=trigger, policy="once")
         self.thresholds[key] = threshold
         await asyncio.sleep(0.1)
+
+    async def remove_oldest(self, http):
+        """Of those that fired a device keeps 500: it may have 1,000 subscriptions."""
+        if len(self.ids) <= 500 or (key := next((key for key in self.ids if key in self.fired), None)) is None:
+            return
+        path = f"/v1/device/subscriptions/{self.ids.pop(key)}"
+        await self.ask(http, "DELETE", path, None, (204, 404), self.device["credential"])
 
     async def check(self, http, is_backup=False):
         if is_backup:
