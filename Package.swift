@@ -331,7 +331,7 @@ let package = Package(
         .testTarget(
             name: "CarillonCommandTests",
             dependencies: [
-                "CarillonAPNs", "CarillonCommand", "CarillonServer",
+                "CarillonAPNs", "CarillonCommand", "CarillonCore", "CarillonServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
             ],
             swiftSettings: settings

@@ -73,15 +73,4 @@ struct ServeOptionsTests {
         #expect(refusal(Dictionary(uniqueKeysWithValues: variables.map { ($0, "x") })) == nil)
         #expect(refusal(["CARILLON_PORT_8080": "x"]) != nil)
     }
-
-    @Test func `each setting is in the help, as a flag or in the list, and on the page`() throws {
-        let help = ServeCommand.helpMessage(columns: 200)
-        for name in ServeSetting.flags { #expect(help.contains("  --\(name)"), "\(name)") }
-        for setting in ServeSetting.all { #expect(help.contains("\(setting.name): "), "\(setting.name)") }
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let page = try String(contentsOf: root.appendingPathComponent("docs/command-line.md"), encoding: .utf8)
-        for name in ServeSetting.flags { #expect(page.contains("`--\(name)`"), "\(name)") }
-        for setting in ServeSetting.all { #expect(page.contains("`\(setting.name)`"), "\(setting.name)") }
-    }
 }

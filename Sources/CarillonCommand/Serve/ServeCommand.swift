@@ -10,53 +10,30 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run a push server.",
         discussion: """
             Every option can also be set in the environment (CARILLON_PUBLIC_URL for --public-url) or in a JSON file \
-            ({"public-url": "…"}); an option given here goes before the environment, and that before the file. What means \
-            nothing there is refused.
+            ({"public-url": "…"}). An option of the command line goes before the environment, and the environment before \
+            the file. Unknown names are refused.
 
-            These are set in the environment and in the file only (with what holds otherwise):
+            These settings can be set in the environment and in the file only:
 
-            \(ServeSetting.all.map { "  \($0.name): \($0.meaning)" }.joined(separator: "\n"))
+            \(ServeSetting.helpLines)
 
             SIGTERM and Ctrl-C stop the server: it says goodbye to every socket, writes down what was accepted, and \
             exits with 0.
             """)
 
-    @Option(help: "The address to listen on. (default: 127.0.0.1:8080)") var listen: String?
-    @Option(
-        name: .customLong("metrics-listen"),
-        help: "Where Prometheus reads /metrics: HOST:PORT, or a port of this machine. (default: nowhere)")
-    var metricsListen: String?
-    @Option(name: .customLong("public-url"), help: "What endpoints begin with: the address that senders and apps reach.")
-    var publicURL: String?
-    @Option(help: "The data directory; made when it is missing.") var data: String?
-    @Option(
-        name: .customLong("key-file"),
-        help: """
-            The file whose key wraps the server's keys; made when it is missing. Push credentials need it. Keep it apart from \
-            the data and its backups.
-            """)
-    var keyFile: String?
-    @Flag(help: "For development: anonymous devices and private addresses are allowed, and the log says more.") var dev =
-        false
-    @Flag(
-        name: .customLong("anonymous-devices"),
-        help: "Let in devices that never registered, as Firefox and UnifiedPush distributors do.")
-    var anonymousDevices = false
-    @Option(name: .customLong("anonymous-app"), help: "The app they belong to. (default: anonymous)")
-    var anonymousApp: String?
-    @Flag(
-        name: .customLong("allow-private-addresses"),
-        help: "Let back ends be pinged and called in private, local and reserved networks.")
+    @Option(help: ServeSetting.help("listen")) var listen: String?
+    @Option(name: .customLong("metrics-listen"), help: ServeSetting.help("metrics-listen")) var metricsListen: String?
+    @Option(name: .customLong("public-url"), help: ServeSetting.help("public-url")) var publicURL: String?
+    @Option(help: ServeSetting.help("data")) var data: String?
+    @Option(name: .customLong("key-file"), help: ServeSetting.help("key-file")) var keyFile: String?
+    @Flag(help: ServeSetting.help("dev")) var dev = false
+    @Flag(name: .customLong("anonymous-devices"), help: ServeSetting.help("anonymous-devices")) var anonymousDevices = false
+    @Option(name: .customLong("anonymous-app"), help: ServeSetting.help("anonymous-app")) var anonymousApp: String?
+    @Flag(name: .customLong("allow-private-addresses"), help: ServeSetting.help("allow-private-addresses"))
     var allowPrivateAddresses = false
-    @Option(
-        name: .customLong("outward-ca"),
-        help: "A PEM file of certificates that back ends may be signed with, beside the system's.")
-    var outwardCA: String?
-    @Option(
-        name: .customLong("allowed-origins"),
-        help: "Web pages that may send and receive from a browser: origins with commas between, or * for all.")
-    var allowedOrigins: String?
-    @Option(help: "trace, debug, info, notice, warning or error. (default: info)") var log: String?
+    @Option(name: .customLong("outward-ca"), help: ServeSetting.help("outward-ca")) var outwardCA: String?
+    @Option(name: .customLong("allowed-origins"), help: ServeSetting.help("allowed-origins")) var allowedOrigins: String?
+    @Option(help: ServeSetting.help("log")) var log: String?
     @Option(help: "A JSON file with these options; CARILLON_CONFIG in the environment does as well.") var config: String?
 
     func run() async throws {
@@ -88,7 +65,8 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    private var flags: [String: String] {
+    /// The options that were given, by the names of their settings.
+    var flags: [String: String] {
         var flags: [String: String] = [:]
         flags["listen"] = listen
         flags["metrics-listen"] = metricsListen

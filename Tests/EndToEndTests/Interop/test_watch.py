@@ -10,7 +10,11 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from back_end_peer import BackEnd
 from carillon_peer import PATIENCE, Channel, assert_problem, await_value
 
-SETTINGS = {"CARILLON_ALLOW_PRIVATE_ADDRESSES": "true", "CARILLON_SHORTEST_PING_SECONDS": 1, "CARILLON_ANSWER_SECONDS": 2}
+SETTINGS = {
+    "CARILLON_ALLOW_PRIVATE_ADDRESSES": "true",
+    "CARILLON_SHORTEST_PING_SECONDS": 1,
+    "CARILLON_CALLBACK_ANSWER_SECONDS": 2,
+}
 
 
 @pytest.fixture

@@ -1,0 +1,41 @@
+import CarillonCore
+import CarillonServer
+
+extension ServeSetting {
+    /// Attachments.
+    static let attachments: [ServeSetting] = [
+        longNumber(
+            "attachment-bytes", \.attachments.fileBytes, byteCounts,
+            "The size of the largest [attachment](attachments.md)."),
+        longNumber(
+            "attachment-bytes-per-user", \.attachments.userBytes, byteCounts,
+            """
+            The bytes of all attachments of one user, or of one device without a user. A file counts for at \
+            least 65536.
+            """),
+        longNumber(
+            "attachment-bytes-per-app", \.attachments.appBytes, byteCounts,
+            "The bytes of all attachments of one app. A file counts for at least 65536."),
+        longNumber(
+            "attachment-free-bytes", \.attachments.freeBytes, byteCounts,
+            """
+            The free space that attachments leave on the disk. Beyond it uploads get 507, and nothing else is \
+            affected.
+            """),
+        number(
+            "uploads-per-device", \.attachments.uploadsOfDevice, counts,
+            "The number of unfinished uploads of a device."),
+        longNumber(
+            "unfinished-upload-seconds", \.attachments.unfinishedSeconds, keepingSeconds,
+            "How long an unfinished upload is kept after its last byte."),
+        number(
+            "max-transfers", \.attachments.transfers, counts,
+            """
+            The number of attachments that are uploaded and fetched at once. Further transfers get 503. A device \
+            has at most 8 of them, a user 32, the senders of an app 64, and one app half of all.
+            """),
+        onOff(
+            "upload-resumption", \.tellsUploadResumption,
+            "If it is off, uploaders never get 104, which some proxies (nginx) take for the answer."),
+    ]
+}

@@ -1,0 +1,88 @@
+import CarillonServer
+import CarillonWire
+import Logging
+
+extension ServeSetting {
+    /// The settings that are options of the command line as well.
+    static let options: [ServeSetting] = [
+        ServeSetting(
+            "data", "a directory", isOption: true,
+            "The data directory, which is required. It is made if it is missing."
+        ) { text, settings in
+            settings.dataDirectory = text
+            return true
+        },
+        text(
+            "key-file", \.keyFile, "a file", isOption: true,
+            """
+            The file whose key wraps the server's keys. It is made if it is missing. [Push \
+            credentials](pushes.md#set-it-up) need it. Keep it apart from the data and its backups.
+            """),
+        ServeSetting(
+            "listen", "HOST:PORT, such as 127.0.0.1:8080", standard: "`127.0.0.1:8080`", isOption: true,
+            "The address and port to listen on, with IPv6 in brackets."
+        ) { text, settings in
+            guard let place = place(text) else { return false }
+            settings.host = place.host
+            settings.port = place.port
+            return true
+        },
+        ServeSetting(
+            "metrics-listen", "HOST:PORT, or a port of this machine", standard: "nowhere", isOption: true,
+            "Where Prometheus reads [`/metrics`](metrics.md)."
+        ) { text, settings in
+            guard let place = place(Int(text) == nil ? text : "127.0.0.1:\(text)") else { return false }
+            settings.metrics = place
+            return true
+        },
+        ServeSetting(
+            "public-url", "an http:// or https:// URL", standard: "`http://` and `listen`", isOption: true,
+            """
+            The address at which senders and apps reach the server. All endpoints begin with it. It is needed when \
+            `listen` is `0.0.0.0` or `[::]`.
+            """
+        ) { text, settings in
+            guard text.hasPrefix("http://") || text.hasPrefix("https://") else { return false }
+            settings.publicURL = text
+            return true
+        },
+        flag(
+            "dev",
+            "For development: anonymous devices and private addresses are allowed, and the log has more details."),
+        flag(
+            "anonymous-devices", "Accept devices that never registered, as Firefox and UnifiedPush distributors do."),
+        ServeSetting(
+            "anonymous-app", "the name of an app", standard: "`anonymous`", isOption: true,
+            "The app of anonymous devices."
+        ) { text, _ in AppID(text) != nil },
+        ServeSetting(
+            "log", Logger.Level.allCases.map(\.rawValue).joined(separator: ", "), standard: "`info`", isOption: true,
+            "The least important entries that are logged."
+        ) { text, _ in Logger.Level(rawValue: text) != nil },
+        flag(
+            "allow-private-addresses",
+            """
+            Let [watches](watch.md), [key sets](users.md#the-key-set) and [vetoes](vetoes.md) have addresses in private, \
+            local and reserved networks.
+            """),
+        ServeSetting(
+            "outward-ca", "a file of certificates in PEM", isOption: true,
+            "Authorities that are trusted for back ends, beside the system's."
+        ) { text, settings in
+            guard OutwardSettings.holdsCertificates(text) else {
+                throw CommandFault(
+                    ExitStatus.noInput, "The file \(text) of \"outward-ca\" holds no certificates in PEM.")
+            }
+            settings.outward.authorityFile = text
+            return true
+        },
+        ServeSetting(
+            "allowed-origins", "origins such as https://app.example.com, with commas between, or *", isOption: true,
+            "[Pages of other origins](connecting.md#pages-in-a-browser) that can send and receive from a browser."
+        ) { text, settings in
+            guard let origins = try? AllowedOrigins(listing: text) else { return false }
+            settings.allowedOrigins = origins
+            return true
+        },
+    ]
+}

@@ -1,0 +1,99 @@
+import ArgumentParser
+import CarillonServer
+
+/// One setting of `serve`.
+///
+/// ``all`` is the one table of the settings. The parser, `--help`, the messages about wrong values and the table in
+/// docs/command-line.md follow from it.
+struct ServeSetting: Sendable {
+    /// The name in the file and on the command line. The environment has it in capitals, with `CARILLON_` before it.
+    let name: String
+    /// The valid values, as they follow "must be".
+    let values: String
+    /// The value that holds if nothing is set, in Markdown; nil if there is none.
+    let standard: String?
+    /// The meaning, in Markdown.
+    let description: String
+    /// Whether the command line has an option of this name.
+    let isOption: Bool
+    /// Writes a value to the settings. Returns false if the text is not one of ``values``.
+    let read: @Sendable (_ text: String, _ settings: inout ServerSettings) throws -> Bool
+
+    init(
+        _ name: String, _ values: String, standard: String? = nil, isOption: Bool = false, _ description: String,
+        read: @escaping @Sendable (_ text: String, _ settings: inout ServerSettings) throws -> Bool
+    ) {
+        self.name = name
+        self.values = values
+        self.standard = standard
+        self.description = description
+        self.isOption = isOption
+        self.read = read
+    }
+
+    static let all: [ServeSetting] = Array([options, connections, inboxes, rates, attachments, outward].joined())
+
+    static let names = all.map(\.name)
+
+    /// Writes the values of settings, by their names, in the order of the table.
+    static func read(_ values: [String: String], into settings: inout ServerSettings) throws {
+        for setting in all {
+            guard let text = values[setting.name] else { continue }
+            guard try setting.read(text, &settings) else { throw setting.fault(text) }
+        }
+    }
+
+    func fault(_ text: String) -> CommandFault {
+        CommandFault(.validationFailure, "\"\(name)\" must be \(values), not \"\(text.prefix(200))\".")
+    }
+
+    static subscript(_ name: String) -> ServeSetting {
+        guard let setting = all.first(where: { $0.name == name }) else { preconditionFailure("no setting \(name)") }
+        return setting
+    }
+}
+
+extension ServeSetting {
+    /// The help of the option of a setting.
+    static func help(_ name: String) -> ArgumentHelp {
+        let setting = Self[name]
+        let standard = setting.standard.map { " (default: \(plain($0)))" } ?? ""
+        return ArgumentHelp(plain(setting.description) + standard)
+    }
+
+    /// The lines of `--help` about the settings that are not options.
+    static var helpLines: String {
+        all.filter { !$0.isOption }.map { setting in
+            let standard = setting.standard.map { "; default: \(plain($0))" } ?? ""
+            return "  \(setting.name): \(plain(setting.description)) (\(setting.values)\(standard))"
+        }.joined(separator: "\n")
+    }
+
+    /// Returns Markdown without its links and quotes.
+    private static func plain(_ markdown: String) -> String {
+        markdown.replacing(/\[([^\]]*)\]\([^)]*\)/) { $0.output.1 }.replacing("`", with: "")
+    }
+}
+
+extension ServeSetting {
+    /// The name that the text was meant to be, by the fewest letters to change.
+    static func nearest(to text: String) -> String {
+        names.min { distance($0, text) < distance($1, text) } ?? ""
+    }
+
+    /// Letters to insert, remove or replace (Levenshtein).
+    private static func distance(_ one: String, _ other: String) -> Int {
+        let other = Array(other)
+        var row = Array(0...other.count)
+        for (index, letter) in one.enumerated() {
+            var diagonal = row[0]
+            row[0] = index + 1
+            for column in other.indices {
+                let replaced = diagonal + (letter == other[column] ? 0 : 1)
+                diagonal = row[column + 1]
+                row[column + 1] = min(replaced, row[column] + 1, row[column + 1] + 1)
+            }
+        }
+        return row[other.count]
+    }
+}
