@@ -1,5 +1,6 @@
 import ArgumentParser
 import CarillonAPNs
+import CarillonCore
 import Foundation
 import Testing
 
@@ -13,17 +14,34 @@ struct APNsOptionsTests {
         ("https://push.example.com", "push.example.com", 443, true), ("https://[::1]:8443/", "::1", 8443, true),
     ])
     func `an endpoint is a host with a port`(text: String, host: String, port: Int, isSecure: Bool) throws {
-        let address = try #require(ServiceAddress(text))
+        let address = try ServiceAddress(reading: text)
         #expect(address == ServiceAddress(host: host, port: port, isSecure: isSecure))
-        #expect(ServiceAddress(address.description) == address)
+        #expect(try ServiceAddress(reading: address.description) == address)
     }
 
     @Test(arguments: [
         "localhost:2197", "ftp://localhost", "https://", "https://localhost/path", "https://u@localhost", "https://h:0",
-        "https://h:99999",
+        "https://h:99999", "https://h:", "https://a b", "https://h\n", "https:///x", "https://h?q", "https://h#f",
+        "https://h/?",
     ])
     func `what is no endpoint is none`(text: String) {
-        #expect(ServiceAddress(text) == nil)
+        #expect(throws: CallAddress.Fault.self) { try ServiceAddress(reading: text) }
+    }
+
+    @Test func `an address of an option that is not valid is refused, and the part is named`() throws {
+        for (option, text, part) in [
+            ("--endpoint", "https://u:p@h", "user name or a password"), ("--endpoint", "https://h/path", "a path"),
+            ("--endpoint", "https://h h", "white space"), ("--endpoint", "https://h:0", "a port from 1 to 65535"),
+            ("--proxy", "h", "a port"), ("--proxy", "socks://u:p@h:1", "user name or a password"),
+            ("--proxy", "http://:1", "a host"), ("--proxy", "h:65536", "a port from 1 to 65535"),
+        ] {
+            let error = #expect(throws: (any Error).self) { try APNsEndpointOptions.parse([option, text]) }
+            let message = APNsEndpointOptions.message(for: try #require(error))
+            #expect(message.contains(option) && message.contains(part), "\(message)")
+        }
+        for proxy in ["h:1", "http://h:1", "http://h:1/", "socks://h:1", "[::1]:1"] {
+            _ = try APNsEndpointOptions.parse(["--proxy", proxy])
+        }
     }
 
     @Test func `a topic gets the suffix of its push type once`() {

@@ -21,4 +21,20 @@ struct OperatorOptionsTests {
         #expect(try side([], [:]) == nil)
         #expect(throws: (any Error).self) { try OperatorOptions.parse(["--data", "/d", "--server", "http://s"]) }
     }
+
+    @Test(arguments: ["http://s/?a=b", "http://u@s", "s", "http://s:0", "http://s\n", ""])
+    func `an address that is none is refused, in an option and in a variable`(address: String) throws {
+        let error = #expect(throws: (any Error).self) { try OperatorOptions.parse(["--server", address]) }
+        let refusal = try #require(error)
+        #expect(OperatorOptions.exitCode(for: refusal) == .validationFailure)
+        #expect(OperatorOptions.message(for: refusal).contains("--server must"))
+        #expect(try side([], ["CARILLON_SERVER": address]) == nil)
+    }
+
+    @Test(arguments: ["http://s/push/t#f", "http://u@s/push/t", "http://s s/push/t", "http:///push/t", "http://s:0/push/t"])
+    func `an endpoint that is no address is refused`(endpoint: String) throws {
+        let error = #expect(throws: (any Error).self) { try SendCommand.parse([endpoint, "Hello"]) }
+        #expect(SendCommand.message(for: try #require(error)).contains("The endpoint must"))
+        _ = try SendCommand.parse(["https://s/push/t?up=1", "Hello"])
+    }
 }

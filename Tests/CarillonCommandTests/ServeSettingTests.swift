@@ -83,8 +83,9 @@ struct ServeSettingTests {
         ("channel-rate", "0:1", "PER_SECOND:AT_ONCE"), ("channel-rate", "1:2:3", "PER_SECOND:AT_ONCE"),
         ("channel-rate", "", "PER_SECOND:AT_ONCE"), ("upload-resumption", "true", "on or off"),
         ("dev", "maybe", "true or false"), ("anonymous-app", "a b", "the name of an app"),
-        ("log", "loud", "trace, debug"), ("listen", "8080", "HOST:PORT"), ("apns-proxy", "proxy", "HOST:PORT"),
-        ("metrics-listen", "0", "HOST:PORT"), ("allowed-origins", "app.example.com", "origins such as"),
+        ("log", "loud", "trace, debug"), ("allowed-origins", "app.example.com", "origins such as"),
+        ("allowed-origins", "https://app.example.com:99999", "origins such as"),
+        ("allowed-origins", "https://", "origins such as"),
     ])
     func `a wrong value ends the start with a sentence about its setting alone`(
         name: String, value: String, values: String
@@ -94,6 +95,87 @@ struct ServeSettingTests {
         #expect(fault.message.hasPrefix("\"\(name)\" must be \(values)"), "\(fault.message)")
         #expect(fault.message.hasSuffix(", not \"\(value)\"."), "\(fault.message)")
         for other in ServeSetting.names where other != name { #expect(!fault.message.contains("\"\(other)\"")) }
+    }
+
+    /// The settings that are the address of a server, and those that are a host and a port.
+    private static let urls = ["public-url"]
+    private static let places = ["listen", "metrics-listen", "apns-production", "apns-sandbox", "apns-proxy"]
+
+    @Test(arguments: [
+        ("https://push.example.com\r\n", "must not have control characters"),
+        ("https://push.example.com\u{0}", "must not have control characters"),
+        ("https://push.example.com/?a=b", "must not have a query"), ("https://push.example.com?", "must not have a query"),
+        ("https://push.example.com/#f", "must not have a fragment"),
+        ("https://user:password@push.example.com", "must not have a user name or a password"),
+        ("https://push .example.com", "must not have white space"), (" https://push.example.com", "white space"),
+        ("https://", "must have a host"), ("http:///x", "must have a host"), ("https://:443", "must have a host"),
+        ("https://push.example.com:99999", "must have a port from 1 to 65535"),
+        ("https://push.example.com:0", "must have a port from 1 to 65535"),
+        ("https://push.example.com:", "must have a port from 1 to 65535"),
+        ("https://push.example.com\\x", "must not have a backslash"),
+        ("https://push.example.com/a<b>", "must have a path of"), ("https://push.example.com/%4", "must have a path of"),
+        ("ftp://push.example.com", "must begin with http:// or https://"), ("push.example.com", "must begin with"),
+        ("https://bücher.example", "must be ASCII"),
+    ])
+    func `a part that the address of a server cannot have is named`(text: String, part: String) throws {
+        for name in Self.urls {
+            let fault = try #require(refusal([name: text]), "\(name)")
+            #expect(fault.code == .validationFailure)
+            #expect(fault.message.hasPrefix("\"\(name)\" must be ") && fault.message.contains(part), "\(fault.message)")
+            #expect(!fault.message.contains("password@"))
+        }
+        let error = #expect(throws: ValidationError.self) { try ServerChoice.url(text) }
+        #expect(error?.message.hasPrefix("--server ") == true && error?.message.contains(part) == true)
+    }
+
+    @Test(arguments: [
+        ("h", "must have a port"), ("8080", "must have a port"), ("[::1]", "must have a port"),
+        ("h:0", "must have a port from 1 to 65535"), ("h:65536", "must have a port from 1 to 65535"),
+        ("h:", "must have a port from 1 to 65535"), ("h:1\r\n", "control characters"), ("h :1", "white space"),
+        (":1", "must have a host"), ("::1:1", "must have a host"), ("u:p@h:1", "user name or a password"),
+        ("http://h:1", "must not have a scheme"), ("h:1/", "a path"), ("h:1?a", "a query"), ("h:1#f", "a fragment"),
+    ])
+    func `a part that a host and port cannot have is named`(text: String, part: String) throws {
+        // A number alone is a port of this machine there.
+        for name in Self.places where !(name == "metrics-listen" && text == "8080") {
+            let fault = try #require(refusal([name: text]), "\(name)")
+            #expect(fault.code == .validationFailure)
+            #expect(fault.message.hasPrefix("\"\(name)\" must be HOST:PORT"), "\(fault.message)")
+            #expect(fault.message.contains(part), "\(fault.message)")
+        }
+    }
+
+    @Test(arguments: [
+        ("https://push.example.com", "https://push.example.com"), ("HTTPS://Push.Example.com/", "https://push.example.com"),
+        ("https://push.example.com:443//", "https://push.example.com"), ("http://h:80/a", "http://h/a"),
+        ("https://example.com:8443/Push-Server/", "https://example.com:8443/Push-Server"),
+        ("http://[::1]:8080", "http://[::1]:8080"), ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("https://h/a%2Fb", "https://h/a%2Fb"),
+    ])
+    func `the address of a server has one form`(text: String, form: String) throws {
+        #expect(try settings(["public-url": text]).publicURL == form)
+        #expect(try ServerChoice.url(text) == form)
+    }
+
+    @Test func `a host and port are read, with IPv6 in brackets`() throws {
+        let settings = try settings(["listen": "[::1]:81", "metrics-listen": "82"])
+        #expect(settings.host == "::1" && settings.port == 81)
+        #expect(settings.metrics?.host == "127.0.0.1" && settings.metrics?.port == 82)
+    }
+
+    @Test func `line ends behind a variable are removed, and nothing else`() throws {
+        let values = Environment.withoutLineEnds(["A": "x\r\n", "B": "x\n\n", "C": " x \r", "D": "\r\nx", "E": "\r\n"])
+        #expect(values == ["A": "x", "B": "x", "C": " x ", "D": "\r\nx", "E": ""])
+        let options = try ServeOptions(
+            flags: [:], file: nil,
+            environment: [
+                "CARILLON_DATA": "/d\n", "CARILLON_PUBLIC_URL": "https://push.example.com\r\n",
+                "CARILLON_MAX_SOCKETS": "3\r\n",
+            ])
+        let settings = try options.settings()
+        #expect(settings.dataDirectory == "/d")
+        #expect(settings.publicURL == "https://push.example.com")
+        #expect(settings.maximumSockets == 3)
     }
 
     @Test func `each number is written where its default is from`() throws {

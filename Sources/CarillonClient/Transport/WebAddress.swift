@@ -23,7 +23,9 @@ struct WebAddress: Hashable, Sendable {
     init?(webSocket text: String) { self.init(text, plain: "ws", secure: "wss") }
 
     private init?(_ text: String, plain: String, secure: String) {
-        guard let components = URLComponents(string: text), let scheme = components.scheme?.lowercased(),
+        // `URLComponents` would encode white space and control characters.
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != 0x5C }),
+            let components = URLComponents(string: text), let scheme = components.scheme?.lowercased(),
             scheme == plain || scheme == secure, let host = components.host, !host.isEmpty,
             components.user == nil, components.password == nil, components.fragment == nil
         else { return nil }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CarillonAPNsSimulator
+import CarillonCore
 import Foundation
 import Logging
 import ServiceLifecycle
@@ -103,13 +104,14 @@ struct SimulateCommand: AsyncParsableCommand {
     /// `HOST:PORT`, `[v6]:PORT`, or `none`; port 0 is any that is free.
     private static func address(_ text: String, _ option: String) throws -> (host: String, port: Int)? {
         if text == "none" { return nil }
-        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
-            (0...65_535).contains(port), colon != text.startIndex
-        else {
-            throw CommandFault(.validationFailure, "\(option) must be HOST:PORT, such as 127.0.0.1:2197, not \"\(text)\"")
+        let isAnyPort = text.hasSuffix(":0")
+        do {
+            let place = try HostPort(isAnyPort ? "\(text.dropLast())1" : text)
+            return (place.host, isAnyPort ? 0 : place.port)
+        } catch {
+            throw CommandFault(
+                .validationFailure, "\(option) must be HOST:PORT, such as 127.0.0.1:2197: it \(error.reason).")
         }
-        let host = text[..<colon]
-        return (host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : String(host), port)
     }
 
     private static func device(

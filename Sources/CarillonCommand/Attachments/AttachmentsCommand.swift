@@ -109,9 +109,7 @@ struct TransferOptions: ParsableArguments {
 
     var store: AttachmentStore {
         get throws {
-            guard let server = server ?? Environment["CARILLON_SERVER"] else {
-                throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
-            }
+            let server = try ServerChoice.url(server)
             guard let key = key ?? Environment["CARILLON_KEY"] else {
                 throw CommandFault(.validationFailure, "say with --key (or CARILLON_KEY) who you are")
             }

@@ -177,10 +177,7 @@ struct PublisherOptions: ParsableArguments {
 
     var client: APIClient {
         get throws {
-            guard let server = server ?? Environment["CARILLON_SERVER"] else {
-                throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
-            }
-            return APIClient(server: server, key: key ?? Environment["CARILLON_KEY"])
+            APIClient(server: try ServerChoice.url(server), key: key ?? Environment["CARILLON_KEY"])
         }
     }
 

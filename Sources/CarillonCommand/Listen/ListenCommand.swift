@@ -43,9 +43,7 @@ struct ListenCommand: AsyncParsableCommand {
     }
 
     private func listen() async throws {
-        guard let server = server ?? Environment["CARILLON_SERVER"] else {
-            throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
-        }
+        let server = try ServerChoice.url(server)
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
         var logger = Logger(label: "carillon.listen", factory: { CommandLog.handler($0) })

@@ -2,7 +2,16 @@ import Foundation
 
 /// The process's environment.
 enum Environment {
-    static var all: [String: String] { ProcessInfo.processInfo.environment }
+    static var all: [String: String] { withoutLineEnds(ProcessInfo.processInfo.environment) }
 
     static subscript(name: String) -> String? { all[name] }
+
+    /// Removes CR and LF at the end of values: files of variables with the line ends of another system leave them there.
+    static func withoutLineEnds(_ variables: [String: String]) -> [String: String] {
+        variables.mapValues { value in
+            var scalars = value.unicodeScalars
+            while scalars.last == "\r" || scalars.last == "\n" { scalars.removeLast() }
+            return String(scalars)
+        }
+    }
 }

@@ -39,11 +39,11 @@ struct OperatorOptions: ParsableArguments {
         switch (data, server, directory, address) {
         case (.some, .some, _, _): throw ValidationError("Say either --data DIR, or --server URL with --key.")
         case (.some(let path), nil, _, _): return .directory(path)
-        case (nil, .some(let url), _, _): return .server(url)
+        case (nil, .some(let url), _, _): return .server(try ServerChoice.checked(url, "--server"))
         case (nil, nil, .some, .some):
             throw ValidationError("CARILLON_DATA and CARILLON_SERVER are both set: say --data DIR or --server URL.")
         case (nil, nil, .some(let path), nil): return .directory(path)
-        case (nil, nil, nil, .some(let url)): return .server(url)
+        case (nil, nil, nil, .some(let url)): return .server(try ServerChoice.checked(url, "CARILLON_SERVER"))
         case (nil, nil, nil, nil): throw ValidationError("Say either --data DIR, or --server URL with --key.")
         }
     }

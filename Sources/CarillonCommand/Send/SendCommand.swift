@@ -1,5 +1,6 @@
 import ArgumentParser
 import CarillonClient
+import CarillonCore
 import CarillonWire
 import Foundation
 import NIOHTTP1
@@ -38,9 +39,18 @@ struct SendCommand: AsyncParsableCommand {
         guard address?.contains("://") ?? (subscriptionFile != nil) else {
             throw ValidationError("The endpoint is a whole address, http://….")
         }
+        if let address { try Self.check(endpoint: address) }
         guard message == nil || file == nil else { throw ValidationError("Say either a TEXT or --file F.") }
         guard message != nil || file != nil || isatty(STDIN_FILENO) == 0 else {
             throw ValidationError("Say a TEXT or --file F, or send something on standard input.")
+        }
+    }
+
+    private static func check(endpoint: String) throws {
+        do {
+            _ = try CallAddress(reading: endpoint)
+        } catch {
+            throw ValidationError("The endpoint \(error.reason).")
         }
     }
 
@@ -85,6 +95,7 @@ struct SendCommand: AsyncParsableCommand {
         guard let endpoint = address ?? subscription?.endpoint else {
             throw CommandFault(ExitStatus.noInput, "the subscription has no endpoint")
         }
+        try Self.check(endpoint: endpoint)
         let encrypted = try subscription.map { try encrypt(content, for: $0) }
         let coding = encrypted?.coding ?? (content.isEmpty ? nil : ContentCoding(.identity))
         let answer = try client.accepted(

@@ -2,6 +2,7 @@ import ArgumentParser
 import CarillonCore
 import CarillonServer
 import Configuration
+import Foundation
 import Logging
 
 /// What `serve` was told, by flags, then by the environment, then by a file.
@@ -10,7 +11,10 @@ struct ServeOptions {
     let logger: Logger
 
     /// - Parameter environment: Variables as the process has them.
-    init(flags: [String: String], file: String?, environment: [String: String] = Environment.all) throws {
+    init(
+        flags: [String: String], file: String?, environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws {
+        let environment = Environment.withoutLineEnds(environment)
         var sources = [("flags", flags), ("environment", try ServeSources.environment(environment))]
         if let file = file ?? environment["CARILLON_CONFIG"] { sources.append(("file", try ServeSources.file(file))) }
         let providers = sources.map { name, values in

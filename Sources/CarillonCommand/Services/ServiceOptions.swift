@@ -26,9 +26,7 @@ struct ServiceOptions: ParsableArguments {
     var printer: Printer { Printer(isJSON: json) }
 
     func makeClient() async throws -> PushClient {
-        guard let server = server ?? Environment["CARILLON_SERVER"] else {
-            throw CommandFault(.validationFailure, "say with --server URL (or CARILLON_SERVER) which server is meant")
-        }
+        let server = try ServerChoice.url(server)
         var configuration = PushClient.Configuration(
             server: server, app: app, clientKey: key ?? Environment["CARILLON_KEY"], storageDirectory: state)
         configuration.localDirectory = local

@@ -15,12 +15,21 @@ package struct CallAddress: Hashable, Sendable {
     /// Path and query, as they stand in the request's first line.
     package let target: String
 
+    /// What is wrong with an address.
+    package struct Fault: Error, Equatable {
+        /// The part and the rule, as they follow "the address": "must not have a fragment".
+        package let reason: String
+
+        package init(reason: String) { self.reason = reason }
+    }
+
+    /// - Throws: ``Refusal`` with the code of an address that is not valid.
     package init(_ text: String) throws(Refusal) {
-        guard text.utf8.count <= Limits.callAddressBytes, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x5C })
-        else {
-            throw Self.invalid(
-                "must have at most \(Limits.callAddressBytes) characters, all of them ASCII, without blanks and backslashes")
-        }
+        do { try self.init(reading: text) } catch { throw Refusal(.watchAddressInvalid, "The address \(error.reason).") }
+    }
+
+    package init(reading text: String) throws(Fault) {
+        try Self.checkCharacters(text)
         let start = text.prefix(8).lowercased()
         guard start.hasPrefix("http://") || start == "https://" else {
             throw Self.invalid("must begin with http:// or https://")
@@ -30,8 +39,9 @@ package struct CallAddress: Hashable, Sendable {
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         let target = rest.dropFirst(authority.count)
         guard !target.contains("#") else { throw Self.invalid("must not have a fragment") }
-        guard !authority.contains("@") else { throw Self.invalid("must not hold a user or a password") }
+        guard !authority.contains("@") else { throw Self.invalid("must not have a user name or a password") }
         let (host, port) = try Self.split(authority)
+        guard !host.isEmpty else { throw Self.invalid("must have a host") }
         self.host = try Self.host(host)
         self.port = try port.map(Self.port) ?? (isSecure ? 443 : 80)
         self.target = target.hasPrefix("/") ? String(target) : "/" + target
@@ -42,7 +52,10 @@ package struct CallAddress: Hashable, Sendable {
     package var peer: String { "\(hostText):\(port)" }
 
     /// What the `Host` header says.
-    package var hostHeader: String { port == (isSecure ? 443 : 80) ? hostText : peer }
+    package var hostHeader: String { isPortImplied ? hostText : peer }
+
+    /// Whether the port is that of the scheme.
+    package var isPortImplied: Bool { port == (isSecure ? 443 : 80) }
 
     /// The host as calls are counted by it: one host, whatever its port.
     package var hostText: String {
@@ -53,7 +66,22 @@ package struct CallAddress: Hashable, Sendable {
         }
     }
 
-    private static func split(_ authority: Substring) throws(Refusal) -> (host: Substring, port: Substring?) {
+    private static func checkCharacters(_ text: String) throws(Fault) {
+        for byte in text.utf8 {
+            switch byte {
+            case 0x00...0x1F, 0x7F: throw invalid("must not have control characters, such as a line break")
+            case UInt8(ascii: " "): throw invalid("must not have white space")
+            case UInt8(ascii: "\\"): throw invalid("must not have a backslash")
+            case 0x80...: throw invalid("must be ASCII; write a host in other scripts as xn--…")
+            default: continue
+            }
+        }
+        guard text.utf8.count <= Limits.callAddressBytes else {
+            throw invalid("must have at most \(Limits.callAddressBytes) characters")
+        }
+    }
+
+    private static func split(_ authority: Substring) throws(Fault) -> (host: Substring, port: Substring?) {
         if authority.hasPrefix("["), let end = authority.firstIndex(of: "]") {
             let rest = authority[authority.index(after: end)...]
             guard rest.isEmpty || rest.hasPrefix(":") else { throw invalid("has something between its host and its port") }
@@ -63,14 +91,14 @@ package struct CallAddress: Hashable, Sendable {
         return (authority[..<colon], authority[authority.index(after: colon)...])
     }
 
-    private static func port(_ text: Substring) throws(Refusal) -> Int {
+    private static func port(_ text: Substring) throws(Fault) -> Int {
         guard (1...5).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let port = Int(text), (1...65_535).contains(port)
         else { throw invalid("must have a port from 1 to 65535") }
         return port
     }
 
-    private static func host(_ text: Substring) throws(Refusal) -> Host {
+    private static func host(_ text: Substring) throws(Fault) -> Host {
         if text.hasPrefix("[") {
             guard let address = NetworkAddress(text.dropFirst().dropLast()), case .v6 = address else {
                 throw invalid("must have an IPv6 address between its brackets, without a zone")
@@ -110,5 +138,5 @@ package struct CallAddress: Hashable, Sendable {
         return label.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    private static func invalid(_ what: String) -> Refusal { Refusal(.watchAddressInvalid, "The address \(what).") }
+    private static func invalid(_ reason: String) -> Fault { Fault(reason: reason) }
 }

@@ -1,3 +1,5 @@
+import CarillonCore
+
 /// Which web pages may use the server from a browser: those of its own origin, and those that the operator lists.
 ///
 /// This guards people whose browser can reach the server against pages that they happen to visit. It says nothing about
@@ -31,7 +33,7 @@ package final class AllowedOrigins: Equatable, Sendable {
             let text = part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
             if String(text) == "*" {
                 all = true
-            } else if let origin = Self.normalised(String(text)) {
+            } else if let origin = Self.normalised(String(text)), Self.isReachable(origin) {
                 listed.insert(origin)
             } else {
                 throw Fault(text: String(text))
@@ -81,6 +83,12 @@ package final class AllowedOrigins: Equatable, Sendable {
             authority = authority.dropLast(ports.count)
         }
         return "\(scheme)://\(authority)"
+    }
+
+    /// Whether an origin can be that of a page: schemes other than HTTP have hosts of their own kinds.
+    private static func isReachable(_ origin: String) -> Bool {
+        guard origin.hasPrefix("http:") || origin.hasPrefix("https:") else { return true }
+        return (try? CallAddress(reading: origin)) != nil
     }
 
     private static func isSchemeByte(_ byte: UInt8) -> Bool {

@@ -19,7 +19,10 @@ struct WebAddressTests {
         #expect(address.authority == authority)
     }
 
-    @Test(arguments: ["", "host", "http://host", "ws://", "ws://user@host/", "ws://host/#part", "ws://host:0/"])
+    @Test(arguments: [
+        "", "host", "http://host", "ws://", "ws://user@host/", "ws://host/#part", "ws://host:0/",
+        "ws://ho st/", "ws://host/\n", "ws://host/\r\n", "ws://ho\\st/", "ws://host/ ",
+    ])
     func `a text that is no socket address is refused`(_ text: String) {
         #expect(WebAddress(webSocket: text) == nil)
     }

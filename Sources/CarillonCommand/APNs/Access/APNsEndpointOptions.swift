@@ -1,5 +1,6 @@
 import ArgumentParser
 import CarillonAPNs
+import CarillonCore
 import Foundation
 import Logging
 
@@ -12,7 +13,8 @@ struct APNsEndpointOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Another service, such as `carillon apns simulate`: https://HOST:PORT; http:// is HTTP/2 without TLS.",
-            valueName: "url"))
+            valueName: "url"),
+        transform: ServiceAddress.argument)
     var endpoint: ServiceAddress?
     @Option(
         help: ArgumentHelp(
@@ -37,9 +39,13 @@ struct APNsEndpointOptions: ParsableArguments {
             throw ValidationError("--port-2197 is for Apple's service; say the port in --endpoint URL.")
         }
         guard timeout > 0, timeout <= 86_400 else { throw ValidationError("--timeout is more than 0, and at most a day.") }
-        if let proxy, Self.proxy(proxy) == nil {
-            throw ValidationError(
-                "--proxy is HOST:PORT, such as proxy.example.com:3128, or socks://HOST:PORT, not \"\(proxy)\".")
+        if let proxy {
+            do {
+                _ = try Self.proxy(proxy)
+            } catch {
+                throw ValidationError(
+                    "--proxy is HOST:PORT, such as proxy.example.com:3128, or socks://HOST:PORT: it \(error.reason).")
+            }
         }
     }
 
@@ -68,7 +74,7 @@ struct APNsEndpointOptions: ParsableArguments {
             credentials: credentials, environment: APNsEnvironment(address ?? push))
         configuration.timeout = .milliseconds(Int64(timeout * 1000))
         configuration.connectTimeout = min(configuration.timeout, .seconds(10))
-        configuration.proxy = proxy.flatMap(Self.proxy)
+        configuration.proxy = try proxy.map { try Self.proxy($0) }
         configuration.trustRoots = try ca.map(InputFile.text)
         if let ca, let roots = configuration.trustRoots, !roots.contains("-----BEGIN CERTIFICATE-----") {
             throw CommandFault(ExitStatus.noInput, "\(ca) holds no certificate in PEM form")
@@ -88,12 +94,10 @@ struct APNsEndpointOptions: ParsableArguments {
         }
     }
 
-    private static func proxy(_ text: String) -> APNsClient.Proxy? {
+    private static func proxy(_ text: String) throws(CallAddress.Fault) -> APNsClient.Proxy {
         let isSOCKS = text.hasPrefix("socks://")
-        let place = text.replacing(/^(http|socks):\/\//, with: "")
-        guard let address = ServiceAddress("http://\(place)"), place.contains(":") else { return nil }
-        return isSOCKS
-            ? .socks(host: address.host, port: address.port) : .http(host: address.host, port: address.port)
+        let place = try HostPort(text.replacing(/^(http|socks):\/\//, with: "").replacing(/\/$/, with: ""))
+        return isSOCKS ? .socks(host: place.host, port: place.port) : .http(host: place.host, port: place.port)
     }
 }
 
@@ -102,9 +106,4 @@ extension APNsEnvironment {
     init(_ address: ServiceAddress) {
         self = .custom(host: address.host, port: address.port, isSecure: address.isSecure)
     }
-}
-
-extension ServiceAddress: ExpressibleByArgument {
-    init?(argument: String) { self.init(argument) }
-    static var defaultCompletionKind: CompletionKind { .default }
 }

@@ -1,4 +1,5 @@
-import Foundation
+import ArgumentParser
+import CarillonCore
 
 /// Where a push service is reached: `https://HOST[:PORT]`, or `http://HOST[:PORT]` for HTTP/2 without TLS.
 struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
@@ -12,17 +13,22 @@ struct ServiceAddress: Hashable, Sendable, CustomStringConvertible {
         self.isSecure = isSecure
     }
 
-    init?(_ text: String) {
-        guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),
-            scheme == "https" || scheme == "http", let host = parts.host, !host.isEmpty,
-            parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.fragment == nil, parts.user == nil
-        else { return nil }
-        let isSecure = scheme == "https"
-        let port = parts.port ?? (isSecure ? 443 : 80)
-        guard (1...65_535).contains(port) else { return nil }
-        // An IPv6 address stands in brackets in an address, and without them everywhere else.
-        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
-        self.init(host: isBracketed ? String(host.dropFirst().dropLast()) : host, port: port, isSecure: isSecure)
+    init(reading text: String) throws(CallAddress.Fault) {
+        let url = try ServerURL(text).text
+        let address = try CallAddress(reading: url)
+        guard address.target == "/" else { throw CallAddress.Fault(reason: "must not have a path") }
+        let authority = url.dropFirst(address.isSecure ? 8 : 7)
+        let place = try HostPort(address.isPortImplied ? "\(authority):\(address.port)" : String(authority))
+        self.init(host: place.host, port: place.port, isSecure: address.isSecure)
+    }
+
+    /// Reads the value of an option.
+    static func argument(_ text: String) throws -> ServiceAddress {
+        do {
+            return try ServiceAddress(reading: text)
+        } catch {
+            throw ValidationError("It \(error.reason).")
+        }
     }
 
     /// Host and port, as faults name them.

@@ -11,8 +11,8 @@ struct ChannelOptions: ParsableArguments {
     @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
     @Option(
         help: ArgumentHelp(
-            "Where the service manages channels, when that is not the endpoint itself: https://HOST:PORT.", valueName: "url")
-    )
+            "Where the service manages channels, when that is not the endpoint itself: https://HOST:PORT.", valueName: "url"),
+        transform: ServiceAddress.argument)
     var manage: ServiceAddress?
     @Flag(help: "Print one JSON object a line.")
     var json = false

@@ -24,7 +24,8 @@ struct APNsCheckCommand: AsyncParsableCommand {
     var topic: String?
     @OptionGroup(title: "Where") var endpoint: APNsEndpointOptions
     @Option(
-        help: ArgumentHelp("With --endpoint: where that service manages broadcast channels.", valueName: "url"))
+        help: ArgumentHelp("With --endpoint: where that service manages broadcast channels.", valueName: "url"),
+        transform: ServiceAddress.argument)
     var manage: ServiceAddress?
     @Flag(help: "Print one JSON object a line.") var json = false
 

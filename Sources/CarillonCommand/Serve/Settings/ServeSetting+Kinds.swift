@@ -88,23 +88,12 @@ extension ServeSetting {
     /// A host and a port.
     static func place(
         _ name: String, standard: String? = nil, _ description: String,
-        set: @escaping @Sendable (_ place: (host: String, port: Int), _ settings: inout ServerSettings) -> Void
+        set: @escaping @Sendable (_ place: HostPort, _ settings: inout ServerSettings) -> Void
     ) -> ServeSetting {
         ServeSetting(name, "HOST:PORT", standard: standard, description) { text, settings in
-            guard let place = place(text) else { return false }
-            set(place, &settings)
+            set(try HostPort(text), &settings)
             return true
         }
-    }
-
-    /// Reads `host:port`, or `[v6]:port`.
-    static func place(_ text: String) -> (host: String, port: Int)? {
-        guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
-            (1...65_535).contains(port), colon != text.startIndex
-        else { return nil }
-        let host = text[..<colon]
-        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
-        return (String(isBracketed ? host.dropFirst().dropLast() : host), port)
     }
 
     /// An option that is on or off. ``ServeOptions`` decides what follows, where it depends on several options.

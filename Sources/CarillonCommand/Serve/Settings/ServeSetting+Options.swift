@@ -1,3 +1,4 @@
+import CarillonCore
 import CarillonServer
 import CarillonWire
 import Logging
@@ -22,7 +23,7 @@ extension ServeSetting {
             "listen", "HOST:PORT, such as 127.0.0.1:8080", standard: "`127.0.0.1:8080`", isOption: true,
             "The address and port to listen on, with IPv6 in brackets."
         ) { text, settings in
-            guard let place = place(text) else { return false }
+            let place = try HostPort(text)
             settings.host = place.host
             settings.port = place.port
             return true
@@ -31,19 +32,19 @@ extension ServeSetting {
             "metrics-listen", "HOST:PORT, or a port of this machine", standard: "nowhere", isOption: true,
             "Where Prometheus reads [`/metrics`](metrics.md)."
         ) { text, settings in
-            guard let place = place(Int(text) == nil ? text : "127.0.0.1:\(text)") else { return false }
-            settings.metrics = place
+            let place = try HostPort(Int(text) == nil ? text : "127.0.0.1:\(text)")
+            settings.metrics = (place.host, place.port)
             return true
         },
         ServeSetting(
-            "public-url", "an http:// or https:// URL", standard: "`http://` and `listen`", isOption: true,
+            "public-url", "an http or https URL such as https://push.example.com",
+            standard: "`http://` and `listen`", isOption: true,
             """
             The address at which senders and apps reach the server. All endpoints begin with it. It is needed when \
             `listen` is `0.0.0.0` or `[::]`.
             """
         ) { text, settings in
-            guard text.hasPrefix("http://") || text.hasPrefix("https://") else { return false }
-            settings.publicURL = text
+            settings.publicURL = try ServerURL(text).text
             return true
         },
         flag(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CarillonCore
 import CarillonServer
 
 /// One setting of `serve`.
@@ -16,7 +17,8 @@ struct ServeSetting: Sendable {
     let description: String
     /// Whether the command line has an option of this name.
     let isOption: Bool
-    /// Writes a value to the settings. Returns false if the text is not one of ``values``.
+    /// Writes a value to the settings. Returns false if the text is not one of ``values``, and throws a
+    /// ``CallAddress/Fault`` if an address is not valid.
     let read: @Sendable (_ text: String, _ settings: inout ServerSettings) throws -> Bool
 
     init(
@@ -39,12 +41,21 @@ struct ServeSetting: Sendable {
     static func read(_ values: [String: String], into settings: inout ServerSettings) throws {
         for setting in all {
             guard let text = values[setting.name] else { continue }
-            guard try setting.read(text, &settings) else { throw setting.fault(text) }
+            do {
+                guard try setting.read(text, &settings) else { throw setting.fault(text) }
+            } catch let fault as CallAddress.Fault {
+                throw setting.fault(fault)
+            }
         }
     }
 
     func fault(_ text: String) -> CommandFault {
         CommandFault(.validationFailure, "\"\(name)\" must be \(values), not \"\(text.prefix(200))\".")
+    }
+
+    /// The value is left out, as it can have a password.
+    func fault(_ fault: CallAddress.Fault) -> CommandFault {
+        CommandFault(.validationFailure, "\"\(name)\" must be \(values): it \(fault.reason).")
     }
 
     static subscript(_ name: String) -> ServeSetting {
