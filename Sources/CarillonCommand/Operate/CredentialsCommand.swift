@@ -115,13 +115,13 @@ struct CredentialFiles: ParsableArguments {
     func body() throws -> JSONValue {
         var members: [(String, String?)] = [("bundleID", bundleId)]
         if let p8 {
-            members += [("p8", try InputFile.text(p8)), ("keyID", identifier), ("teamID", teamId)]
+            members += [("p8", try InputFile.secretText(p8)), ("keyID", identifier), ("teamID", teamId)]
         } else if let p12 {
-            members += [("p12", try InputFile.bytes(p12).base64EncodedString()), ("passphrase", try passphrase())]
+            members += [("p12", try InputFile.secret(p12).base64EncodedString()), ("passphrase", try passphrase())]
         } else if let cert {
-            let text = try InputFile.text(cert)
+            let text = try InputFile.secretText(cert)
             members += [
-                ("certificate", text), ("privateKey", try certKey.map(InputFile.text) ?? text),
+                ("certificate", text), ("privateKey", try certKey.map(InputFile.secretText) ?? text),
                 ("passphrase", try passphrase()),
             ]
         }

@@ -54,7 +54,7 @@ struct UsersCommand: AsyncParsableCommand {
                 members.append(("jwks", keys))
             }
             if let secretsFile {
-                let lines = try InputFile.text(secretsFile).split(whereSeparator: \.isNewline)
+                let lines = try InputFile.secretText(secretsFile).split(whereSeparator: \.isNewline)
                 members.append(("secrets", .array(lines.map { .string(String($0)) })))
             }
             return .object(members.compactMap { name, value in value.map { .init(name: name, value: $0) } })

@@ -146,7 +146,7 @@ struct SendCommand: AsyncParsableCommand {
         if let urgency { headers.append(("urgency", urgency)) }
         if let idempotencyKey { headers.append(("idempotency-key", idempotencyKey)) }
         if let vapid {
-            let signer = try VapidSigner(key: try read(vapid), subject: vapidSubject)
+            let signer = try VapidSigner(key: try InputFile.secret(vapid), subject: vapidSubject)
             headers.append(("authorization", try signer.authorization(forEndpoint: endpoint, at: Date())))
         }
         if let coding {

@@ -1,12 +1,6 @@
 import CarillonBasics
 package import CarillonCore
 
-#if canImport(FoundationEssentials)
-    import FoundationEssentials
-#else
-    import Foundation
-#endif
-
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -15,7 +9,8 @@ package import CarillonCore
     import Darwin
 #endif
 
-/// The file that holds the key which wraps the key ring: 64 hexadecimal digits, for its owner alone.
+/// The file that holds the key which wraps the key ring: 64 hexadecimal digits, with the permissions of a
+/// ``SecretFile``.
 ///
 /// It is to be kept apart from the data directory and its backups: with it they open, and without it they do not.
 package enum KeyFile {
@@ -28,31 +23,38 @@ package enum KeyFile {
     ///
     /// - Throws: ``Fault``.
     package static func open(_ path: String) throws(Fault) -> WrappingKey {
-        var status = stat()
-        if stat(path, &status) != 0 {
-            guard errno == ENOENT else { throw fault(path, "cannot be looked at") }
-            try make(path)
-            return try read(path)
-        }
-        guard status.st_mode & 0o077 == 0 else {
-            throw fault(path, "may be read by others than its owner: chmod 600 it")
-        }
-        return try read(path)
+        let file = descriptor(path, O_RDONLY | O_CLOEXEC)
+        if file >= 0 { return try key(in: file, at: path) }
+        guard errno == ENOENT else { throw unreadable(path) }
+        try make(path)
+        let made = descriptor(path, O_RDONLY | O_CLOEXEC)
+        guard made >= 0 else { throw unreadable(path) }
+        return try key(in: made, at: path)
     }
 
-    private static func read(_ path: String) throws(Fault) -> WrappingKey {
-        let data: Data
-        do { data = try Data(contentsOf: URL(filePath: path)) } catch { throw fault(path, "cannot be read") }
-        var text = String(decoding: data.prefix(1024), as: UTF8.self)[...]
+    /// Closes the file.
+    private static func key(in file: Int32, at path: String) throws(Fault) -> WrappingKey {
+        defer { close(file) }
+        if let reason = SecretFile.fault(of: file, at: path) { throw fault(path, reason) }
+        var bytes = [UInt8](repeating: 0, count: 1024)
+        var count = 0
+        while count < bytes.count {
+            let length = bytes.withUnsafeMutableBytes { read(file, $0.baseAddress?.advanced(by: count), $0.count - count) }
+            if length < 0, errno == EINTR { continue }
+            guard length >= 0 else { throw unreadable(path) }
+            if length == 0 { break }
+            count += length
+        }
+        var text = String(decoding: bytes[..<count], as: UTF8.self)[...]
         while let last = text.last, last.isWhitespace { text.removeLast() }
-        guard let bytes = Hexadecimal.decode(text), bytes.count == WrappingKey.byteCount else {
+        guard let decoded = Hexadecimal.decode(text), decoded.count == WrappingKey.byteCount else {
             throw fault(path, "is not a key file: it must hold \(2 * WrappingKey.byteCount) hexadecimal digits")
         }
-        return WrappingKey(bytes: bytes)
+        return WrappingKey(bytes: decoded)
     }
 
     private static func make(_ path: String) throws(Fault) {
-        let file = Self.descriptor(path)
+        let file = descriptor(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC)
         guard file >= 0 else { throw fault(path, "cannot be made: \(String(cString: strerror(errno)))") }
         let text = Array((Hexadecimal.encode(RandomSource.system.bytes(WrappingKey.byteCount)) + "\n").utf8)
         let written = write(file, text, text.count)
@@ -65,14 +67,18 @@ package enum KeyFile {
         }
     }
 
-    private static func descriptor(_ path: String) -> Int32 {
+    private static func descriptor(_ path: String, _ flags: Int32) -> Int32 {
         #if canImport(Glibc)
-            Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            Glibc.open(path, flags, 0o600)
         #elseif canImport(Musl)
-            Musl.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            Musl.open(path, flags, 0o600)
         #else
-            Darwin.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            Darwin.open(path, flags, 0o600)
         #endif
+    }
+
+    private static func unreadable(_ path: String) -> Fault {
+        fault(path, "cannot be read: \(String(cString: strerror(errno)))")
     }
 
     private static func fault(_ path: String, _ why: String) -> Fault { Fault(sentence: "the key file \(path) \(why)") }

@@ -207,12 +207,21 @@ struct KeyFileTests {
         #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
     }
 
-    @Test(arguments: [0o640, 0o604, 0o660, 0o644])
-    func `a file that others may read is refused`(_ mode: Int) throws {
+    @Test(arguments: [0o604, 0o660, 0o644, 0o444, 0o602, 0o601, 0o620, 0o610])
+    func `a file with permissions for others, or that its group can change, is refused`(_ mode: Int) throws {
         let path = try TemporaryDirectory.make() + "/key"
         _ = try KeyFile.open(path)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
-        #expect(throws: KeyFile.Fault.self) { _ = try KeyFile.open(path) }
+        let fault = #expect(throws: KeyFile.Fault.self) { _ = try KeyFile.open(path) }
+        #expect(fault?.sentence.contains("chmod") == true)
+    }
+
+    @Test(arguments: [0o400, 0o440, 0o600, 0o640])
+    func `a file of the process's user that its group can read at most is accepted`(_ mode: Int) throws {
+        let path = try TemporaryDirectory.make() + "/key"
+        _ = try KeyFile.open(path)
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        _ = try KeyFile.open(path)
     }
 
     @Test func `a place that cannot be written is told`() {

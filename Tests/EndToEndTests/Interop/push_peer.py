@@ -85,6 +85,7 @@ class Person:
     def file(self, name: str, content: str | bytes) -> Path:
         path = self.directory / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(0o600)
         return path
 
 
@@ -98,4 +99,5 @@ def make_certificate(key_file: Path, file: Path, first: int, last: int):
     ).sign(key, hashes.SHA256())
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     key_file.write_bytes(key.private_bytes(*form))
+    key_file.chmod(0o600)
     file.write_bytes(made.public_bytes(serialization.Encoding.PEM))

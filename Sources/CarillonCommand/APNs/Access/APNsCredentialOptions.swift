@@ -66,13 +66,13 @@ struct APNsCredentialOptions: ParsableArguments {
 
     func tokenKey() throws -> APNsTokenKey? {
         guard let key, let identifier, let teamId else { return nil }
-        return try APNsTokenKey(pem: try InputFile.text(key), keyID: identifier, teamID: teamId)
+        return try APNsTokenKey(pem: try InputFile.secretText(key), keyID: identifier, teamID: teamId)
     }
 
     func certificate() throws -> APNsCertificate? {
         guard let cert else { return nil }
         let passphrase = try passphrase()
-        let bytes = try InputFile.bytes(cert)
+        let bytes = try InputFile.secret(cert)
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.contains("-----BEGIN") else {
             guard certKey == nil else {
@@ -81,7 +81,7 @@ struct APNsCredentialOptions: ParsableArguments {
             }
             return try APNsCertificate(p12: Array(bytes), passphrase: passphrase)
         }
-        let privateKey = try certKey.map(InputFile.text) ?? text
+        let privateKey = try certKey.map(InputFile.secretText) ?? text
         guard privateKey.contains("PRIVATE KEY-----") else {
             throw CommandFault(
                 ExitStatus.notAllowed, "\(certKey ?? cert) holds no private key; say where it is with --cert-key FILE")

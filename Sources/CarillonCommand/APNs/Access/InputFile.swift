@@ -1,3 +1,4 @@
+import CarillonServer
 import Foundation
 
 /// Files that a command is told to read whole, which may be pipes.
@@ -6,12 +7,30 @@ enum InputFile {
     static let limit = 16 << 20
 
     /// "-" is standard input.
-    static func bytes(_ path: String) throws -> Data {
+    static func bytes(_ path: String) throws -> Data { try bytes(path) { _ in false } }
+
+    static func text(_ path: String) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }
+
+    /// Reads a file that only the user of the process can be able to read. PEM without a private key is no secret.
+    static func secret(_ path: String) throws -> Data {
+        try bytes(path) { content in
+            let text = String(decoding: content, as: UTF8.self)
+            return !text.contains("-----BEGIN") || text.contains("PRIVATE KEY-----")
+        }
+    }
+
+    static func secretText(_ path: String) throws -> String { String(decoding: try secret(path), as: UTF8.self) }
+
+    private static func bytes(_ path: String, isSecret: (Data) -> Bool) throws -> Data {
         do {
             if path == "-" { return try read(.standardInput, "standard input") }
             let handle = try FileHandle(forReadingFrom: URL(filePath: path))
             defer { try? handle.close() }
-            return try read(handle, "the file \(path)")
+            let content = try read(handle, "the file \(path)")
+            if isSecret(content), let reason = SecretFile.fault(of: handle.fileDescriptor, at: path) {
+                throw CommandFault(ExitStatus.noInput, "the file \(path) \(reason)")
+            }
+            return content
         } catch let fault as CommandFault {
             throw fault
         } catch {
@@ -30,6 +49,4 @@ enum InputFile {
         }
         return data
     }
-
-    static func text(_ path: String) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }
 }

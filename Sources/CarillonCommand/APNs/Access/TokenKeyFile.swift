@@ -10,7 +10,7 @@ enum TokenKeyFile {
 enum PassphraseFile {
     /// Its first line.
     static func read(_ path: String) throws -> String {
-        let text = try InputFile.text(path)
+        let text = try InputFile.secretText(path)
         return text.split(separator: /\r?\n/, maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init) ?? ""
     }
 }
