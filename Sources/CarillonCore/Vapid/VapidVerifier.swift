@@ -5,13 +5,13 @@ import Synchronization
 /// Verifies VAPID tokens, each once: a sender signs one for hours of messages, and the signature is most of what it costs to
 /// take a message.
 package final class VapidVerifier: Sendable {
-    /// Who must be named by a token: the origin of the endpoints.
-    private let audience: String
+    /// The addresses of the endpoints, whose origin a token must name.
+    private let addresses: OwnAddresses
     /// When those that are good expire, by a hash of token and key.
     private let verified: Mutex<RecentValues<SHA256Digest, Double>>
 
-    package init(audience: String, capacity: Int = 4096) {
-        self.audience = audience
+    package init(addresses: OwnAddresses, capacity: Int = 4096) {
+        self.addresses = addresses
         verified = Mutex(RecentValues(capacity: capacity))
     }
 
@@ -20,7 +20,7 @@ package final class VapidVerifier: Sendable {
         if let expiry = verified.withLock({ $0[digest] }) {
             return try VapidCredentials.check(expiry: expiry, at: now)
         }
-        let expiry = try credentials.verify(audience: audience, at: now)
+        let expiry = try credentials.verify(for: addresses, at: now)
         verified.withLock { $0[digest] = expiry }
     }
 

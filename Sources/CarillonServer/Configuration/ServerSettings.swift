@@ -6,6 +6,9 @@ package struct ServerSettings: Sendable {
     package var port: Int
     /// What endpoints and message addresses begin with; no slash at the end. Nil: `http://host:port` of the listener.
     package var publicURL: String?
+    /// Public URLs of earlier times, whose addresses stay valid.
+    package var formerPublicURLs: [String] = []
+    package static let mostFormerPublicURLs = 16
     package var dataDirectory: String
     /// The file with the key that wraps the key ring; nil while nothing is sealed that a copy of the data must not open.
     package var keyFile: String?

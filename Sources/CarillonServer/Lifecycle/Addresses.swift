@@ -1,13 +1,18 @@
+package import CarillonCore
 package import CarillonWire
 
 /// The addresses that the server gives out.
 package struct Addresses: Sendable {
-    /// Scheme, host and port, and what path the server is under; no slash at the end.
-    package let base: String
+    /// Which addresses are this server's.
+    package let own: OwnAddresses
 
-    package init(base: String) {
-        self.base = base.hasSuffix("/") ? String(base.dropLast()) : base
-    }
+    /// - Parameters:
+    ///   - base: The public URL: scheme, host and port, and the path that the server is under.
+    ///   - former: Other public URLs, of earlier times.
+    package init(base: String, former: [String] = []) { own = OwnAddresses(base, former: former) }
+
+    /// The public URL, without a slash at the end.
+    package var base: String { own.base }
 
     package func endpoint(token: String) -> String { "\(base)/push/\(token)" }
 
@@ -18,30 +23,9 @@ package struct Addresses: Sendable {
         return "\(address)/"
     }
 
-    /// Scheme, host and port: what a VAPID token must name (RFC 8292 section 2).
-    package var origin: String {
-        guard let scheme = base.range(of: "://"), let slash = base[scheme.upperBound...].firstIndex(of: "/") else {
-            return base
-        }
-        return String(base[..<slash])
-    }
-
-    /// The token of one of our own endpoints; nil for any other address.
+    /// Returns the token of an endpoint that this server gave out; nil for any other address.
     package func token(ofEndpoint text: String) -> String? {
-        let prefix = "\(base)/push/"
-        guard text.hasPrefix(prefix) else { return nil }
-        return String(text.dropFirst(prefix.count).prefix { $0 != "?" && $0 != "/" })
-    }
-}
-
-extension StringProtocol {
-    /// The first place of a text in this one.
-    fileprivate func range(of text: String) -> Range<Index>? {
-        var start = startIndex
-        while start < endIndex {
-            if self[start...].hasPrefix(text) { return start..<index(start, offsetBy: text.count) }
-            start = index(after: start)
-        }
-        return nil
+        guard let path = own.match(text)?.path, path.hasPrefix("/push/") else { return nil }
+        return String(path.dropFirst("/push/".count).prefix { $0 != "?" && $0 != "/" })
     }
 }

@@ -66,12 +66,12 @@ package struct CarillonServer: Service {
     private func serve(_ store: SQLiteStore) async throws {
         try await TimerFiles.open()
         let group = MultiThreadedEventLoopGroup.singleton
-        let addresses = Addresses(base: settings.publicURL ?? settings.listenURL)
+        let addresses = Addresses(base: settings.publicURL ?? settings.listenURL, former: settings.formerPublicURLs)
         let resolver = NameResolver(group: group, lookUp: settings.outward.lookUp)
         defer { resolver.shutdown() }
         let caller = try OutwardCaller(group: group, resolver: resolver, settings: settings.outward)
         let domain = try await Domain(
-            store: store, audience: addresses.origin, scheduler: .on(group), logger: logger,
+            store: store, addresses: addresses.own, scheduler: .on(group), logger: logger,
             watchSettings: settings.outward.watches, workLimits: settings.outward.pace,
             allowances: settings.allowances, gatewaySettings: settings.gateways, userKeys: .over(caller),
             vetoSource: .over(caller),
@@ -117,7 +117,7 @@ package struct CarillonServer: Service {
                     limit: settings.maximumConnections, gauge: .connections, refused: .connectionsRefused),
                 shares: ConnectionShares(settings.shares, isBehindProxy: settings.clientAddress.header != nil),
                 settings: settings.requests,
-                sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.origin))),
+                sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.own))),
             loops: loops, readiness: readiness, logger: logger, others: othersListen
         ) { [onRunning, settings] channel in
             await onRunning(

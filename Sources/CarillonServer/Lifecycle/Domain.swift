@@ -58,7 +58,7 @@ package final class Domain: Sendable {
     package let server: ServerID
 
     package init(
-        store: any Store, audience: String, scheduler: Scheduler, logger: Logger,
+        store: any Store, addresses: OwnAddresses, scheduler: Scheduler, logger: Logger,
         watchSettings: WatchRegistrar.Settings = .init(), workLimits: WorkPace.Limits = .init(),
         allowances: Allowances.Settings = .init(), gatewaySettings: GatewaySettings = .init(),
         userKeys: UserKeySource = .none, vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(),
@@ -132,7 +132,7 @@ package final class Domain: Sendable {
             allowances: allowances, time: time)
         publisher = Publisher(
             sealer: sealer, directory: directory, inbox: inbox, allowances: allowances,
-            audience: audience, time: time)
+            addresses: addresses, time: time)
         let secrets = SecretSealer(keys: tokenKeys, for: .watch, random: random)
         let news = ChannelNews(inbox: inbox, time: time)
         watches = WatchRegistrar(

@@ -42,7 +42,7 @@ final class DeliveryWorld: Sendable {
             sealer: TokenSealer(keys: [TokenKey(id: 1, bytes: Array(repeating: 7, count: 32))], random: random),
             directory: ChannelDirectory(store: fixture.store), inbox: inbox,
             allowances: Allowances(settings: settings, ticks: TickSource { clock.now.milliseconds * 1_000_000 }),
-            audience: "https://push.example.com", time: time)
+            addresses: OwnAddresses("https://push.example.com"), time: time)
     }
 
     static func make(_ limits: InboxLimits = .init()) async throws -> DeliveryWorld {

@@ -1,3 +1,4 @@
+import CarillonCore
 import NIOHTTP1
 import Testing
 
@@ -8,11 +9,12 @@ struct AllowedOriginsTests {
 
     init() throws {
         origins = try AllowedOrigins(listing: "https://a.example, http://b.example:8080")
-            .on(own: "https://push.example")
+            .on(own: OwnAddresses("https://push.example", former: ["https://old.example/push-server"]))
     }
 
     @Test(arguments: [
-        [], ["https://push.example"], ["HTTPS://Push.Example:443/"], ["https://a.example"], ["http://b.example:8080"],
+        [], ["https://push.example"], ["HTTPS://Push.Example:443/"],
+        ["https://old.example"], ["https://a.example"], ["http://b.example:8080"],
         ["wss://push.example/"], ["ws://127.0.0.1:8080/"],
     ])
     func `no page, one's own, and one that is listed may connect`(values: [String]) {
@@ -22,6 +24,7 @@ struct AllowedOriginsTests {
     @Test(arguments: [
         ["https://evil.example"], ["http://push.example"], ["https://push.example:8443"],
         ["https://push.example.evil.example"],
+        ["http://old.example"], ["https://old.example:8443"],
         ["https://evil.example/https://a.example"], ["null"], [""], ["http://b.example"],
         ["https://a.example", "https://a.example"],
         ["https://a.example, https://evil.example"], ["https://user@a.example"],
@@ -39,7 +42,8 @@ struct AllowedOriginsTests {
     }
 
     @Test(arguments: [
-        "a.example", "https://a.example/path", "https://", "://a", "https://a b", "https://a.example;x", "null",
+        "a.example", "https://a.example:0", "https://a.example:65536", "http://-a.example",
+        "https://a.example/path", "https://", "://a", "https://a b", "https://a.example;x", "null",
     ])
     func `what is no origin is no list`(text: String) {
         #expect(throws: AllowedOrigins.Fault(text: text)) { try AllowedOrigins(listing: "https://good.example,\(text)") }
@@ -102,7 +106,7 @@ struct AllowedOriginsTests {
     }
 
     @Test func `without a list nothing is said, and one's own page needs no sharing`() throws {
-        let sharing = CrossOriginSharing(origins: AllowedOrigins.none.on(own: "https://push.example"))
+        let sharing = CrossOriginSharing(origins: AllowedOrigins.none.on(own: OwnAddresses("https://push.example")))
         #expect(sharing.terms(for: head(.POST, "/push/x", origin: "https://push.example")) == nil)
     }
 

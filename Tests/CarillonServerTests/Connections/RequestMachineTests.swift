@@ -1,3 +1,4 @@
+import CarillonCore
 import CarillonWire
 import NIOCore
 import NIOHTTP1
@@ -238,7 +239,7 @@ struct RequestMachineTests {
     @Test func `a handshake of a page that is not allowed is refused`() throws {
         for (origin, isGood) in [("https://a.example", true), ("https://evil.example", false)] {
             var tests = self
-            let origins = try AllowedOrigins(own: "https://push.example", listing: "https://a.example")
+            let origins = try AllowedOrigins(own: OwnAddresses("https://push.example"), listing: "https://a.example")
             tests.machine = RequestMachine(settings: .init(), origins: origins, at: 0)
             var headers = Self.handshake
             headers.add(name: "origin", value: origin)

@@ -38,7 +38,7 @@ final class GatewayWorld: Sendable {
         self.clock = clock.withLock { Mutex($0) }
         let box = Box()
         domain = try await Domain(
-            store: try SQLiteStore(inMemory: .init()), audience: "https://push.example.com",
+            store: try SQLiteStore(inMemory: .init()), addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), gatewaySettings: settings,
             wrappedBy: WrappingKey(bytes: Array(repeating: 1, count: 32)), time: TimeSource { box.world?.now ?? .never })

@@ -54,7 +54,7 @@ struct RouteFixture {
         self.store = store
         let addresses = Addresses(base: "https://push.example.com")
         domain = try await Domain(
-            store: store, audience: addresses.origin, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
+            store: store, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks)

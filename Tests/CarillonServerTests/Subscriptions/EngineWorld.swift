@@ -22,7 +22,8 @@ struct EngineWorld {
     ) async throws {
         self.store = store
         domain = try await Domain(
-            store: store, audience: "https://push.example.com", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+            store: store, addresses: OwnAddresses("https://push.example.com"),
+            scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), allowances: allowances,
             itemLimits: limits, ticks: ticks)
         let app = try #require(AppID("com.example.app"))

@@ -24,7 +24,8 @@ struct FormerChannelsTests {
         let store = try SQLiteStore(directory: directory)
         let clock = clock
         let domain = try await Domain(
-            store: store, audience: "https://push.example.com", scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+            store: store, addresses: OwnAddresses("https://push.example.com"),
+            scheduler: .on(MultiThreadedEventLoopGroup.singleton),
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), time: TimeSource { clock.now })
         return (domain, store)
     }

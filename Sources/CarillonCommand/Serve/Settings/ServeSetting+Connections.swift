@@ -1,9 +1,24 @@
 import CarillonCore
 import CarillonServer
+import Foundation
 
 extension ServeSetting {
     /// Connections, sockets and their timers.
     static let connections: [ServeSetting] = [
+        ServeSetting(
+            "former-public-urls",
+            "up to \(ServerSettings.mostFormerPublicURLs) URLs such as https://old.example.com, with commas between",
+            isList: true,
+            """
+            Earlier values of `public-url`. Addresses that were given out under them [stay \
+            valid](connecting.md#a-new-name). In the file it can be an array.
+            """
+        ) { text, settings in
+            let urls = text.split(separator: ",").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " ")) }
+            guard urls.count <= ServerSettings.mostFormerPublicURLs else { return false }
+            settings.formerPublicURLs = try urls.map { try ServerURL($0).text }
+            return true
+        },
         number(
             "max-sockets", \.maximumSockets, 1...10_000_000,
             "The number of sockets at a time. Further handshakes get 503."),

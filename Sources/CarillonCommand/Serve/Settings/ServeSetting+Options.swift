@@ -79,6 +79,7 @@ extension ServeSetting {
         },
         ServeSetting(
             "allowed-origins", "origins such as https://app.example.com, with commas between, or *", isOption: true,
+            isList: true,
             "[Pages of other origins](connecting.md#pages-in-a-browser) that can send and receive from a browser."
         ) { text, settings in
             guard let origins = try? AllowedOrigins(listing: text) else { return false }

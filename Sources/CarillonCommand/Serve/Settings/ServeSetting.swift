@@ -17,12 +17,15 @@ struct ServeSetting: Sendable {
     let description: String
     /// Whether the command line has an option of this name.
     let isOption: Bool
+    /// Whether the file can have an array of texts, which counts as a text with commas between.
+    let isList: Bool
     /// Writes a value to the settings. Returns false if the text is not one of ``values``, and throws a
     /// ``CallAddress/Fault`` if an address is not valid.
     let read: @Sendable (_ text: String, _ settings: inout ServerSettings) throws -> Bool
 
     init(
-        _ name: String, _ values: String, standard: String? = nil, isOption: Bool = false, _ description: String,
+        _ name: String, _ values: String, standard: String? = nil, isOption: Bool = false, isList: Bool = false,
+        _ description: String,
         read: @escaping @Sendable (_ text: String, _ settings: inout ServerSettings) throws -> Bool
     ) {
         self.name = name
@@ -30,6 +33,7 @@ struct ServeSetting: Sendable {
         self.standard = standard
         self.description = description
         self.isOption = isOption
+        self.isList = isList
         self.read = read
     }
 

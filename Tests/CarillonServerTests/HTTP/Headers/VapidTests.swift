@@ -9,7 +9,7 @@ import Testing
 
 struct VapidTests {
     private let key = P256.Signing.PrivateKey()
-    private let audience = "https://push.example.net"
+    private let addresses = OwnAddresses("https://push.example.net", former: ["https://old.example.net:8443/push-server"])
     private let now = Timestamp(milliseconds: 1_700_000_000_000)
 
     private func token(
@@ -28,7 +28,7 @@ struct VapidTests {
 
     private func verify(_ authorization: String, cryptoKey: String? = nil) throws {
         let credentials = try #require(try VapidCredentials(authorization: authorization, cryptoKey: cryptoKey))
-        try VapidVerifier(audience: audience).verify(credentials, at: now)
+        try VapidVerifier(addresses: addresses).verify(credentials, at: now)
     }
 
     @Test(arguments: [
@@ -77,19 +77,25 @@ struct VapidTests {
         #expect(throws: Refusal.self) { try verify(text) }
     }
 
-    @Test(arguments: [#"["https://other.example","https://push.example.net"]"#, #""https://PUSH.example.net/""#])
+    @Test(arguments: [
+        #"["https://other.example","https://push.example.net"]"#, #""https://PUSH.example.net/""#,
+        #""https://push.example.net:443""#, #""https://old.example.net:8443""#, #""https://old.example.net:8443/""#,
+    ])
     func `the audience may be a list, and is an origin`(aud: String) throws {
         try verify("vapid t=\(try token(claims(aud: aud))), k=\(publicKey)")
     }
 
-    @Test(arguments: [#""https://other.example""#, #""http://push.example.net""#, "7", "[]"])
+    @Test(arguments: [
+        #""https://other.example""#, #""http://push.example.net""#, "7", "[]", #""https://old.example.net""#,
+        #""https://push.example.net/push/x""#, #""https://old.example.net:8443/push-server""#,
+    ])
     func `another audience is refused`(aud: String) throws {
         let text = "vapid t=\(try token(claims(aud: aud))), k=\(publicKey)"
         #expect(throws: Refusal.self) { try verify(text) }
     }
 
     @Test(arguments: [
-        ("https://push.example.net:8443", true), ("https://push.example.net:443/", true),
+        ("https://push.example.net:8443", true), ("https://push.example.net:80/", true),
         ("https://other.example:8443", false),
         ("http://push.example.net", false), ("push.example.net", false), ("", false),
     ])
@@ -116,7 +122,7 @@ struct VapidTests {
     // MARK: Remembering
 
     @Test func `a token that was good is good until it expires, and not longer, by a clock that goes either way`() throws {
-        let verifier = VapidVerifier(audience: audience)
+        let verifier = VapidVerifier(addresses: addresses)
         let credentials = try #require(
             try VapidCredentials(authorization: "vapid t=\(try token(claims(after: 100))), k=\(publicKey)", cryptoKey: nil))
         for seconds in [0, 50, 129] as [Int64] { try verifier.verify(credentials, at: now.adding(seconds: seconds)) }
@@ -128,7 +134,7 @@ struct VapidTests {
     }
 
     @Test func `what was good of one key or token says nothing of another`() throws {
-        let verifier = VapidVerifier(audience: audience)
+        let verifier = VapidVerifier(addresses: addresses)
         let other = P256.Signing.PrivateKey()
         let good = try token(claims())
         func credentials(_ token: String, _ key: P256.Signing.PrivateKey) throws -> VapidCredentials {
@@ -143,7 +149,7 @@ struct VapidTests {
     }
 
     @Test func `a token that was refused is not remembered, and no more are than there may be`() throws {
-        let verifier = VapidVerifier(audience: audience, capacity: 4)
+        let verifier = VapidVerifier(addresses: addresses, capacity: 4)
         for seconds in Int64(1)...20 {
             let text = "vapid t=\(try token(claims(after: seconds))), k=\(publicKey)"
             let credentials = try #require(try VapidCredentials(authorization: text, cryptoKey: nil))
@@ -151,7 +157,7 @@ struct VapidTests {
             #expect(throws: Refusal.self) { try verifier.verify(credentials, at: now.adding(seconds: 1000)) }
         }
         #expect((1...8).contains(verifier.rememberedCount))
-        let early = VapidVerifier(audience: audience)
+        let early = VapidVerifier(addresses: addresses)
         let credentials = try #require(
             try VapidCredentials(
                 authorization: "vapid t=\(try token(claims(after: 90_000))), k=\(publicKey)", cryptoKey: nil))
