@@ -59,7 +59,7 @@ struct UploadRun: Sendable {
                 switch try await begin(state, length) {
                 case .failed(let hint): return .later(hint: hint, hasMoved: false)
                 case .answered(let answer):
-                    guard answer.status == 201, let location = answer.headers["location"], location.hasPrefix("/") else {
+                    guard answer.status == 201, let location = Self.path(in: answer) else {
                         // Whose credential is not taken may have another later; nothing else changes.
                         if ![401, 403].contains(answer.status) { folder.remove(.upload, id) }
                         throw TransferServer.refused(answer)
@@ -118,6 +118,20 @@ struct UploadRun: Sendable {
             ])
     }
 
+    /// Returns the path of an upload below the address of the server that this client was configured with.
+    ///
+    /// `Location` is a whole address, or a path with or without the path of the server's own address. Only the upload's
+    /// id is used: the credential is sent to no other host.
+    static func path(in answer: FileAnswer) -> String? {
+        guard let location = answer.headers["location"] else { return nil }
+        let start = location.lowercased()
+        guard start.hasPrefix("/") || start.hasPrefix("http://") || start.hasPrefix("https://") else { return nil }
+        let parts = location.prefix { $0 != "?" && $0 != "#" }.split(separator: "/")
+        guard let id = parts.last, parts.count > 2, parts[parts.count - 2] == "attachments", parts[parts.count - 3] == "v1"
+        else { return nil }
+        return "/v1/attachments/\(id)"
+    }
+
     private static func whole(_ answer: FileAnswer, at location: String) throws(PushError) -> Whole {
         guard let json = JSONValue(parsing: Array(answer.body)), case .string(let id)? = json["id"],
             case .string(let text)? = json["expiresAt"], let end = Timestamp3339.milliseconds(text)
@@ -136,7 +150,7 @@ struct UploadRun: Sendable {
         var location = state.location
         // It may have been begun, and the answer lost: the same again says where it is.
         if location == nil, case .answered(let answer)? = try? await begin(state, ChunkSeal.sealedLength(of: state.length)) {
-            location = answer.headers["location"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+            location = Self.path(in: answer)
         }
         if let location { _ = try? await server.ask("DELETE", location) }
     }

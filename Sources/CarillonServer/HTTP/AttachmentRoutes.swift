@@ -12,6 +12,7 @@ import NIOHTTP1
 /// a sender key.
 struct AttachmentRoutes: Sendable {
     let domain: Domain
+    let addresses: Addresses
     /// Whether uploaders are told 104 before the answer. Some proxies take it for the answer.
     let tellsResumption: Bool
 
@@ -41,8 +42,6 @@ struct AttachmentRoutes: Sendable {
         guard let id = AttachmentID(try context.parameters.require("attachment")) else { throw Refusal.attachmentUnknown }
         return id
     }
-
-    private static func location(of id: AttachmentID) -> String { "\(path)/\(id)" }
 
     // MARK: Uploading
 
@@ -81,7 +80,7 @@ struct AttachmentRoutes: Sendable {
         if begun.isComplete { return answer(begun, headers, status: .created) }
         // The same again: its client asks how far it is.
         if begun.synced > 0 { return answer(begun, headers, status: .created) }
-        tell(headers, context, [.location: Self.location(of: begun.id)], limit: begun)
+        tell(headers, context, [.location: addresses.attachment(begun.id)], limit: begun)
         let isLast = headers.isComplete ?? true
         do {
             let attachment = try await attachments.append(
@@ -210,7 +209,7 @@ struct AttachmentRoutes: Sendable {
             response = Response(status: status)
             response.headers[.uploadLimit] = limit(of: attachment, headers.draft)
         }
-        if status == .created { response.headers[.location] = Self.location(of: attachment.id) }
+        if status == .created { response.headers[.location] = addresses.attachment(attachment.id) }
         response.headers[.uploadOffset] = String(attachment.synced)
         response.headers[fields: headers.flag(isComplete: true).name] = [headers.flag(isComplete: attachment.isComplete)]
         return response

@@ -24,7 +24,9 @@ extension Routes {
         VetoRoutes(domain: domain).add(to: routes)
         ItemRoutes(domain: domain, logger: domain.logger).add(to: routes)
         SubscriptionRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
-        AttachmentRoutes(domain: domain, tellsResumption: settings.tellsUploadResumption).add(to: routes)
+        AttachmentRoutes(
+            domain: domain, addresses: addresses, tellsResumption: settings.tellsUploadResumption
+        ).add(to: routes)
         RealmRoutes(domain: domain).add(to: routes)
         ServiceRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways).add(to: routes)

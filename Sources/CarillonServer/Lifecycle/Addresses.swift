@@ -18,6 +18,8 @@ package struct Addresses: Sendable {
 
     package func message(_ id: MessageID) -> String { "\(base)/message/\(id)" }
 
+    func attachment(_ id: AttachmentID) -> String { base + AttachmentRoutes.path + "/\(id)" }
+
     package var socket: String {
         let address = base.hasPrefix("https:") ? "wss:" + base.dropFirst(6) : "ws:" + base.dropFirst(5)
         return "\(address)/"

@@ -10,6 +10,7 @@ import Testing
 private final class ScriptedFiles: FileTransport {
     let answers: Mutex<[FileAnswer]>
     let asked = Mutex<[String]>([])
+    let addresses = Mutex<[String]>([])
 
     init(_ answers: [FileAnswer]) { self.answers = Mutex(answers) }
 
@@ -20,6 +21,7 @@ private final class ScriptedFiles: FileTransport {
         asked.withLock {
             $0.append("\(question.method) \(question.headers.first { $0.name == "Upload-Offset" }?.value ?? "")")
         }
+        addresses.withLock { $0.append(question.address.text) }
         let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
         guard let answer else { throw TransportFault(.unreachable, nil) }
         if question.method == "GET", answer.status < 300 { try await received(answer, answer.body) }
@@ -86,6 +88,27 @@ struct TransferTests {
             ])
         // The server keeps it no more: nobody is told of it.
         #expect(try store.uploads().isEmpty && left == ["lock"])
+    }
+
+    @Test(arguments: [
+        "/v1/attachments/x", "/push-server/v1/attachments/x", "https://example.com/push-server/v1/attachments/x",
+        "HTTP://push.example.com/v1/attachments/x?y=z",
+    ])
+    func `an upload goes on at the client's own address of the server`(location: String) async throws {
+        try Data(count: 100).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        let whole = Data(#"{"id":"x","expiresAt":"2026-01-31T12:00:00.000Z"}"#.utf8)
+        let files = ScriptedFiles([
+            FileAnswer(status: 201, headers: ["location": location, "upload-offset": "0"]),
+            FileAnswer(status: 200, headers: [:], body: whole),
+        ])
+        let upload = try await store(files).upload(directory.path + "/file", for: [.senders])
+        #expect(try await upload.value.id == "x")
+        #expect(files.addresses.withLock { $0.last } == "http://127.0.0.1:1/v1/attachments/x")
+    }
+
+    @Test(arguments: ["", "x", "/", "/v1/attachments", "/v1/attachments/", "/v2/attachments/x", "ftp://h/v1/attachments/x"])
+    func `another address is no upload's`(location: String) {
+        #expect(UploadRun.path(in: FileAnswer(status: 201, headers: ["location": location])) == nil)
     }
 
     @Test func `who is cut off again and again, and comes on each time, does not wait longer for it`() async throws {

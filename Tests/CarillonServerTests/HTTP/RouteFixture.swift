@@ -47,12 +47,12 @@ struct RouteFixture {
         vetoSource: VetoSource = .none, itemLimits: ItemEngine.Limits = .init(), updateLimits: UpdateLimits = .init(),
         turnLimits: SharedTurns.Limits = .init(),
         store: SQLiteStore? = nil, attachmentFiles: any AttachmentFiles = NoAttachmentFiles(),
-        time: TimeSource = .system, ticks: TickSource = .system,
+        base: String = "https://push.example.com", time: TimeSource = .system, ticks: TickSource = .system,
         logger: Logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
     ) async throws {
         let store = try store ?? SQLiteStore(inMemory: .init())
         self.store = store
-        let addresses = Addresses(base: "https://push.example.com")
+        let addresses = Addresses(base: base)
         domain = try await Domain(
             store: store, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,

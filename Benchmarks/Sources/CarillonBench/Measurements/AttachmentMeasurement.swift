@@ -42,7 +42,7 @@ struct AttachmentMeasurement: Sendable {
             let head = try String(contentsOfFile: scratch.file("attachment-head"), encoding: .utf8)
             let location = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("location: ") }?.dropFirst(10)
             guard let location else { throw NotMeasured("Carillon did not take the attachment: \(head.prefix(200))") }
-            let download = try await time(["-H", bearer, "-o", "/dev/null", base + location])
+            let download = try await time(["-H", bearer, "-o", "/dev/null", String(location)])
             await server.process.stop()
             return Result(upload: upload, download: download)
         } catch {
