@@ -36,7 +36,8 @@ final class Routes {
     var all: [(method: HTTPRequest.Method, path: String)] { routes.map { ($0.method, $0.path.description) } }
 
     func router() -> Router<RouteContext> {
-        let router = Router(context: RouteContext.self)
+        // HEAD is wherever GET is (RFC 9110 section 9.1).
+        let router = Router(context: RouteContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: ProblemMiddleware(addresses: addresses))
         for route in routes { router.on(route.path, method: route.method, use: route.handler) }
         return router

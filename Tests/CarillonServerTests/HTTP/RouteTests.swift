@@ -57,6 +57,17 @@ struct RouteTests {
         #expect(answer.headers[.allow] == allowed)
     }
 
+    @Test func `HEAD is answered wherever GET is, without a body`() async throws {
+        let routes = try await RouteFixture()
+        let paths = routes.declared.filter { $0.method == .get }.map(\.path)
+        #expect(paths.count > 30)
+        for path in paths {
+            let (got, head) = (try await routes.request(.get, path), try await routes.request(.head, path))
+            #expect(head.status == got.status, "\(path)")
+            #expect(head.body.isEmpty, "\(path)")
+        }
+    }
+
     @Test(
         arguments: [
             ("", "json_invalid"), ("{", "json_invalid"), ("[]", "json_invalid"), (#"{"id":"a"} x"#, "json_invalid"),

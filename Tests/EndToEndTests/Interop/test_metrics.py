@@ -35,6 +35,16 @@ def test_promtool_finds_nothing_to_say(measured):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_head_is_answered_wherever_get_is(measured):
+    base = measured.metrics.removesuffix("/metrics")
+    with requests.Session() as session:
+        for path in ("/metrics", "/health/live", "/health/ready"):
+            got = session.get(base + path, timeout=PATIENCE)
+            answer = session.head(base + path, timeout=PATIENCE)
+            assert (answer.status_code, answer.content) == (200, b""), path
+            assert answer.headers["Content-Type"] == got.headers["Content-Type"]
+
+
 def test_each_message_is_counted_from_its_acceptance_to_its_outcome(measured):
     device = measured.register_device()
     channel = device.open_channel()
