@@ -66,7 +66,7 @@ struct UploadRun: Sendable {
                     }
                     state.location = location
                     try folder.write(state, .upload, of: id)
-                    offset = answer.headers["upload-offset"].flatMap(Int64.init)
+                    offset = Self.offset(in: answer)
                     return .next(hasMoved: false)
                 }
             }
@@ -79,7 +79,7 @@ struct UploadRun: Sendable {
                     try folder.write(state, .upload, of: id)
                     return .later(hint: nil, hasMoved: false)
                 case .answered(let answer):
-                    guard answer.status < 300, let place = answer.headers["upload-offset"].flatMap(Int64.init),
+                    guard answer.status < 300, let place = Self.offset(in: answer),
                         (0...length).contains(place)
                     else { throw TransferServer.refused(answer) }
                     offset = place
@@ -130,6 +130,10 @@ struct UploadRun: Sendable {
         guard let id = parts.last, parts.count > 2, parts[parts.count - 2] == "attachments", parts[parts.count - 3] == "v1"
         else { return nil }
         return "/v1/attachments/\(id)"
+    }
+
+    private static func offset(in answer: FileAnswer) -> Int64? {
+        answer.headers["upload-offset"].flatMap(StructuredField.item).flatMap { Int64($0) }
     }
 
     private static func whole(_ answer: FileAnswer, at location: String) throws(PushError) -> Whole {

@@ -41,12 +41,29 @@ struct AttachmentHeaderTests {
         }
     }
 
-    @Test(arguments: ["1", "0", "?2", "?1;a", "true", ""])
+    @Test(arguments: ["1", "0", "?2", "?1;", "?1;=1", "?1; x = 1", "?1;x=\"", "?1;x=", "?1, ?1", "?1 x", "true", ""])
     func `a flag that is none is refused`(_ text: String) {
         #expect(code { _ = try headers(["Upload-Complete": text]) } == .uploadHeadersInvalid)
         #expect(
             code { _ = try headers(["Upload-Incomplete": text, "Upload-Draft-Interop-Version": "3"]) }
                 == .uploadHeadersInvalid)
+    }
+
+    @Test(arguments: [";x=1", ";x", ";  x=1", ";a=\"b;c\\\"\";d=:AAEC:;e=?0;*f=1.5;g=%\"%c3\"", ";x=1 "])
+    func `parameters that are not known are ignored`(_ parameters: String) throws {
+        let read = try headers([
+            "Upload-Complete": "?1" + parameters, "Upload-Offset": "3" + parameters, "Upload-Length": "9" + parameters,
+            "Upload-Draft-Interop-Version": "8" + parameters,
+        ])
+        #expect(read.isComplete == true && read.offset == 3 && read.length == 9 && read.draft == .eight)
+        let third = try headers([
+            "Upload-Incomplete": "?1" + parameters, "Upload-Draft-Interop-Version": "3" + parameters,
+        ])
+        #expect(third.isComplete == false && third.draft == .three)
+        let digest = "sha-256=:\(String(repeating: "A", count: 43))=:\(parameters), md5=:AA==:"
+        for name in [HTTPField.Name.reprDigest, .contentDigest] {
+            #expect(try DigestField.sha256([name: digest], name)?.count == 32)
+        }
     }
 
     @Test func `the length of the whole is what all agree on`() throws {

@@ -29,7 +29,7 @@ struct UploadHeaders: Equatable {
 
     /// - Throws: ``Refusal`` for a field that is there and cannot be read.
     init(_ fields: HTTPFields) throws(Refusal) {
-        draft = fields[.uploadDraft].flatMap(Int.init).flatMap(Draft.init)
+        draft = fields[.uploadDraft].flatMap(StructuredField.item).flatMap { Int($0) }.flatMap { Draft(rawValue: $0) }
         if draft == .three {
             isComplete = try Self.flag(fields, .uploadIncomplete).map { !$0 }
         } else {
@@ -37,20 +37,26 @@ struct UploadHeaders: Equatable {
         }
         offset = try Self.number(fields, .uploadOffset)
         length = try Self.number(fields, .uploadLength)
-        contentLength = try Self.number(fields, .contentLength)
+        contentLength = try fields[.contentLength].map { text throws(Refusal) in
+            try Self.number(text, .contentLength)
+        }
     }
 
     private static func flag(_ fields: HTTPFields, _ name: HTTPField.Name) throws(Refusal) -> Bool? {
-        switch fields[name] {
-        case nil: return nil
-        case "?1": return true
-        case "?0": return false
-        case .some: throw Refusal(.uploadHeadersInvalid, "\(name) is ?1 or ?0.")
+        guard let text = fields[name] else { return nil }
+        switch StructuredField.item(text) {
+        case "?1"?: return true
+        case "?0"?: return false
+        default: throw Refusal(.uploadHeadersInvalid, "\(name) is ?1 or ?0.")
         }
     }
 
     private static func number(_ fields: HTTPFields, _ name: HTTPField.Name) throws(Refusal) -> Int64? {
         guard let text = fields[name] else { return nil }
+        return try number(StructuredField.item(text) ?? "", name)
+    }
+
+    private static func number(_ text: String, _ name: HTTPField.Name) throws(Refusal) -> Int64 {
         // Structured fields have integers of 15 digits (RFC 9651 section 3.3.1).
         guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let number = Int64(text)
@@ -102,30 +108,15 @@ enum DigestField {
     /// - Throws: ``Refusal`` where the field cannot be read. Other algorithms are passed over.
     static func sha256(_ fields: HTTPFields, _ name: HTTPField.Name) throws(Refusal) -> [UInt8]? {
         guard let text = fields[name] else { return nil }
-        for member in text.split(separator: ",") {
-            let parts = member.split(separator: "=", maxSplits: 1)
-            guard parts.count == 2 else { throw invalid(name) }
-            guard parts[0].trimmed().lowercased() == "sha-256" else { continue }
-            let value = parts[1].trimmed()
-            guard value.count >= 2, value.hasPrefix(":"), value.hasSuffix(":"),
-                let bytes = Base64URL.decodeLeniently(value.dropFirst().dropLast()), bytes.count == 32
-            else { throw invalid(name) }
-            return bytes
-        }
-        return nil
+        guard let members = StructuredField.dictionary(text) else { throw invalid(name) }
+        guard let value = members.last(where: { $0.key == "sha-256" })?.item else { return nil }
+        guard value.hasPrefix(":"), let bytes = Base64URL.decodeLeniently(value.dropFirst().dropLast()), bytes.count == 32
+        else { throw invalid(name) }
+        return bytes
     }
 
     private static func invalid(_ name: HTTPField.Name) -> Refusal {
         Refusal(.uploadHeadersInvalid, "\(name) is a list of digests (RFC 9530), as sha-256=:…:.")
-    }
-}
-
-extension Substring {
-    fileprivate func trimmed() -> Substring {
-        var rest = self
-        while rest.first == " " || rest.first == "\t" { rest.removeFirst() }
-        while rest.last == " " || rest.last == "\t" { rest.removeLast() }
-        return rest
     }
 }
 
