@@ -17,7 +17,7 @@ package struct OwnAddresses: Equatable, Sendable {
         init(_ text: String) {
             let (origin, path) = OwnAddresses.split(text)
             self.origin = WebOrigin(origin)?.text ?? String(origin)
-            self.path = String(path)
+            self.path = String(path).decodingUnreserved
         }
     }
 
@@ -41,8 +41,9 @@ package struct OwnAddresses: Equatable, Sendable {
 
     /// Returns what an address consists of if it is one of this server; nil if it is an address of another one.
     package func match(_ address: String) -> Match? {
-        let (start, rest) = Self.split(address)
+        let (start, end) = Self.split(address)
         guard let origin = WebOrigin(start)?.text else { return nil }
+        let rest = String(end).decodingUnreserved
         let isOrigin = rest.isEmpty || rest == "/"
         let ours = bases.filter { $0.origin == origin }
         for base in ours where rest.hasPrefix(base.path) {

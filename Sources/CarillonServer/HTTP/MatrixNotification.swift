@@ -1,4 +1,5 @@
 import CarillonBasics
+import CarillonCore
 import CarillonWire
 
 /// A notification of a Matrix server for several devices at once.
@@ -25,7 +26,7 @@ struct MatrixNotification {
             guard let place = Self.member("pushkey", in: entry),
                 case .string(let pushkey)? = JSONValue(parsing: Array(place))
             else { throw Self.malformed }
-            guard seen.insert(pushkey).inserted else { continue }
+            guard seen.insert(pushkey.decodingUnreserved).inserted else { continue }
             let own = body[..<list.startIndex] + [UInt8(ascii: "[")] + entry + [UInt8(ascii: "]")] + body[list.endIndex...]
             devices.append(Device(pushkey: pushkey, body: Array(own)))
         }

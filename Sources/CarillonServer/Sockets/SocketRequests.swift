@@ -102,20 +102,21 @@ struct SocketRequests: Sendable {
     ) async -> (ServerFrame.Answer, AnswerPlace?) {
         var response: Response
         do {
-            let path = request.path.prefix { $0 != "?" }
+            let target = request.path.decodingUnreserved
+            let path = target.prefix { $0 != "?" }
             guard Self.isAsked(path, request.method) else {
                 throw Refusal(
                     .notFound,
                     "Only \(Self.subscriptions), \(Self.services) and POST \(Self.inbox) can be asked by the socket.")
             }
-            guard let method = HTTPRequest.Method(rawValue: request.method), request.path.utf8.allSatisfy(Self.isOfURL)
+            guard let method = HTTPRequest.Method(rawValue: request.method), target.utf8.allSatisfy(Self.isOfURL)
             else { throw Refusal(.requestInvalid, "The request could not be understood.") }
             guard case .device(let serial) = owner, let device = try await asker.device(serial, in: devices) else {
                 throw DeviceRegistrar.credentialInvalid
             }
             var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             context.session = .init(device: device, address: address)
-            let head = HTTPRequest(method: method, scheme: nil, authority: nil, path: request.path)
+            let head = HTTPRequest(method: method, scheme: nil, authority: nil, path: target)
             response = try await responder.respond(
                 to: Request(head: head, body: RequestBody(buffer: ByteBuffer(bytes: request.body))), context: context)
         } catch let refusal as Refusal {

@@ -35,6 +35,27 @@ struct ConnectionTests {
         }
     }
 
+    @Test func `a percent-encoded unreserved character is that character at every address`() async throws {
+        try await ServedConnections.run { server in
+            let (token, _, device) = try await server.openChannel()
+            func encoded(_ text: String) -> String { text.utf8.map { "%" + String($0, radix: 16) }.joined() }
+            let sent = try await server.request("POST /push/\(encoded(token))", Self.message + ["TTL: 60"], "x")
+            #expect(sent.status == 201)
+            let id = String(try #require(sent["location"]?.split(separator: "/").last))
+            #expect(try await server.request("GET /push/\(encoded(token))").status == 200)
+            #expect(try await server.request("GET /push/\(encoded(token))/watch").body.contains("watch_unknown"))
+            #expect(try await server.request("GET /message/\(encoded(id))").status == 200)
+            #expect(try await server.request("GET /health/liv%65").status == 200)
+            #expect(try await server.request("GET /health%2Flive").status == 404)
+            let body =
+                #"{"notification":{"devices":[{"pushkey":"https://push.example.com/push/\#(encoded(token))"}]}}"#
+            let matrix = try await server.request("POST /_matrix/push/v1/notify", [], body)
+            #expect(matrix.body == #"{"rejected":[]}"#)
+            #expect(try await server.domain.homes.here[0].inbox.waitingCount(device: device) == 2)
+            #expect(try await server.request("DELETE /message/\(encoded(id))").status == 204)
+        }
+    }
+
     @Test func `a TTL is shortened to thirty days, and the answer says so`() async throws {
         try await ServedConnections.run { server in
             let (token, _, _) = try await server.openChannel()

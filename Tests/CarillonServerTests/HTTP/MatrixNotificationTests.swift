@@ -28,6 +28,12 @@ struct MatrixNotificationTests {
         #expect(devices.first?.body == Array(#"{"notification":{"devices":[{"pushkey":"a"}]}}"#.utf8))
     }
 
+    @Test func `a key with a percent-encoded unreserved character is the same key`() throws {
+        let entries = #"{"pushkey":"a-b"},{"pushkey":"%61%2db"},{"pushkey":"a%2Fb"}"#
+        let devices = try parse(#"{"notification":{"devices":[\#(entries)]}}"#)
+        #expect(devices.map(\.pushkey) == ["a-b", "a%2Fb"])
+    }
+
     @Test func `no devices are no fault, and a hundred and one are`() throws {
         #expect(try parse(#"{"notification":{"devices":[]}}"#).isEmpty)
         func entries(_ count: Int) -> String { (0..<count).map { #"{"pushkey":"\#($0)"}"# }.joined(separator: ",") }

@@ -20,6 +20,8 @@ struct AddressesTests {
         let addresses = Addresses(base: "https://push.example.com")
         #expect(addresses.token(ofEndpoint: "https://push.example.com/push/abc") == "abc")
         #expect(addresses.token(ofEndpoint: "https://push.example.com/push/abc?up=1") == "abc")
+        #expect(addresses.token(ofEndpoint: "https://push.example.com/%70ush/%61b%63") == "abc")
+        #expect(addresses.token(ofEndpoint: "https://push.example.com/push/ab%2Fc") == "ab%2Fc")
         #expect(addresses.token(ofEndpoint: "https://push.example.com.evil.example/push/abc") == nil)
         #expect(addresses.token(ofEndpoint: "http://push.example.com/push/abc") == nil)
     }
