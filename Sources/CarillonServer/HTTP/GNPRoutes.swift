@@ -2,7 +2,6 @@ import CarillonCore
 import CarillonWire
 import HTTPTypes
 import Hummingbird
-import Logging
 
 /// The wire of BlackBerry's application servers: `/GNP1.0?method=checkToken|notify`.
 ///
@@ -18,34 +17,27 @@ struct GNPRoutes: Sendable {
     }
 
     @Sendable private func answer(_ request: Request, _ context: RouteContext) async throws -> Response {
-        Self.response(await code(request, context.logger))
+        do {
+            try await perform(request)
+            return Self.response(.ok)
+        } catch let code as GNPCode {
+            return Self.response(code)
+        } catch {
+            let refusal = Refusal(error, logger: context.logger)
+            return Self.response(GNPCode(refusal.code), retryAfterSeconds: refusal.retryAfterSeconds)
+        }
     }
 
-    private func code(_ request: Request, _ logger: Logger) async -> GNPCode {
-        do {
-            switch request.uri.queryParameters["method"] {
-            case "checkToken":
-                guard request.method == .get else { return .wrongHTTPMethod }
-                _ = try await channel(request)
-            case "notify":
-                guard request.method == .post else { return .wrongHTTPMethod }
-                try await notify(request, channel: try await channel(request))
-            default:
-                return .unknownMethod
-            }
-            return .ok
-        } catch let code as GNPCode {
-            return code
-        } catch let refusal as Refusal {
-            return GNPCode(refusal.code)
-        } catch let fault as StoreFault {
-            logger.error("a request met a store fault", metadata: ["reason": "\(fault.message)"])
-            return .storageUnavailable
-        } catch is CancellationError {
-            return .serverStopping
-        } catch {
-            logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
-            return .internalError
+    private func perform(_ request: Request) async throws {
+        switch request.uri.queryParameters["method"] {
+        case "checkToken":
+            guard request.method == .get else { throw GNPCode.wrongHTTPMethod }
+            _ = try await channel(request)
+        case "notify":
+            guard request.method == .post else { throw GNPCode.wrongHTTPMethod }
+            try await notify(request, channel: try await channel(request))
+        default:
+            throw GNPCode.unknownMethod
         }
     }
 
@@ -62,9 +54,10 @@ struct GNPRoutes: Sendable {
         _ = try await domain.publisher.publish(message, to: channel)
     }
 
-    private static func response(_ code: GNPCode) -> Response {
+    private static func response(_ code: GNPCode, retryAfterSeconds: Int? = nil) -> Response {
         var response = Response(status: .ok, text: [], type: "text/plain")
         response.headers[.gnpCode] = code.text
+        if let retryAfterSeconds { response.headers[.retryAfter] = String(retryAfterSeconds) }
         return response
     }
 }
@@ -82,7 +75,6 @@ struct GNPCode: Error, Equatable, Sendable {
     }
 
     static let ok = GNPCode(100, "OK")
-    static let bodyIncomplete = GNPCode(400, "Body Incomplete")
     static let missingToken = GNPCode(401, "Missing Token")
     static let invalidToken = GNPCode(402, "Invalid Token")
     static let notAllowed = GNPCode(403, "Sender Not Allowed")
@@ -91,6 +83,7 @@ struct GNPCode: Error, Equatable, Sendable {
     static let bodyTooLarge = GNPCode(413, "Body Too Large")
     static let notText = GNPCode(415, "Body Is Not UTF-8 Text")
     static let inboxFull = GNPCode(429, "Inbox Full")
+    static let rateLimited = GNPCode(429, "Rate Limited")
     static let internalError = GNPCode(500, "Internal Error")
     static let serverStopping = GNPCode(503, "Server Stopping")
     static let storageUnavailable = GNPCode(507, "Storage Unavailable")
@@ -101,8 +94,8 @@ struct GNPCode: Error, Equatable, Sendable {
             case .tokenUnknown, .tokenGone: .invalidToken
             case .vapidMissing, .vapidInvalid: .notAllowed
             case .bodyTooLarge: .bodyTooLarge
-            case .bodyIncomplete: .bodyIncomplete
             case .inboxFull: .inboxFull
+            case .rateLimited: .rateLimited
             case .stopping, .overloaded: .serverStopping
             case .storageFull, .storageUnavailable: .storageUnavailable
             default: .internalError

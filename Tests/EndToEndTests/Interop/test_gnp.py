@@ -109,6 +109,15 @@ def test_a_full_inbox_says_so(make_server):
     assert check(server, token) == "100 OK"
 
 
+def test_a_sender_beyond_its_rate_is_told_when_to_come_again(make_server):
+    server = make_server(CARILLON_CHANNEL_RATE="1:1")
+    token = token_of(server.register_device().open_channel())
+    assert notify(server, token, b"x") == "100 OK"
+    answer = server.request("POST", NOTIFY, data=b"x", headers=TEXT | {"X-Good-GNP-Token": token})
+    assert code(answer) == "429 Rate Limited"
+    assert answer.headers["Retry-After"] == "1"
+
+
 def test_a_channel_of_one_vapid_key_takes_nothing_this_way(server, device):
     from encryption_peer import Sender
 

@@ -1,0 +1,25 @@
+import CarillonCore
+import HTTPTypes
+import Testing
+
+@testable import CarillonServer
+
+@Suite(.timeLimit(.minutes(1)))
+struct GNPTests {
+    @Test func `a sender beyond its rate is told when to send again`() async throws {
+        var allowances = Allowances.Settings()
+        allowances.channelMessages = Rate(perSecond: 1, burst: 1)
+        let routes = try await RouteFixture(allowances, ticks: TickSource { 0 })
+        let (_, credential, _) = try await routes.device()
+        let token = try await routes.request(
+            .post, "/v1/device/channels", key: credential, #"{"channelID":"11111111-2222-4333-8444-555555555555"}"#)["token"]
+        func notify() async throws -> RouteFixture.Answer {
+            try await routes.request(
+                .post, "/GNP1.0?method=notify", "hello", headers: [.init(name: .gnpToken, value: token)])
+        }
+        let (first, second) = (try await notify(), try await notify())
+        #expect(first.headers[.gnpCode] == "100 OK" && first.headers[.retryAfter] == nil)
+        #expect(second.status == 200 && second.headers[.gnpCode] == "429 Rate Limited")
+        #expect(second.headers[.retryAfter] == "2")
+    }
+}
