@@ -19,13 +19,15 @@ struct AttachmentRoutes: Sendable {
     /// The same address for the connection, which gives the body as it comes.
     static let path = "/v1/attachments"
 
+    private static let created: QueryParameters = ["app", "readers", "ttl"]
+
     func add(to routes: Routes) {
-        routes.on(.post, "/v1/attachments", create)
-        routes.on(.options, "/v1/attachments", discover)
-        routes.on(.get, "/v1/attachments/:attachment", fetch)
-        routes.on(.patch, "/v1/attachments/:attachment", append)
-        routes.on(.put, "/v1/attachments/:attachment", refuseParts)
-        routes.on(.delete, "/v1/attachments/:attachment", end)
+        routes.on(.post, "/v1/attachments", query: Self.created, create)
+        routes.on(.options, "/v1/attachments", query: Self.created, discover)
+        routes.on(.get, "/v1/attachments/:attachment", query: ["app"], fetch)
+        routes.on(.patch, "/v1/attachments/:attachment", query: ["app"], append)
+        routes.on(.put, "/v1/attachments/:attachment", query: ["app"], refuseParts)
+        routes.on(.delete, "/v1/attachments/:attachment", query: ["app"], end)
     }
 
     private var attachments: Attachments { domain.attachments }

@@ -13,7 +13,9 @@ struct GNPRoutes: Sendable {
     private static let ttlSeconds: Int64 = 86_400
 
     func add(to routes: Routes) {
-        for method in [HTTPRequest.Method.get, .post, .put, .delete, .patch] { routes.on(method, "/GNP1.0", answer) }
+        for method in [HTTPRequest.Method.get, .post, .put, .delete, .patch] {
+            routes.on(method, "/GNP1.0", query: ["method"], answer)
+        }
     }
 
     @Sendable private func answer(_ request: Request, _ context: RouteContext) async throws -> Response {

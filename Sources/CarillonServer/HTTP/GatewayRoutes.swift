@@ -15,7 +15,7 @@ struct GatewayRoutes: Sendable {
         routes.on(.put, "/v1/apps/:app/alert", setAlert)
         routes.on(.delete, "/v1/apps/:app/alert", removeAlert)
         routes.list("/v1/apps/:app/pushes/test", testPushes)
-        routes.list("/v1/apps/:app/pushes/parked", parked)
+        routes.list("/v1/apps/:app/pushes/parked", query: ["limit"], parked)
         routes.on(.post, "/v1/apps/:app/pushes/parked/requeue", requeue)
     }
 

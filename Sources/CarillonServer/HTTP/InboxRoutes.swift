@@ -13,7 +13,7 @@ struct InboxRoutes: Sendable {
     static let path = "/v1/inbox"
 
     func add(to routes: Routes) {
-        routes.on(.get, RouterPath(Self.path), read)
+        routes.on(.get, RouterPath(Self.path), query: ["carillon", "max", "wait"], read)
         routes.on(.post, "/v1/inbox/results", takeResults)
     }
 

@@ -12,9 +12,9 @@ struct ItemRoutes: Sendable {
     let logger: Logger
 
     func add(to routes: Routes) {
-        routes.on(.post, "/v1/items/updates", updateMany)
-        routes.on(.post, "/v1/items/:item/updates", update)
-        routes.on(.get, "/v1/items/:item", show)
+        routes.on(.post, "/v1/items/updates", query: ["app"], updateMany)
+        routes.on(.post, "/v1/items/:item/updates", query: ["app"], update)
+        routes.on(.get, "/v1/items/:item", query: ["app"], show)
         routes.on(.get, "/v1/apps/:app/items", rules)
         routes.on(.put, "/v1/apps/:app/items", setRules)
     }

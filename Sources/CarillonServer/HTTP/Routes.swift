@@ -9,6 +9,7 @@ final class Routes {
     private struct Route {
         var method: HTTPRequest.Method
         var path: RouterPath
+        var query: QueryParameters
         var handler: Handler
     }
 
@@ -19,14 +20,21 @@ final class Routes {
     init(_ answers: AnswerMemory) { self.answers = answers }
 
     /// A list, which may be long: few are made at a time, and those that wait for room are few as well.
-    func list(_ path: RouterPath, _ handler: @escaping Handler) {
-        on(.get, path) { [answers] request, context in
+    func list(_ path: RouterPath, query: QueryParameters = [], _ handler: @escaping Handler) {
+        on(.get, path, query: query) { [answers] request, context in
             try await answers.list { try await handler(request, context) }
         }
     }
 
-    func on(_ method: HTTPRequest.Method, _ path: RouterPath, _ handler: @escaping Handler) {
-        routes.append(Route(method: method, path: path, handler: handler))
+    /// Adds a route. A request with another query than the route's is refused before the handler is called.
+    func on(
+        _ method: HTTPRequest.Method, _ path: RouterPath, query: QueryParameters = [], _ handler: @escaping Handler
+    ) {
+        routes.append(
+            Route(method: method, path: path, query: query) { request, context in
+                try query.check(request.uri.queryParameters)
+                return try await handler(request, context)
+            })
     }
 
     /// An address of which a method never comes here.
@@ -45,6 +53,11 @@ final class Routes {
 
     /// Every route as `METHOD /path/{name}`.
     var names: [String] { routes.map { "\($0.method.rawValue) \($0.path.description)" } }
+
+    /// The query parameters of each route, by its name.
+    var queries: [String: QueryParameters] {
+        Dictionary(uniqueKeysWithValues: zip(names, routes.map(\.query)))
+    }
 
     private var addresses: [KnownAddress] {
         let known = routes.map { ($0.method, $0.path) } + elsewhere

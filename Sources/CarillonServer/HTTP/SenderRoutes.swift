@@ -10,7 +10,7 @@ struct SenderRoutes: Sendable {
 
     func add(to routes: Routes) {
         routes.answeredElsewhere(.post, "/push/:token")
-        routes.on(.get, "/push/:token", discover)
+        routes.on(.get, "/push/:token", query: .ignored, discover)
         routes.on(.get, "/message/:id", outcome)
         routes.on(.delete, "/message/:id", cancel)
         routes.on(.get, "/v1/messages/:id", outcomeForSender)

@@ -14,10 +14,10 @@ struct ServiceRoutes: Sendable {
     func add(to routes: Routes) {
         routes.on(.put, "/v1/device/services", offer)
         routes.on(.delete, "/v1/device/services", withdraw)
-        routes.list("/v1/services", find)
-        routes.list("/v1/services/icon", icon)
+        routes.list("/v1/services", query: ["app", "device", "service", "type", "user", "version"], find)
+        routes.list("/v1/services/icon", query: ["app", "device"], icon)
         routes.on(.post, "/v1/services/requests", ask)
-        routes.on(.delete, "/v1/services/requests", cancelAll)
+        routes.on(.delete, "/v1/services/requests", query: ["app", "device"], cancelAll)
         routes.on(.delete, "/v1/services/requests/:request", cancel)
         routes.on(.post, "/v1/services/requests/:request/received", received)
         routes.on(.post, "/v1/services/requests/:request/reply", reply)
@@ -55,12 +55,6 @@ struct ServiceRoutes: Sendable {
     @Sendable private func find(_ request: Request, _ context: RouteContext) async throws -> Response {
         let device = try await device(request, context)
         let parameters = request.uri.queryParameters
-        let known: Set = ["service", "version", "app", "device", "type", "user"]
-        if let unknown = parameters.map({ String($0.key) }).first(where: { !known.contains($0) }) {
-            throw Refusal(
-                .parameterInvalid,
-                "There is no parameter \"\(unknown.prefix(60))\"; known are: \(known.sorted().joined(separator: ", ")).")
-        }
         func parameter(_ name: Substring) -> String? { parameters[name].map { String($0) } }
         var query = ServiceQuery()
         query.service = try parameter("service").map { try ServiceID.checked($0) }

@@ -8,15 +8,17 @@ struct SubscriptionRoutes: Sendable {
     let domain: Domain
     let clientAddress: ClientAddress
 
+    private static let listed: QueryParameters = ["after", "key", "limit", "status", "tag"]
+
     func add(to routes: Routes) {
         routes.on(.post, "/v1/device/subscriptions", make)
-        routes.list("/v1/device/subscriptions", list)
+        routes.list("/v1/device/subscriptions", query: Self.listed, list)
         routes.on(.put, "/v1/device/subscriptions", compare)
-        routes.on(.delete, "/v1/device/subscriptions", removeSome)
+        routes.on(.delete, "/v1/device/subscriptions", query: ["key", "status", "tag"], removeSome)
         routes.on(.get, "/v1/device/subscriptions/:subscription", show)
         routes.on(.patch, "/v1/device/subscriptions/:subscription", change)
         routes.on(.delete, "/v1/device/subscriptions/:subscription", remove)
-        routes.list("/v1/devices/:device/subscriptions", listForOperator)
+        routes.list("/v1/devices/:device/subscriptions", query: Self.listed, listForOperator)
         routes.on(.get, "/v1/devices/:device/subscriptions/:subscription/explanation", explain)
     }
 
@@ -73,7 +75,7 @@ struct SubscriptionRoutes: Sendable {
             guard let id = SubscriptionID(text) else { throw Refusal(.parameterInvalid, "after is the next of a list.") }
             after = try await domain.subscriptions.find(id, of: device).serial
         }
-        let filter = try self.filter(request, and: ["limit", "after"])
+        let filter = try self.filter(request)
         var page: [Subscription] = []
         var bytes = 0
         var isCut = true
@@ -101,14 +103,7 @@ struct SubscriptionRoutes: Sendable {
     private static let listBytes = 64 << 10
     private static let listedAtOnce = 50
 
-    /// - Parameter others: Of the query, beside what is looked for. One that is none would find more than is meant.
-    private func filter(_ request: Request, and others: Set<String> = []) throws -> SubscriptionFilter {
-        let known = others.union(["status", "key", "tag"])
-        if let unknown = request.uri.queryParameters.map({ String($0.key) }).first(where: { !known.contains($0) }) {
-            throw Refusal(
-                .parameterInvalid,
-                "There is no parameter \"\(unknown.prefix(60))\"; known are: \(known.sorted().joined(separator: ", ")).")
-        }
+    private func filter(_ request: Request) throws -> SubscriptionFilter {
         var filter = SubscriptionFilter()
         switch request.uri.queryParameters["status"] {
         case nil: break

@@ -9,15 +9,15 @@ struct UpdateRoutes: Sendable {
     let domain: Domain
 
     func add(to routes: Routes) {
-        routes.on(.post, "/v1/updates", publish)
-        routes.on(.get, "/v1/updates", list)
-        routes.on(.post, "/v1/updates/explain", explain)
-        routes.on(.get, "/v1/updates/:update", show)
-        routes.on(.delete, "/v1/updates/:update", withdraw)
-        routes.on(.get, "/v1/updates/:update/devices", devices)
-        routes.on(.post, "/v1/updates/:update/requeue", requeue)
-        routes.on(.post, "/v1/updates/:update/resume", resume)
-        routes.on(.get, "/v1/apps/:app/audit", audit)
+        routes.on(.post, "/v1/updates", query: ["app", "validate"], publish)
+        routes.on(.get, "/v1/updates", query: ["app", "before", "limit", "status"], list)
+        routes.on(.post, "/v1/updates/explain", query: ["app"], explain)
+        routes.on(.get, "/v1/updates/:update", query: ["app"], show)
+        routes.on(.delete, "/v1/updates/:update", query: ["app"], withdraw)
+        routes.on(.get, "/v1/updates/:update/devices", query: ["after", "app", "limit", "state"], devices)
+        routes.on(.post, "/v1/updates/:update/requeue", query: ["app"], requeue)
+        routes.on(.post, "/v1/updates/:update/resume", query: ["app"], resume)
+        routes.on(.get, "/v1/apps/:app/audit", query: ["before", "limit"], audit)
         routes.on(.get, "/v1/apps/:app/parameters", rules)
         routes.on(.put, "/v1/apps/:app/parameters", setRules)
     }

@@ -8,9 +8,9 @@ struct WatchRoutes: Sendable {
     let domain: Domain
 
     func add(to routes: Routes) {
-        routes.on(.put, "/push/:token/watch", put)
-        routes.on(.get, "/push/:token/watch", show)
-        routes.on(.delete, "/push/:token/watch", remove)
+        routes.on(.put, "/push/:token/watch", query: .ignored, put)
+        routes.on(.get, "/push/:token/watch", query: .ignored, show)
+        routes.on(.delete, "/push/:token/watch", query: .ignored, remove)
     }
 
     @Sendable private func put(_ request: Request, _ context: RouteContext) async throws -> Response {

@@ -215,7 +215,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .fieldMissing: "A field is missing"
         case .fieldInvalid: "A field has a wrong value"
         case .fieldUnknown: "A field is unknown"
-        case .parameterInvalid: "A query parameter has a wrong value"
+        case .parameterInvalid: "A query parameter is unknown, repeated or has a wrong value"
         case .notFound: "Nothing is here"
         case .methodNotAllowed: "The method is not allowed here"
         case .requestInvalid: "The request is not valid HTTP"

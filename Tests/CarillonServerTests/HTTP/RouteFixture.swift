@@ -40,6 +40,8 @@ struct RouteFixture {
     let declared: [(method: HTTPRequest.Method, path: String)]
     /// See ``Routes/names``.
     let routeNames: [String]
+    /// See ``Routes/queries``.
+    let queries: [String: QueryParameters]
     let responder: any HTTPResponder<RouteContext>
 
     init(
@@ -64,6 +66,7 @@ struct RouteFixture {
             readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
         declared = routes.all
         routeNames = routes.names
+        queries = routes.queries
         responder = routes.router().buildResponder()
     }
 
