@@ -18,6 +18,7 @@ package struct ServerSettings: Sendable {
     /// How many sockets are held at once; beyond it a handshake is answered with 503.
     package var maximumSockets: Int
     package var helloTimeoutSeconds: Int
+    /// Less than the 60 seconds after which proxies such as nginx close an idle connection by default.
     package var keepAliveSeconds: Int
     package var keepAliveAnswerSeconds: Int
     /// How long a socket or a stream may take less than 4 KiB of what waits for it; then it is ended.
@@ -94,7 +95,7 @@ package struct ServerSettings: Sendable {
         self.dataDirectory = dataDirectory
         maximumSockets = 200_000
         helloTimeoutSeconds = 5
-        keepAliveSeconds = 60
+        keepAliveSeconds = 45
         keepAliveAnswerSeconds = 10
         window = DeliveryMachine.Limits()
         maximumConnections = 20_000

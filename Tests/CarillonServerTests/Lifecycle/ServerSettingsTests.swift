@@ -2,6 +2,11 @@ import CarillonServer
 import Testing
 
 struct ServerSettingsTests {
+    @Test func `a silent socket is pinged before a proxy closes it that waits for a minute`() {
+        let settings = ServerSettings(dataDirectory: "")
+        #expect(settings.keepAliveSeconds + settings.keepAliveAnswerSeconds < 60)
+    }
+
     @Test(arguments: [
         ("127.0.0.1", "http://127.0.0.1:8080", false), ("::1", "http://[::1]:8080", false),
         ("push.example.com", "http://push.example.com:8080", false), ("0.0.0.0", "http://0.0.0.0:8080", true),
