@@ -6,10 +6,12 @@ extension HTTPRequestHead {
     ///
     /// - The target is a path, also when it was named whole, as to a proxy (RFC 9112 section 3.2.2). Slashes in a row
     ///   count as one, and one at the end as none.
+    /// - `OPTIONS *` asks about the server in general (RFC 9110 section 9.3.7), as `OPTIONS /` does.
     /// - Percent-encoded unreserved characters are decoded (RFC 3986 section 6.2.2.2).
     /// - White space after a field's value belongs to no value (RFC 9112 section 5.1).
     mutating func normalise() {
         takeOriginForm()
+        if method == .OPTIONS, uri == "*" { uri = "/" }
         uri = uri.decodingUnreserved
         joinSlashes()
         trimValues()

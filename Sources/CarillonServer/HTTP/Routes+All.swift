@@ -30,6 +30,8 @@ extension Routes {
         RealmRoutes(domain: domain).add(to: routes)
         ServiceRoutes(domain: domain, clientAddress: settings.clientAddress).add(to: routes)
         HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways).add(to: routes)
+        // Load balancers ask it whether the server is there.
+        routes.on(.options, "/") { _, _ in Response(status: .noContent, headers: [.allow: "GET, HEAD, OPTIONS"]) }
         routes.on(.get, "/") { _, _ in
             guard sockets.admits() else {
                 throw Refusal(.overloaded, "The server holds as many sockets as it may.", retryAfterSeconds: 10)

@@ -56,6 +56,20 @@ struct ConnectionTests {
         }
     }
 
+    @Test func `OPTIONS asks whether the server is there`() async throws {
+        try await ServedConnections.run { server in
+            for target in ["/", "*"] {
+                let answer = try await server.request("OPTIONS \(target)")
+                #expect(answer.status == 204 && answer["allow"] == "GET, HEAD, OPTIONS", "\(target)")
+                #expect(answer.body.isEmpty)
+            }
+            // As HAProxy asks with "option httpchk".
+            #expect(try await server.exchange("OPTIONS / HTTP/1.0\r\n\r\n").hasPrefix("HTTP/1.0 204 "))
+            #expect(try await server.request("PUT /")["allow"] == "GET, HEAD, OPTIONS")
+            #expect(try await server.request("OPTIONS /v1/apps").status == 405)
+        }
+    }
+
     @Test func `a TTL is shortened to thirty days, and the answer says so`() async throws {
         try await ServedConnections.run { server in
             let (token, _, _) = try await server.openChannel()
