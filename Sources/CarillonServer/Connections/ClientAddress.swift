@@ -5,26 +5,19 @@ import NIOHTTP1
 
 /// Finds out from which address somebody comes: the peer of the connection, or whom a proxy says that it forwards for.
 package struct ClientAddress: Sendable {
-    /// The field in which the proxy writes it, such as `X-Forwarded-For`. Its last value counts, which the nearest proxy
-    /// wrote; what came before it anybody can have written.
+    /// The field in which the proxy writes it, such as `X-Forwarded-For` or `Forwarded`: see ``ForwardedAddress``.
     package var header: String?
 
     package init(header: String? = nil) { self.header = header }
 
     func of(_ connection: any NIOCore.Channel, _ fields: HTTPFields) -> NetworkAddress? {
-        let forwarded = header.flatMap { HTTPField.Name($0) }.flatMap { Self.last(of: fields[values: $0]) }
-        return forwarded ?? NetworkAddress(connection.remoteAddress)
+        let forwarded = header.flatMap { HTTPField.Name($0) }.flatMap { ForwardedAddress(lastOf: fields[values: $0]) }
+        return forwarded?.address ?? NetworkAddress(connection.remoteAddress)
     }
 
-    /// What the proxy says; nil without one, or when it says nothing.
-    func forwarded(in headers: HTTPHeaders) -> NetworkAddress? { header.flatMap { Self.last(of: headers[$0]) } }
-
-    private static func last(of values: [String]) -> NetworkAddress? {
-        guard let last = values.last?.split(separator: ",").last else { return nil }
-        var text = last.drop { $0 == " " }
-        while text.last == " " { text = text.dropLast() }
-        if text.first == "[", text.last == "]" { text = text.dropFirst().dropLast() }
-        return NetworkAddress(text)
+    /// Returns what the proxy says; nil without a proxy, or if its field is absent.
+    func forwarded(in headers: HTTPHeaders) -> ForwardedAddress? {
+        header.flatMap { ForwardedAddress(lastOf: headers[$0]) }
     }
 }
 

@@ -1,5 +1,6 @@
 import CarillonCore
 import CarillonWire
+import Logging
 import Metrics
 import NIOCore
 import NIOHTTP1
@@ -290,7 +291,14 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
     }
 
     private func address(_ head: HTTPRequestHead) -> NetworkAddress? {
-        shared.clientAddress.forwarded(in: head.headers) ?? NetworkAddress(context?.remoteAddress)
+        let forwarded = shared.clientAddress.forwarded(in: head.headers)
+        if forwarded == .invalid {
+            invalidAddresses.increment()
+            shared.routes.logger.warning(
+                "cannot read the client address that the proxy sends; using the proxy's address",
+                metadata: ["field": "\(shared.clientAddress.header ?? "")"])
+        }
+        return forwarded?.address ?? NetworkAddress(context?.remoteAddress)
     }
 
     // MARK: A poll that waits
@@ -414,7 +422,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
             channel.setOption(.autoRead, value: true).whenFailure { _ in }
             let socket = SocketHandler(
                 shared: shared.sockets, loop: loop, eventLoop: eventLoop,
-                forwardedFor: shared.clientAddress.forwarded(in: head.headers), address: address,
+                forwardedFor: shared.clientAddress.forwarded(in: head.headers)?.address, address: address,
                 shares: shared.shares)
             try pipeline.addHandler(socket)
             isOwned = true
@@ -434,6 +442,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 }
 
 private let stalls = ServerMetric.connectionsStalled.counter()
+private let invalidAddresses = ServerMetric.clientAddressesInvalid.counter()
 
 /// What the routes' task says, from wherever it runs.
 extension HTTPConnectionHandler {

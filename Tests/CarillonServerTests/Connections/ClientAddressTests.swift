@@ -1,5 +1,6 @@
 import CarillonCore
 import NIOCore
+import NIOHTTP1
 import Testing
 
 @testable import CarillonServer
@@ -15,6 +16,52 @@ struct ClientAddressTests {
     @Test func `IPv4 over a socket for both is IPv4`() throws {
         let socket = try SocketAddress(ipAddress: "::ffff:192.0.2.77", port: 4711)
         #expect(NetworkAddress(socket) == .v4(0xC000_024D))
+    }
+
+    @Test(arguments: [
+        ("203.0.113.7", "203.0.113.7"), ("203.0.113.7:50001", "203.0.113.7"), ("203.0.113.7:_port", "203.0.113.7"),
+        ("2001:db8::7", "2001:db8::7"), ("[2001:db8::7]", "2001:db8::7"), ("[2001:db8::7]:50001", "2001:db8::7"),
+        ("192.0.2.1, 203.0.113.7:1 ", "203.0.113.7"), ("192.0.2.1,\t203.0.113.7", "203.0.113.7"),
+        ("for=192.0.2.60;proto=http", "192.0.2.60"), ("For=\"192.0.2.60:47011\"", "192.0.2.60"),
+        ("proto=http;FOR=192.0.2.60;by=203.0.113.43", "192.0.2.60"), ("for = 192.0.2.60", "192.0.2.60"),
+        ("for=\"[2001:db8:cafe::17]:4711\"", "2001:db8:cafe::17"), ("for=\"[2001:db8:cafe::17]\"", "2001:db8:cafe::17"),
+        ("for=192.0.2.43, for=198.51.100.17;host=\"a,b\"", "198.51.100.17"),
+        ("for=\"\\1\\92.0.2.60\"", "192.0.2.60"),
+        // What an earlier hop wrote does not reach into the last element.
+        ("for=192.0.2.43;a=\", for=198.51.100.17", "198.51.100.17"),
+        ("for=192.0.2.43;a=\", for=\"198.51.100.17:1\";host=\"x\\\"y\"", "198.51.100.17"),
+        ("garbage\", 198.51.100.17", "198.51.100.17"),
+    ])
+    func `a proxy names the client in its last element`(field: String, address: String) throws {
+        #expect(ForwardedAddress(lastOf: ["192.0.2.99", field]) == .known(try #require(NetworkAddress(address))))
+    }
+
+    @Test(arguments: [
+        "unknown", "Unknown", "_hidden", "_SEVKISEK.a-b", "unknown:4711", "_hidden:_port", "for=unknown", "for=\"_gazonk\"",
+        "for=192.0.2.60, for=unknown",
+    ])
+    func `a proxy can keep the address to itself`(field: String) {
+        #expect(ForwardedAddress(lastOf: [field]) == .undisclosed)
+    }
+
+    @Test(arguments: [
+        "", ",", "192.0.2.1,", "x", "unix:", "_", "_a b", "192.0.2.1:", "192.0.2.1:70000", "192.0.2.1:x",
+        "192.0.2.1 192.0.2.2", "192.0.2.01", "[2001:db8::7", "2001:db8::7]", "[2001:db8::7]50001", "[2001:db8::7]:", "[]",
+        "[x]:1", "proto=http",
+        "for=", "for=\"\"", "for=x;proto=http", "by=192.0.2.1", "192.0.2.1;proto=http", "fe80::1%eth0", "ü",
+    ])
+    func `another value is no address, whatever came before it`(field: String) {
+        #expect(ForwardedAddress(lastOf: [field]) == .invalid)
+        #expect(ForwardedAddress(lastOf: ["for=192.0.2.1", field]) == .invalid)
+    }
+
+    @Test func `without the field nothing is said`() {
+        #expect(ForwardedAddress(lastOf: []) == nil)
+        #expect(ClientAddress(header: "Forwarded").forwarded(in: ["x-forwarded-for": "192.0.2.1"]) == nil)
+        #expect(ClientAddress().forwarded(in: ["forwarded": "for=192.0.2.1"]) == nil)
+        #expect(
+            ClientAddress(header: "Forwarded").forwarded(in: ["forwarded": "for=192.0.2.1"])?.address
+                == NetworkAddress("192.0.2.1"))
     }
 
     @Test func `the path of a socket is no address`() throws {

@@ -209,11 +209,13 @@ struct ConnectionShareTests {
             let sessions = server.domain.homes.here[0].sessions
             let peers = try (0..<2).map { _ in try RawPeer(port: server.port) }
             for peer in peers {
-                try peer.send(Self.ask("/v1/inbox?wait=200", credential, "X-Forwarded-For: 203.0.113.9\r\n"))
+                try peer.send(Self.ask("/v1/inbox?wait=200", credential, "X-Forwarded-For: 203.0.113.9:1\r\n"))
             }
             try await eventually { sessions.population.waiters == 2 }
-            let same = try await server.request("GET /v1/server", ["X-Forwarded-For: 203.0.113.9"])
-            #expect(same.status == 429)
+            for same in ["203.0.113.9", "203.0.113.9:50001", "for=\"203.0.113.9:2\""] {
+                #expect(try await server.request("GET /v1/server", ["X-Forwarded-For: \(same)"]).status == 429, "\(same)")
+            }
+            #expect(try await server.request("GET /v1/server", ["X-Forwarded-For: x"]).status == 200)
             #expect(try await server.request("GET /health/live", ["X-Forwarded-For: 203.0.113.9"]).status == 200)
             #expect(try await server.request("GET /v1/server", ["X-Forwarded-For: 203.0.113.10"]).status == 200)
             withExtendedLifetime(peers) {}

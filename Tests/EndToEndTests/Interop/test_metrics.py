@@ -45,6 +45,21 @@ def test_head_is_answered_wherever_get_is(measured):
             assert answer.headers["Content-Type"] == got.headers["Content-Type"]
 
 
+def test_a_client_address_that_cannot_be_read_is_counted_and_logged_once(make_server):
+    port = free_port()
+    server = make_server(CARILLON_METRICS_LISTEN=port, CARILLON_CLIENT_ADDRESS_HEADER="Forwarded")
+    server.metrics = f"http://127.0.0.1:{port}/metrics"
+    name = "carillon_client_address_invalid_total"
+    for value in ("for=192.0.2.60;proto=http", 'for="[2001:db8::7]:4711"', "for=unknown", "for=_hidden"):
+        assert server.request("GET", "/v1/server", headers={"Forwarded": value}).status_code == 200
+    assert server.request("GET", "/v1/server").status_code == 200
+    assert read(server).get(name, 0) == 0
+    for value in ("192.0.2.60:x", "proto=http", "for=x"):
+        assert server.request("GET", "/v1/server", headers={"Forwarded": value}).status_code == 200
+    assert read(server)[name] == 3
+    assert server.log.read_text().count("cannot read the client address") == 1
+
+
 def test_each_message_is_counted_from_its_acceptance_to_its_outcome(measured):
     device = measured.register_device()
     channel = device.open_channel()

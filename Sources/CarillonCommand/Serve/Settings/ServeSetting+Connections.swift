@@ -68,15 +68,21 @@ extension ServeSetting {
             "The time in which a peer must read 4 KiB of what waits for it. Then its connection ends."),
         number(
             "hello-seconds", \.helloTimeoutSeconds, connectionSeconds, "The time for the first frame of a socket."),
-        number("keep-alive-seconds", \.keepAliveSeconds, connectionSeconds, "The silence on a socket before a ping."),
+        number(
+            "keep-alive-seconds", \.keepAliveSeconds, connectionSeconds,
+            """
+            The silence on a socket before a ping. With `keep-alive-answer-seconds` it is less than the 60 s after which \
+            nginx closes a silent connection.
+            """),
         number(
             "keep-alive-answer-seconds", \.keepAliveAnswerSeconds, connectionSeconds,
             "The time for the answer to a ping. Then the socket ends."),
         text(
             "client-address-header", \.clientAddress.header, "the name of a field",
             """
-            The field in which the proxy in front writes the address of the client, such as `X-Forwarded-For`. \
-            Its last value counts. Use it only with a proxy that writes the field itself.
+            The field in which the proxy in front writes the address of the client, such as `X-Forwarded-For` \
+            or `Forwarded` (RFC 7239). Its last element counts: see [the forms](connecting.md#behind-a-proxy). Use it only \
+            with a proxy that writes the field itself.
             """),
         number("stop-seconds", \.stopSeconds, 1...3_600, "How long a stop can take."),
     ]
