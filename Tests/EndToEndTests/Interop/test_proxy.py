@@ -111,7 +111,7 @@ def proxied(executable, tmp_path_factory):
     server.url = address
     server.tls = ssl.create_default_context(cafile=str(chain))
     try:
-        await_value(lambda: is_up(nginx, address, directory), bool, "nginx answers")
+        await_value(lambda: is_up(nginx, address, directory / "nginx.log"), bool, "nginx answers")
         yield server
     finally:
         del os.environ["REQUESTS_CA_BUNDLE"]
@@ -120,8 +120,8 @@ def proxied(executable, tmp_path_factory):
         server.end()
 
 
-def is_up(nginx, address: str, directory: Path) -> bool:
-    assert nginx.poll() is None, (directory / "nginx.log").read_text()
+def is_up(proxy, address: str, log: Path) -> bool:
+    assert proxy.poll() is None, log.read_text()
     try:
         return requests.get(address + "/health/ready", timeout=PATIENCE).status_code == 200
     except requests.ConnectionError:

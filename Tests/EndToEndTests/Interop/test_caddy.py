@@ -1,0 +1,108 @@
+"""The server behind Caddy 2.6.2, with the snippet of docs/connecting.md as it stands there."""
+
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+import requests
+
+from carillon_peer import PATIENCE, Server, await_value, body_of, free_port
+from test_proxy import PAGE, browser, is_up, make_certificate, replaced
+
+CADDY = shutil.which("caddy")
+
+pytestmark = pytest.mark.skipif(CADDY is None, reason="caddy is missing; `Scripts/setup tests` installs it")
+
+
+def snippet() -> str:
+    (found,) = re.findall(r"```caddy\n(.*?)```", PAGE.read_text(), re.S)
+    return found
+
+
+def configuration(server_port: int, port: int, chain, secret) -> str:
+    site = f"https://localhost:{port} {{\n    bind 127.0.0.1\n    tls {chain} {secret}"
+    text = replaced(snippet(), "push.example.com {", site)
+    text = replaced(text, "127.0.0.1:8080", f"127.0.0.1:{server_port}")
+    return "{\n    admin off\n    auto_https disable_redirects\n    skip_install_trust\n    grace_period 1s\n}\n" + text
+
+
+@pytest.fixture(scope="module")
+def proxied(executable, tmp_path_factory):
+    """A server of which all is reached through Caddy."""
+    directory = tmp_path_factory.mktemp("caddy")
+    chain, secret = make_certificate(directory)
+    server = Server(executable, directory, {"CARILLON_CLIENT_ADDRESS_HEADER": "X-Forwarded-For"})
+    port = free_port()
+    address = f"https://localhost:{port}"
+    server.public_url = address
+    server.prepare()
+    server.start()
+    file = directory / "Caddyfile"
+    file.write_text(configuration(server.port, port, chain, secret))
+    folders = {"HOME": str(directory), "XDG_DATA_HOME": str(directory), "XDG_CONFIG_HOME": str(directory)}
+    with (directory / "caddy.log").open("wb") as log:
+        caddy = subprocess.Popen(
+            [CADDY, "run", "--config", file, "--adapter", "caddyfile"], stdout=log, stderr=log, env=os.environ | folders)
+    os.environ["REQUESTS_CA_BUNDLE"] = str(chain)
+    server.url = address
+    server.tls = ssl.create_default_context(cafile=str(chain))
+    try:
+        await_value(lambda: is_up(caddy, address, directory / "caddy.log"), bool, "Caddy answers")
+        yield server
+    finally:
+        del os.environ["REQUESTS_CA_BUNDLE"]
+        caddy.terminate()
+        caddy.wait(PATIENCE)
+        server.end()
+
+
+def test_a_push_reaches_a_socket_through_caddy(proxied):
+    with browser(proxied) as socket:
+        channel = socket.register()
+        assert channel.endpoint.startswith(proxied.url + "/push/")
+        sent = channel.send(b"through")
+        frame = socket.notification()
+        assert body_of(frame) == b"through"
+        socket.ack(frame)
+        assert sent.final()["outcome"] == "acknowledged"
+
+
+def test_events_leave_caddy_at_once(proxied):
+    device = proxied.register_device()
+    channel = device.open_channel()
+    headers = {"Authorization": f"Bearer {device.credential}", "Accept": "text/event-stream"}
+    with requests.get(proxied.url + "/v1/inbox", headers=headers, stream=True, timeout=PATIENCE) as stream:
+        lines = stream.iter_lines()
+        assert next(line for line in lines if line.startswith(b"event:")) == b"event: caughtUp"
+        for number in range(3):
+            body = f"event {number}".encode()
+            channel.send(body)
+            data = next(line for line in lines if line.startswith(b"data:") and b"notification" in line)
+            assert body_of(json.loads(data[5:])) == body
+
+
+def test_a_long_poll_is_answered_through_caddy_when_something_comes(proxied):
+    device = proxied.register_device()
+    channel = device.open_channel()
+    sending = threading.Timer(0.5, lambda: channel.send(b"late"))
+    begin = time.monotonic()
+    sending.start()
+    (frame,) = device.inbox(wait=60)["envelopes"]
+    assert body_of(frame) == b"late"
+    assert time.monotonic() - begin < 30
+
+
+def test_the_server_reads_the_client_address_that_caddy_sends(proxied):
+    assert proxied.request("GET", "/v1/server", headers={"X-Forwarded-For": "garbage"}).status_code == 200
+    assert "cannot read the client address" not in proxied.log.read_text()
+
+
+def test_caddy_closes_idle_connections_before_the_server_does():
+    (seconds,) = re.findall(r"keepalive (\d+)s", snippet())
+    assert int(seconds) < 75
