@@ -26,11 +26,11 @@ struct ExpressionEvalTests {
     @Test(arguments: [
         (#"{"x":"dyn"}"#, #"{"string":"a"}"#), (#"{"x":"list(dyn)"}"#, #"{"list":[{"int":"1"},{"uint":"1"}]}"#),
         (#"{"x":"timestamp"}"#, #"{"null":null}"#), (#"{"x":"map(string, int)"}"#, #"{"map":[]}"#),
-        (#"{"x":"type"}"#, #"{"type":"int"}"#), ("{}", #"{"double":-0.0}"#),
+        (#"{"x":"type"}"#, #"{"type":"int"}"#), (#"{"x":"double"}"#, #"{"double":"-0.0"}"#),
     ])
     func `what fits is taken as it is`(types: String, value: String) {
         let given = answer(#"{"expr":"x","types":\#(types),"variables":{"x":\#(value)}}"#)
-        #expect(given?["value"] == JSONValue(parsing: Array(value.utf8)) || types == "{}")
+        #expect(given?["value"] == JSONValue(parsing: Array(value.utf8)))
     }
 
     @Test func `a name that is near is said, also where nothing was checked`() {

@@ -35,6 +35,32 @@ struct FrameTests {
         #expect(fault.reason.utf8.count <= 123)
     }
 
+    @Test(arguments: [
+        ("-0.0", 0), ("-0", 0), ("0e7", 0), ("301", 301), ("301.0", 301), ("3.01e2", 301), ("3e2", 300), ("30100E-2", 301),
+        ("9007199254740993.0", 9_007_199_254_740_993), ("9223372036854775807.0", Int.max),
+    ])
+    func `a number whose value is an integer is that integer`(text: String, number: Int) throws {
+        #expect(
+            try parse(#"{"messageType":"nack","version":"x","code":\#(text)}"#) == .nack(version: "x", code: number))
+        #expect(
+            try parse(#"{"messageType":"ack","updates":[{"version":"x","code":\#(text)}]}"#)
+                == .ack([.init(version: "x", code: number)]))
+        #expect(
+            try parse(#"{"messageType":"unregister","channelID":"c","code":\#(text)}"#)
+                == .unregister(channelID: "c", code: number))
+        #expect(try parse(#"{"messageType":"hello","carillon":\#(text)}"#) == .hello(.init(carillon: number)))
+        #expect(
+            try ServerFrame.parse(Array(#"{"messageType":"unregister","channelID":"c","status":\#(text)}"#.utf8))
+                == .unregister(channelID: "c", status: number))
+    }
+
+    @Test(arguments: ["0.5", "301.5", "9223372036854775808", "-9223372036854775809", "\"301\""])
+    func `a number whose value is no integer is refused where an integer belongs`(text: String) {
+        #expect(throws: ClientFrame.Fault.badMember("code")) {
+            try parse(#"{"messageType":"nack","version":"x","code":\#(text)}"#)
+        }
+    }
+
     @Test func `a type that is not known is no fault, whatever else is in the frame`() throws {
         #expect(try parse(#"{"messageType":"broadcast_v2","x":[{"y":1e9}],"updates":7}"#) == .unknown(type: "broadcast_v2"))
         #expect(try parse(#"{"messageType":""}"#) == .unknown(type: ""))

@@ -40,6 +40,23 @@ struct StrictJSONTests {
             try StrictJSON.decode(RegisterChannel.self, from: Data(#"{"channelID":"c","name":null}"#.utf8)).channelID == "c")
     }
 
+    @Test(arguments: [
+        ("-0.0", 0), ("301.0", 301), ("3e2", 300), ("30100E-2", 301), ("9007199254740993.0", 9_007_199_254_740_993),
+        ("9223372036854775807.0", Int.max),
+    ])
+    func `a number whose value is an integer is that integer, as in a frame`(text: String, number: Int) throws {
+        let results = #"{"results":[{"version":"v","result":"failed","code":\#(text)}]}"#
+        #expect(try StrictJSON.decode(InboxResults.self, from: Data(results.utf8)).results.map(\.code) == [number])
+        let watch = #"{"pingAddress":"https://a.example/","pingIntervalSeconds":\#(text)}"#
+        #expect(try StrictJSON.decode(PutWatch.self, from: Data(watch.utf8)).pingIntervalSeconds == number)
+    }
+
+    @Test(arguments: ["0.5", "301.5", "9223372036854775808"])
+    func `a number whose value is no integer is refused, as in a frame`(text: String) throws {
+        let results = #"{"results":[{"version":"v","result":"failed","code":\#(text)}]}"#
+        #expect(fault(InboxResults.self, results)?.code == .fieldInvalid)
+    }
+
     @Test(arguments: ErrorCode.allCases)
     func `every entry of the catalogue has a status of its class and a title`(code: ErrorCode) {
         #expect((400..<600).contains(code.status))

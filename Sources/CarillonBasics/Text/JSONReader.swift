@@ -210,22 +210,19 @@ struct JSONReader {
         guard let first = next else { return nil }
         guard takeDigits() > 0 else { return nil }
         if first == UInt8(ascii: "0"), index - start > (text[start] == UInt8(ascii: "-") ? 2 : 1) { return nil }
-        var isWhole = true
         if take(UInt8(ascii: ".")) {
-            isWhole = false
             guard takeDigits() > 0 else { return nil }
         }
         if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
-            isWhole = false
             if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
             guard takeDigits() > 0 else { return nil }
         }
-        let digits = String(decoding: text[start..<index], as: UTF8.self)
-        if isWhole, let integer = Int(digits) { return .integer(integer) }
-        guard let number = Double(digits), number.isFinite else { return nil }
-        // An integer has no negative zero.
-        guard number != 0 || number.sign == .plus else { return .number(number) }
-        return Int(exactly: number).map { .integer($0) } ?? .number(number)
+        let digits = text[start..<index]
+        if let integer = WholeNumber.value(of: digits, as: Int.self) { return .integer(integer) }
+        guard let number = Double(String(decoding: digits, as: UTF8.self)), number.isFinite else { return nil }
+        // A number such as 1.00000000000000000001, which is an integer as a double.
+        if number.magnitude < 0x1p63, let integer = Int(exactly: number) { return .integer(integer) }
+        return .number(number)
     }
 
     private mutating func takeDigits() -> Int {

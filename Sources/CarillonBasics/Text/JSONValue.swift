@@ -3,8 +3,9 @@
 package enum JSONValue: Equatable, Sendable {
     case null
     case bool(Bool)
+    /// Any number whose value is an integer within `Int`, also one that is written as `301.0`, `3e2` or `-0.0`.
     case integer(Int)
-    /// Any number that is not a whole one within `Int`.
+    /// Any other number.
     case number(Double)
     case string(String)
     case array([JSONValue])

@@ -148,7 +148,8 @@ package struct JSONWriter {
 
     /// The value must be finite.
     package mutating func number(_ value: Double) {
-        if let whole = Int64(exactly: value) { return integer(whole) }
+        // -0x1p63 can be an integer that does not fit: `JSONReader` reads no such number as an integer.
+        if value.magnitude < 0x1p63, let whole = Int64(exactly: value) { return integer(whole) }
         var text = value.description
         text.withUTF8 { bytes.append(contentsOf: $0) }
     }

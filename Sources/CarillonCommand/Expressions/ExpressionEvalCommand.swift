@@ -13,8 +13,8 @@ struct ExpressionEvalCommand: AsyncParsableCommand {
             value with {"error": "…", "code": "…", "position": 3}: the position counts code points from 0, and is missing \
             where the line itself cannot be read. Each answer is written before the next line is read.
 
-            Values are tagged: null, bool, int and uint (text), double (a number, or "NaN", "Infinity", "-Infinity"), string, \
-            bytes (base64), list, map (a list of pairs), timestamp (RFC 3339), duration ("1.5s"), type (its name).
+            Values are tagged: null, bool, int and uint (text), double (a number, or "-0.0", "NaN", "Infinity", \
+            "-Infinity"), string, bytes (base64), list, map (a list of pairs), timestamp (RFC 3339), duration ("1.5s"), type (its name).
 
             "types": {"x": "int", "tags": "list(string)"} has the expression checked first; without, names and types are \
             seen when it is evaluated. "container": "a.b" is where names are looked for first, "extensions": ["version"] \

@@ -48,6 +48,7 @@ enum TaggedValue {
         case ("uint", .string(let text)): if !text.hasPrefix("-"), let number = UInt64(text) { return .uint(number) }
         case ("double", .number(let number)): return .double(number)
         case ("double", .integer(let number)): return .double(Double(number))
+        case ("double", .string("-0.0")): return .double(-0.0)
         case ("double", .string("NaN")): return .double(.nan)
         case ("double", .string("Infinity")): return .double(.infinity)
         case ("double", .string("-Infinity")): return .double(-.infinity)
@@ -76,7 +77,7 @@ enum TaggedValue {
         }
     }
 
-    /// A double keeps the sign of its zero.
+    /// The negative zero is a text, since a number of JSON has no sign of its zero.
     static func write(_ value: ExpressionValue, to writer: inout JSONWriter) {
         // A value can hold another many times over: what is too long to be written is not written to its end.
         guard writer.bytes.count <= longest else { return }
@@ -86,6 +87,7 @@ enum TaggedValue {
             case .bool(let value): writer.member("bool", value)
             case .int(let number): writer.member("int", String(number))
             case .uint(let number): writer.member("uint", String(number))
+            case .double(let number) where number == 0 && number.sign == .minus: writer.member("double", "-0.0")
             case .double(let number) where number.isFinite:
                 writer.key("double")
                 writer.text(Array(number.description.utf8))

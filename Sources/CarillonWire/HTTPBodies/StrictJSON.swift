@@ -16,10 +16,11 @@ package protocol StrictBody: Decodable {
 package enum StrictJSON {
     package static func decode<Body: StrictBody>(_ type: Body.Type, from data: Data) throws(Refusal) -> Body {
         // Foundation's parser lets a comma before a closing bracket pass, which RFC 8259 does not know.
-        guard case .object(let members) = JSONValue(parsing: Array(data)) else { throw notJSON }
+        guard let value = JSONValue(parsing: Array(data)), case .object(let members) = value else { throw notJSON }
         do {
             try refuseUnknown(Set(members.map(\.name)), known: type.memberNames)
-            return try JSONDecoder().decode(type, from: data)
+            // From the text that the value is written as, so that a number is an integer here where it is one in a frame.
+            return try JSONDecoder().decode(type, from: Data(value.bytes))
         } catch let refusal as Refusal {
             throw refusal
         } catch DecodingError.keyNotFound(let key, let context) {

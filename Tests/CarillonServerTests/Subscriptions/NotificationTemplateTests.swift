@@ -114,7 +114,10 @@ struct NotificationTemplateTests {
             {"titleKey":"${price}","titleArguments":["1234.50","x"],"sound":{"name":"stock.ACME","volume":1},"badge":7,"category":"c7","thread":"stock.ACME","collapse":"stock.ACME","custom":{"a":["7",7],"${count}":{"b":"7"}}}
             """#
         #expect(String(decoding: rendered.json.bytes, as: UTF8.self) == expected)
-        for badge in ["${name}", "-${count}"] {
+        for badge in ["${count}.0", "0.${count}e1"] {
+            #expect(try render(#"{"title":"x","badge":"\#(badge)"}"#).json["badge"] == .integer(7))
+        }
+        for badge in ["${name}", "-${count}", "${count}.5"] {
             let wrong = try render(#"{"title":"x","badge":"\#(badge)"}"#)
             #expect(wrong.json.names == ["title"] && wrong.errors == 1)
         }

@@ -162,11 +162,13 @@ struct SubscriptionRefusalTests {
                 """#)
         for good in [
             #""d":1.5"#, #""d":2"#, #""i":-9223372036854775808"#, #""u":18446744073709551615"#, #""s":"x""#, #""b":true"#,
-            #""t":"2026-01-01T00:00:00Z""#, #""d":null,"i":null"#,
+            #""t":"2026-01-01T00:00:00Z""#, #""d":null,"i":null"#, #""i":301.0"#, #""i":3e2"#, #""i":-0.0"#,
+            #""i":9223372036854775807.0"#, #""u":-0.0"#, #""u":1.8446744073709551615e19"#,
         ] { try await world.publish("t", "{\(good)}") }
         for bad in [
             #""d":"1.5""#, #""i":1.5"#, #""i":9223372036854775808"#, #""u":-1"#, #""u":18446744073709551616"#, #""s":1"#,
-            #""b":1"#, #""t":"today""#, #""t":5"#,
+            #""b":1"#, #""t":"today""#, #""t":5"#, #""i":1.00000000000000000001"#, #""u":1.5e0"#,
+            #""i":1.\#(String(repeating: "0", count: 63))"#,
         ] { #expect(try await world.publish("t", "{\(bad)}", expecting: 400).code == "field_invalid", "\(bad)") }
         let typed = #"{"items":["t"],"fields":["i"],"format":{"title":"x"},"trigger":"i > true"}"#
         #expect(try await world.subscribe(typed, expecting: 400).code == "trigger_invalid")

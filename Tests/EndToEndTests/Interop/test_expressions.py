@@ -53,7 +53,7 @@ def plain(value):
     if kind in ("int", "uint"):
         return (kind, int(held))
     if kind == "double":
-        return (kind, held if held == "NaN" else {"Infinity": math.inf, "-Infinity": -math.inf}.get(held, held) if isinstance(held, str) else float(held))
+        return (kind, held if held == "NaN" else {"Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}.get(held, held) if isinstance(held, str) else float(held))
     if kind == "bytes":
         return (kind, base64.b64decode(held))
     if kind == "list":

@@ -134,7 +134,7 @@ package struct NotificationTemplate: Sendable {
             var value = Self.value(of: node, values, styles, &rendered)
             // A badge that was text is a number once it is known.
             if name == "badge", case .string(let text) = value, text != "auto" {
-                guard let number = Int(text), number >= 0 else {
+                guard let number = Int(text) ?? Self.integer(text), number >= 0 else {
                     rendered.errors += 1
                     continue
                 }
@@ -144,6 +144,11 @@ package struct NotificationTemplate: Sendable {
         }
         rendered.json = .object(members)
         return rendered
+    }
+
+    /// Returns the integer that a number such as `7.0` is.
+    private static func integer(_ text: String) -> Int? {
+        if case .integer(let number)? = JSONValue(parsing: Array(text.utf8)) { number } else { nil }
     }
 
     private static func value(

@@ -128,19 +128,24 @@ package struct WrittenField: Equatable, Sendable {
             }
             return ItemValue(.string(text))
         case (.string(let text), .timestamp): if let time = ExpressionTimestamp(text) { return ItemValue(.timestamp(time)) }
-        case (.number(let digits), nil), (.number(let digits), .double):
-            if let number = Double(digits), number.isFinite, digits.utf8.count <= Self.longestNumber {
-                return ItemValue(.double(number), digits: digits)
-            }
-        case (.number(let digits), .int):
-            if let number = Int64(digits) { return ItemValue(.int(number), digits: digits) }
-        case (.number(let digits), .uint):
-            if let number = UInt64(digits) { return ItemValue(.uint(number), digits: digits) }
+        case (.number(let digits), _) where digits.utf8.count <= Self.longestNumber:
+            if let value = Self.number(digits, type) { return ItemValue(value, digits: digits) }
         default: break
         }
         throw Refusal(
             .fieldInvalid,
             "The field \"\(name)\" must be null, or \(type.map { "of type \($0.rawValue)" } ?? "a finite number").")
+    }
+
+    private static func number(_ digits: String, _ type: ItemRules.FieldType?) -> ExpressionValue? {
+        switch type {
+        case nil, .double:
+            guard let number = Double(digits), number.isFinite else { return nil }
+            return .double(number)
+        case .int: return (Int64(digits) ?? WholeNumber.value(of: digits.utf8)).map { ExpressionValue.int($0) }
+        case .uint: return (UInt64(digits) ?? WholeNumber.value(of: digits.utf8)).map { ExpressionValue.uint($0) }
+        case .bool, .string, .timestamp: return nil
+        }
     }
 
     private static let longestNumber = 64
