@@ -20,4 +20,20 @@ struct ErrorCatalogueTests {
         #expect(Set(rows) == Set(wanted))
         #expect(rows.count == wanted.count)
     }
+
+    @Test(arguments: ErrorCode.allCases)
+    func `a channel is refused with 500 where another attempt may succeed, and with 400 elsewhere`(code: ErrorCode) {
+        let maySucceed = code.isRetryable || [.channelsTooMany, .devicesTooMany].contains(code)
+        #expect(code.registrationStatus == (maySucceed ? 500 : 400))
+    }
+
+    @Test func `only a Carillon client is told the code of a refused channel`() {
+        let refusal = Refusal(.rateLimited, "detail", retryAfterSeconds: 3)
+        let plain = ServerFrame.registrationRefused(channelID: "c", refusal, isCarillon: false)
+        #expect(
+            String(decoding: plain.text, as: UTF8.self) == #"{"messageType":"register","channelID":"c","status":500}"#)
+        let carillon = ServerFrame.registrationRefused(channelID: "c", refusal, isCarillon: true)
+        let text = #"{"messageType":"register","channelID":"c","status":500,"code":"rate_limited","retryAfter":3}"#
+        #expect(String(decoding: carillon.text, as: UTF8.self) == text)
+    }
 }

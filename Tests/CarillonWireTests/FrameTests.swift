@@ -98,6 +98,7 @@ struct FrameTests {
         .hello(.init(uaid: "u", carillon: .init(keepAliveSeconds: 60, server: "0123"))),
         .register(.init(channelID: "c", status: 200, pushEndpoint: "http://x/push/t")),
         .register(.init(channelID: "c", status: 400)),
+        .register(.init(channelID: "c", status: 500, code: "rate_limited", retryAfterSeconds: 3)),
         .unregister(channelID: "c", status: 200),
         .notification(.init(channelID: "c", version: "v", body: [], coding: nil)),
         .notification(.init(channelID: "c", version: "v", body: [0, 255, 1], coding: .init(.aes128gcm))),

@@ -86,19 +86,51 @@ extension ClientSession {
     ) -> [SessionAction] {
         guard let id = ChannelID(answer.channelID), let identifier = identifiers[id] else { return [] }
         let actions: [SessionAction]
-        switch (answer.status, answer.pushEndpoint.flatMap(ChannelEndpoint.init)) {
-        case (200, let endpoint?):
+        registerAgainAt[id] = nil
+        if answer.status == 200, let endpoint = answer.pushEndpoint.flatMap(ChannelEndpoint.init) {
             actions = change(identifier) { $0.registered(at: endpoint) }
-        // 429: a rate or a share is used up, and another try may succeed.
-        case (400..<429, _), (430..<500, _):
+        } else if let code = answer.code.flatMap(ErrorCode.init(rawValue:)), code.isRetryable {
+            actions = postpone(id, identifier, code, answer.retryAfterSeconds, at: now)
+        } else if answer.isRefusal {
             let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
-            actions = note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer.status)
-        default:
+            actions = note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer)
+        } else {
             let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
-            actions = note(told, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer.status)
+            actions = note(told, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer)
         }
         return actions + deliverTokens(at: now)
     }
+
+    /// The channel stays connecting, and is registered again when the server says that it may succeed.
+    private mutating func postpone(
+        _ id: ChannelID, _ identifier: String, _ code: ErrorCode, _ retryAfterSeconds: Int?,
+        at now: ContinuousClock.Instant
+    ) -> [SessionAction] {
+        guard channels[identifier]?.state == .connecting else { return [] }
+        let hint = retryAfterSeconds.map { Duration.seconds(min(max(1, $0), Self.mostRetrySeconds)) }
+        registerAgainAt[id] = now + (hint ?? settings.retryDelay)
+        return [
+            .noteFailure(
+                .serverUnavailable,
+                "The server cannot open the channel \"\(identifier)\" now (\(code.rawValue)); it is asked again.")
+        ]
+    }
+
+    /// Registers the channels again whose time has come.
+    mutating func registerAgain(at now: ContinuousClock.Instant) -> [SessionAction] {
+        let due = registerAgainAt.filter { $0.value <= now }.keys.sorted { $0.description < $1.description }
+        for id in due { registerAgainAt[id] = nil }
+        // Otherwise all channels are registered when the server knows the user.
+        guard user == nil else { return [] }
+        return due.compactMap { id in
+            guard let identifier = identifiers[id], let channel = channels[identifier], channel.state == .connecting else {
+                return nil
+            }
+            return register(channel, id, identifier)
+        }
+    }
+
+    private static let mostRetrySeconds = 86_400
 
     mutating func unregistrationAnswered(
         _ channelID: String, status: Int, at now: ContinuousClock.Instant
@@ -218,10 +250,11 @@ extension ClientSession {
     }
 
     private func note(
-        _ told: [SessionAction], _ code: PushError.Code, _ what: String, _ status: Int
+        _ told: [SessionAction], _ code: PushError.Code, _ what: String, _ answer: ServerFrame.Registered
     ) -> [SessionAction] {
+        let reason = answer.code.map { ", \($0.prefix(60))" } ?? ""
         // Before the channel's readers hear of it, so that they can ask for the reason.
-        told.isEmpty ? [] : [.noteFailure(code, "The server \(what) (status \(status)).")] + told
+        return told.isEmpty ? [] : [.noteFailure(code, "The server \(what) (status \(answer.status)\(reason)).")] + told
     }
 
     private func register(_ channel: ChannelMachine, _ id: ChannelID, _ identifier: String) -> SessionAction {
@@ -230,5 +263,13 @@ extension ClientSession {
 
     private func unregistration(of id: ChannelID) -> SessionAction {
         .send(.unregister(channelID: id.description, code: 200))
+    }
+}
+
+extension ServerFrame.Registered {
+    /// Whether no later attempt can succeed without a change: by the code, where this version knows it.
+    fileprivate var isRefusal: Bool {
+        if let code = code.flatMap(ErrorCode.init(rawValue:)) { return !code.isRetryable }
+        return (400..<500).contains(status)
     }
 }

@@ -38,7 +38,7 @@ struct ClientSession: Sendable {
         var answerTime = Duration.seconds(10)
         /// How long to stay away when another process took over this identity.
         var replacedDelay = Duration.seconds(60)
-        /// When to ask again after the server could not unregister a channel.
+        /// When to ask again after the server could not unregister a channel, or could not register one and did not say when.
         var retryDelay = Duration.seconds(5)
     }
 
@@ -126,6 +126,8 @@ struct ClientSession: Sendable {
     var goodbyeDelay: Duration?
     /// When to unregister again what the server could not unregister.
     var retryAt: ContinuousClock.Instant?
+    /// When to register channels again that the server could not register, on the live connection.
+    var registerAgainAt: [ChannelID: ContinuousClock.Instant] = [:]
 
     init(_ settings: Settings, restoring stored: StoredState = StoredState()) {
         self.settings = settings
@@ -175,7 +177,7 @@ struct ClientSession: Sendable {
         case .live:
             if let keepAlive { deadlines.append(keepAlive.deadline) }
             if let retryAt { deadlines.append(retryAt) }
-            deadlines += [reporting.retryAt, userReporting.retryAt].compactMap(\.self)
+            deadlines += [reporting.retryAt, userReporting.retryAt, registerAgainAt.values.min()].compactMap(\.self)
         case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .closing: break
         }
         return deadlines.min()
@@ -224,6 +226,7 @@ struct ClientSession: Sendable {
                 self.retryAt = nil
                 actions += unregistrations()
             }
+            actions += registerAgain(at: now)
             actions += reportUser(at: now) + reportDevice(at: now)
         default: break
         }
@@ -376,6 +379,7 @@ struct ClientSession: Sendable {
         awaitsPong = false
         goodbyeDelay = nil
         retryAt = nil
+        registerAgainAt = [:]
         availability = Availability(network: network, service: false)
         return [.tellAvailability(availability), .tellSubscriptions(.disconnected)]
     }

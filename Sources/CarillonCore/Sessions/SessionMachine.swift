@@ -54,7 +54,7 @@ package struct SessionMachine: Sendable {
 
     package enum Answer: Equatable, Sendable {
         case registered(asWritten: String, endpoint: String, device: DeviceSerial)
-        case registrationRefused(asWritten: String, ErrorCode)
+        case registrationRefused(asWritten: String, Refusal)
         case unregistered(asWritten: String)
         case unregistrationFailed(asWritten: String)
         case asked(ServerFrame.Answer)
@@ -298,8 +298,9 @@ package struct SessionMachine: Sendable {
                     }
                 }
                 actions.append(.send(.registered(channelID: asWritten, endpoint: endpoint)))
-            case .registrationRefused(let asWritten, let code):
-                actions.append(.send(.registrationRefused(channelID: asWritten, code)))
+            case .registrationRefused(let asWritten, let refusal):
+                actions.append(
+                    .send(.registrationRefused(channelID: asWritten, refusal, isCarillon: open.isCarillon)))
             case .unregistered(let asWritten):
                 actions.append(.send(.unregistered(channelID: asWritten)))
             case .unregistrationFailed(let asWritten):

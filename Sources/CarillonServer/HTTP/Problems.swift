@@ -19,7 +19,7 @@ import NIOHTTPTypesHTTP1
 extension HTTPAnswer {
     /// A refusal as a problem document, counted under its code.
     init(_ refusal: Refusal) {
-        refusals[refusal.code]?.increment()
+        refusal.count()
         // The document is our own type, of texts and a number: encoding it cannot fail.
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -88,6 +88,9 @@ struct ProblemMiddleware: RouterMiddleware {
 }
 
 extension Refusal {
+    /// Counts the refusal under its code.
+    func count() { refusals[code]?.increment() }
+
     /// What the peer is told of anything that was thrown. What it should not be told is logged.
     init(_ error: any Error, logger: Logger) {
         switch error {

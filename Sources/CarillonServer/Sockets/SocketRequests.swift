@@ -51,11 +51,10 @@ struct SocketRequests: Sendable {
                 id, device: device, name: register.name, vapidKey: vapidKey, wake: wake, from: address)
             return .registered(
                 asWritten: register.channelID, endpoint: addresses.endpoint(token: registration.token), device: device)
-        } catch let refusal as Refusal {
-            return .registrationRefused(asWritten: register.channelID, refusal.code)
         } catch {
-            logger.error("channel registration failed", metadata: ["reason": "\(error)"])
-            return .registrationRefused(asWritten: register.channelID, .storageUnavailable)
+            let refusal = Refusal(error, logger: logger)
+            refusal.count()
+            return .registrationRefused(asWritten: register.channelID, refusal)
         }
     }
 

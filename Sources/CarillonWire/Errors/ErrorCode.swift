@@ -312,6 +312,16 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         }
     }
 
+    /// The status of a `register` frame that refuses a channel. To clients of Mozilla's protocol 400 is a bad request,
+    /// which never succeeds; 500 is a failure that may pass.
+    package var registrationStatus: Int {
+        switch self {
+        // They may succeed when another channel is closed, or another device removed.
+        case .channelsTooMany, .devicesTooMany: 500
+        default: isRetryable ? 500 : 400
+        }
+    }
+
     /// Whether the same request may succeed later without a change.
     package var isRetryable: Bool {
         switch self {

@@ -25,7 +25,8 @@ extension ServerFrame {
                 return .register(
                     Registered(
                         channelID: try required(text, "channelID"), status: try required(number, "status"),
-                        pushEndpoint: try text("pushEndpoint")))
+                        pushEndpoint: try text("pushEndpoint"), code: try text("code"),
+                        retryAfterSeconds: try number("retryAfter")))
             case "unregister":
                 return .unregister(channelID: try required(text, "channelID"), status: try required(number, "status"))
             case "notification":

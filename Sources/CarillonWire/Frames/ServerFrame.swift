@@ -90,14 +90,14 @@ package enum ServerFrame: Equatable, Sendable {
         .register(Registered(channelID: channelID, status: 200, pushEndpoint: endpoint))
     }
 
-    package static func registrationRefused(channelID: String, _ code: ErrorCode) -> ServerFrame {
-        let status =
-            switch code.status {
-            case 429: 429
-            case ..<500: 400
-            default: 500
-            }
-        return .register(Registered(channelID: channelID, status: status))
+    /// - Parameter isCarillon: Whether the client said `"carillon"`: it gets the code of the refusal, too.
+    package static func registrationRefused(channelID: String, _ refusal: Refusal, isCarillon: Bool) -> ServerFrame {
+        var answer = Registered(channelID: channelID, status: refusal.code.registrationStatus)
+        if isCarillon {
+            answer.code = refusal.code.rawValue
+            answer.retryAfterSeconds = refusal.retryAfterSeconds
+        }
+        return .register(answer)
     }
 
     package static func unregistered(channelID: String) -> ServerFrame { .unregister(channelID: channelID, status: 200) }
@@ -110,11 +110,20 @@ package enum ServerFrame: Equatable, Sendable {
         package var channelID: String
         package var status: Int
         package var pushEndpoint: String?
+        /// The name of an ``ErrorCode``, of a refusal to a Carillon client. It may be one that this version does not know.
+        package var code: String?
+        /// When the same registration may succeed, in seconds.
+        package var retryAfterSeconds: Int?
 
-        package init(channelID: String, status: Int, pushEndpoint: String? = nil) {
+        package init(
+            channelID: String, status: Int, pushEndpoint: String? = nil, code: String? = nil,
+            retryAfterSeconds: Int? = nil
+        ) {
             self.channelID = channelID
             self.status = status
             self.pushEndpoint = pushEndpoint
+            self.code = code
+            self.retryAfterSeconds = retryAfterSeconds
         }
     }
 }
@@ -170,6 +179,8 @@ extension ServerFrame {
                 json.member("channelID", registered.channelID)
                 json.member("status", registered.status)
                 json.member("pushEndpoint", registered.pushEndpoint)
+                json.member("code", registered.code)
+                json.member("retryAfter", registered.retryAfterSeconds)
             case .unregister(let channelID, let status):
                 json.member("messageType", "unregister")
                 json.member("channelID", channelID)

@@ -227,7 +227,7 @@ struct LifeOfDeviceTests {
     }
 
     @Test(arguments: [
-        (400, PushError.Code.registrationRefused), (429, .serverUnavailable), (500, .serverUnavailable),
+        (400, PushError.Code.registrationRefused), (500, .serverUnavailable),
     ])
     func `a registration that may succeed later is not called refused`(status: Int, code: PushError.Code) async throws {
         let server = try await ScriptedServer.start()

@@ -189,15 +189,25 @@ struct SessionMachineTests {
     }
 
     @Test(arguments: [
-        (ErrorCode.fieldInvalid, 400), (.channelsTooMany, 400), (.rateLimited, 429), (.storageUnavailable, 500),
+        (ErrorCode.fieldInvalid, 400), (.credentialMissing, 400), (.channelsTooMany, 500), (.devicesTooMany, 500),
+        (.rateLimited, 500), (.storageUnavailable, 500), (.deviceSuspended, 500),
     ])
     func `a refused registration is answered and the socket stays usable`(code: ErrorCode, status: Int) {
-        var machine = open()
+        let refusal = Refusal(code, "d", retryAfterSeconds: 7)
+        var machine = open(isCarillon: false)
         _ = machine.received(.register(.init(channelID: Sample.channelID.description, key: "bad")))
         #expect(
-            machine.answered(.registrationRefused(asWritten: "c", code))
+            machine.answered(.registrationRefused(asWritten: "c", refusal))
                 == [.send(.register(.init(channelID: "c", status: status)))])
         #expect(machine.received(.ping) == [.send(.pong)])
+
+        var carillon = open()
+        _ = carillon.received(.register(.init(channelID: Sample.channelID.description, key: "bad")))
+        #expect(
+            carillon.answered(.registrationRefused(asWritten: "c", refusal))
+                == [
+                    .send(.register(.init(channelID: "c", status: status, code: code.rawValue, retryAfterSeconds: 7)))
+                ])
     }
 
     @Test func `a channel identifier without dashes closes`() {

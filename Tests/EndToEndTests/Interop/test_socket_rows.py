@@ -156,6 +156,27 @@ def test_a_badly_formed_channel_id_loses_nothing(server, channel_id):
         again.notification()
 
 
+def test_a_registration_beyond_a_rate_is_no_bad_request(make_server):
+    """To a client of this protocol 400 is final; Carillon's own clients also get the code and the time to wait."""
+    server = make_server(CARILLON_REGISTRATION_RATE="1:2")
+
+    def refusal(socket):
+        for _ in range(10):
+            socket.send({"messageType": "register", "channelID": new_channel_id()})
+            frame = socket.expect("register")
+            if frame["status"] != 200:
+                return frame
+        raise AssertionError("nothing was refused")
+
+    with server.browser() as browser:
+        frame = refusal(browser)
+        assert set(frame) == {"messageType", "channelID", "status"} and frame["status"] == 500, frame
+    with server.register_device().connect() as socket:
+        socket.caught_up()
+        frame = refusal(socket)
+        assert (frame["status"], frame["code"]) == (500, "rate_limited") and frame["retryAfter"] >= 1, frame
+
+
 def test_unregister_kills_the_endpoint_before_it_is_answered(server):
     with server.browser() as socket:
         channel, other = socket.register(), socket.register()
