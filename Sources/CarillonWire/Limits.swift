@@ -2,6 +2,10 @@
 package enum Limits {
     /// The largest message body, in bytes. RFC 8030 section 7.2 demands at least 4096.
     package static let messageBodyBytes = 8192
+    /// The largest body of a Matrix notification, in bytes: an event has up to 65,536, and JSON may write a byte as six.
+    package static let matrixBodyBytes = 131_072
+    /// The largest message that becomes of a Matrix notification, in bytes.
+    package static let matrixMessageBytes = 4096
     /// The largest JSON body of the HTTP API, in bytes.
     package static let apiBodyBytes = 65_536
     /// The largest frame, and the largest message put together from fragments, that a client may send, in bytes.

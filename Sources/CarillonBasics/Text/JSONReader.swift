@@ -56,9 +56,55 @@ struct JSONReader {
     private mutating func readPlace() -> Range<Int>? {
         skipSpace()
         let start = index
-        guard readValue(depth: 1) != nil else { return nil }
+        guard passValue() else { return nil }
         defer { skipSpace() }
         return offset + start..<offset + index
+    }
+
+    /// Reads over a value, which may be nested to any depth.
+    private mutating func passValue() -> Bool {
+        // Whether an open bracket is one of an object, from the outermost inwards.
+        var open: [Bool] = []
+        while true {
+            skipSpace()
+            if take(UInt8(ascii: "{")) {
+                skipSpace()
+                if !take(UInt8(ascii: "}")) {
+                    guard passName() else { return false }
+                    open.append(true)
+                    continue
+                }
+            } else if take(UInt8(ascii: "[")) {
+                skipSpace()
+                if !take(UInt8(ascii: "]")) {
+                    open.append(false)
+                    continue
+                }
+            } else if readValue(depth: 0) == nil {
+                return false
+            }
+            guard let hasMore = passEnds(of: &open) else { return false }
+            if !hasMore { return true }
+        }
+    }
+
+    /// Reads over what may follow a value: closing brackets, and a comma with the name of the next member. Returns whether another
+    /// value follows, or nil for what is no JSON.
+    private mutating func passEnds(of open: inout [Bool]) -> Bool? {
+        while let isObject = open.last {
+            skipSpace()
+            if take(UInt8(ascii: ",")) { return !isObject || passName() ? true : nil }
+            guard take(isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { return nil }
+            open.removeLast()
+        }
+        return false
+    }
+
+    private mutating func passName() -> Bool {
+        skipSpace()
+        guard next == UInt8(ascii: "\""), readString() != nil else { return false }
+        skipSpace()
+        return take(UInt8(ascii: ":"))
     }
 
     private var next: UInt8? { index < text.count ? text[index] : nil }

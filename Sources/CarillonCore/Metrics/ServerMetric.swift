@@ -25,6 +25,7 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case answersRefused = "carillon_answers_refused_total"
 
     case messages = "carillon_messages_total"
+    case matrixNotifications = "carillon_matrix_notifications_total"
     case envelopesAccepted = "carillon_envelopes_accepted_total"
     case envelopesEnded = "carillon_envelopes_ended_total"
     case acknowledgementDelay = "carillon_acknowledgement_delay_seconds"
@@ -140,6 +141,7 @@ extension ServerMetric {
         case .answerBytes: "Bytes of answers that are being made or that their clients have not read."
         case .answersRefused: "Answers refused because all answers together had as many bytes as they may."
         case .messages: "Messages that senders posted, by what they were answered."
+        case .matrixNotifications: "Notifications of Matrix servers for one device, by what became of them."
         case .envelopesAccepted: "Envelopes that entered an inbox, by kind."
         case .envelopesEnded: "Envelopes that left, by kind and outcome."
         case .acknowledgementDelay: "Time from the acceptance of an envelope to its acknowledgement."
@@ -205,8 +207,8 @@ extension ServerMetric {
         case .buildInfo: ["version"]
         case .socketCloses, .refusals: ["code"]
         case .rateRefusals, .shareRefusals, .attachmentsRefused: ["of"]
-        case .messages, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes, .updatesOffered,
-            .updateResults, .serviceRequests:
+        case .messages, .matrixNotifications, .pings, .disconnectCallbacks, .pushes, .itemUpdates, .firings, .vetoes,
+            .updatesOffered, .updateResults, .serviceRequests:
             ["result"]
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]

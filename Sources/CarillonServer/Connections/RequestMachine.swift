@@ -244,9 +244,10 @@ package struct RequestMachine {
             state = .streaming(Streaming(body: body, expectsContinue: sendsContinue))
             return .stream(head)
         }
-        let isPoll = head.uri.prefix { $0 != "?" } == InboxRoutes.path
-        answerSeconds = settings.answerSeconds + (isPoll ? Limits.pollWaitSeconds : 0)
-        let limit = PublishDoor.token(of: head.uri) == nil ? Limits.apiBodyBytes : Limits.messageBodyBytes
+        let path = head.uri.prefix { $0 != "?" }
+        answerSeconds = settings.answerSeconds + (path == InboxRoutes.path ? Limits.pollWaitSeconds : 0)
+        let otherLimit = path == MatrixRoutes.path ? Limits.matrixBodyBytes : Limits.apiBodyBytes
+        let limit = PublishDoor.token(of: head.uri) == nil ? otherLimit : Limits.messageBodyBytes
         if let length = framing.length, Int(length) ?? .max > limit {
             return answer(head, .tooLarge(limit: limit))
         }

@@ -1,40 +1,78 @@
 import CarillonCore
 import CarillonWire
 import Hummingbird
+import Metrics
 
 /// The Matrix push gateway that UnifiedPush describes, for endpoints of this server only: it calls nobody else.
 struct MatrixRoutes: Sendable {
     let domain: Domain
     let addresses: Addresses
 
+    static let path = "/_matrix/push/v1/notify"
     private static let ttlSeconds: Int64 = 86_400
 
     func add(to routes: Routes) {
-        routes.on(.get, "/_matrix/push/v1/notify", discover)
-        routes.on(.post, "/_matrix/push/v1/notify", notify)
+        routes.on(.get, RouterPath(Self.path), discover)
+        routes.on(.post, RouterPath(Self.path), notify)
     }
 
     @Sendable private func discover(_ request: Request, _ context: RouteContext) async throws -> Response {
         Response(status: .ok, text: Array(#"{"unifiedpush":{"gateway":"matrix"}}"#.utf8), type: "application/json")
     }
 
-    /// Each device's endpoint gets the notification as it came, with the device's own entry; those that are dead, or not
-    /// ours, are answered as rejected.
+    /// Each device's endpoint gets the notification with the device's own entry; those that are dead, or not ours, are answered
+    /// as rejected. Only when no device has it because of a failure that may pass is the homeserver asked to repeat it: it repeats
+    /// the notification for every device, and sends no later one before.
     @Sendable private func notify(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let notification = try MatrixNotification(parsing: try await request.bytes(upTo: Limits.messageBodyBytes))
+        let notification = try MatrixNotification(parsing: try await request.bytes(upTo: Limits.matrixBodyBytes))
         var rejected: [String] = []
-        for device in notification.devices where try await !deliver(device) { rejected.append(device.pushkey) }
+        var isDelivered = false
+        var failure: Refusal?
+        for device in notification.devices {
+            do {
+                let outcome = try await deliver(notification, to: device)
+                Self.counters[outcome]?.increment()
+                if outcome == .rejected { rejected.append(device.pushkey) }
+                if outcome == .delivered || outcome == .shortened { isDelivered = true }
+            } catch {
+                Self.counters[.failed]?.increment()
+                let refusal = Refusal(error, logger: context.logger)
+                failure = failure ?? refusal
+            }
+        }
+        if let failure, !isDelivered { throw failure }
         return Response(status: .ok, json: ["rejected": rejected])
     }
 
-    private func deliver(_ device: MatrixNotification.Device) async throws -> Bool {
-        guard let token = addresses.token(ofEndpoint: device.pushkey) else { return false }
-        let message = PublishRequest(body: device.body, coding: ContentCoding(.identity), ttl: Self.ttlSeconds)
+    /// What became of the notification for one device.
+    private enum Outcome: String, CaseIterable {
+        case delivered, shortened, rejected, failed
+        case tooLarge = "too_large"
+    }
+
+    private static let counters = Dictionary(
+        uniqueKeysWithValues: Outcome.allCases.map { ($0, ServerMetric.matrixNotifications.counter($0.rawValue)) })
+
+    private func deliver(_ notification: MatrixNotification, to device: MatrixNotification.Device) async throws -> Outcome {
+        guard let token = addresses.token(ofEndpoint: device.pushkey) else { return .rejected }
         do {
-            _ = try await domain.publisher.publish(message, to: try await domain.publisher.channel(of: token))
-            return true
+            let channel = try await domain.publisher.channel(of: token)
+            switch notification.message(for: device) {
+            case .tooLarge: return .tooLarge
+            case .whole(let body):
+                try await publish(body, to: channel)
+                return .delivered
+            case .shortened(let body):
+                try await publish(body, to: channel)
+                return .shortened
+            }
         } catch let refusal as Refusal where !refusal.code.isRetryable {
-            return false
+            return .rejected
         }
+    }
+
+    private func publish(_ body: [UInt8], to channel: PushChannel) async throws {
+        let message = PublishRequest(body: body, coding: ContentCoding(.identity), ttl: Self.ttlSeconds)
+        _ = try await domain.publisher.publish(message, to: channel)
     }
 }

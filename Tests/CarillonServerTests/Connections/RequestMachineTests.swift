@@ -69,6 +69,7 @@ struct RequestMachineTests {
 
     @Test(arguments: [
         ("/push/x", Limits.messageBodyBytes), ("/v1/apps", Limits.apiBodyBytes), ("/push/x/watch", Limits.apiBodyBytes),
+        ("/_matrix/push/v1/notify", Limits.matrixBodyBytes), ("/_matrix/push/v1/notify?up=1", Limits.matrixBodyBytes),
     ])
     mutating func `a body that is announced too large is not asked for`(uri: String, limit: Int) {
         let fits = head(.POST, uri, ["content-length": "\(limit)", "expect": "100-continue"])

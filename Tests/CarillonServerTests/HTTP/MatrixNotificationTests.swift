@@ -4,28 +4,94 @@ import Testing
 @testable import CarillonServer
 
 struct MatrixNotificationTests {
-    private func parse(_ text: String) throws -> [MatrixNotification.Device] {
-        try MatrixNotification(parsing: Array(text.utf8)).devices
+    private func parse(_ text: String) throws -> [MatrixNotification.Device] { try read(text).devices }
+
+    private func read(_ text: String) throws -> MatrixNotification { try MatrixNotification(parsing: Array(text.utf8)) }
+
+    private func messages(_ text: String) throws -> [MatrixNotification.Message] {
+        let notification = try read(text)
+        return notification.devices.map { notification.message(for: $0) }
     }
 
     @Test func `each device is sent its own entry, and all else as it was written`() throws {
         let text =
             #"{ "notification" : {"counts":{"unread":2.50},"devices": [ {"pushkey":"a", "x":1e2} ,{"pushkey":"b"}], "z":"\u00e9" } }"#
-        let devices = try parse(text)
-        #expect(devices.map(\.pushkey) == ["a", "b"])
-        #expect(
-            devices.map { String(decoding: $0.body, as: UTF8.self) } == [
-                #"{ "notification" : {"counts":{"unread":2.50},"devices": [{"pushkey":"a", "x":1e2}], "z":"\u00e9" } }"#,
-                #"{ "notification" : {"counts":{"unread":2.50},"devices": [{"pushkey":"b"}], "z":"\u00e9" } }"#,
-            ])
+        #expect(try parse(text).map(\.pushkey) == ["a", "b"])
+        let expected = [
+            #"{ "notification" : {"counts":{"unread":2.50},"devices": [{"pushkey":"a", "x":1e2}], "z":"\u00e9" } }"#,
+            #"{ "notification" : {"counts":{"unread":2.50},"devices": [{"pushkey":"b"}], "z":"\u00e9" } }"#,
+        ]
+        #expect(try messages(text) == expected.map { .whole(Array($0.utf8)) })
     }
 
     @Test func `a key that comes again counts once, however it is written`() throws {
         let again = #"{"pushkey":"a"},{"pushkey":"\u0061","app_id":"x"}"#
         let entries = Array(repeating: again, count: 39).joined(separator: ",")
-        let devices = try parse(#"{"notification":{"devices":[\#(entries)]}}"#)
-        #expect(devices.map(\.pushkey) == ["a"])
-        #expect(devices.first?.body == Array(#"{"notification":{"devices":[{"pushkey":"a"}]}}"#.utf8))
+        let text = #"{"notification":{"devices":[\#(entries)]}}"#
+        #expect(try parse(text).map(\.pushkey) == ["a"])
+        #expect(try messages(text) == [.whole(Array(#"{"notification":{"devices":[{"pushkey":"a"}]}}"#.utf8))])
+    }
+
+    // MARK: Notifications that are too large
+
+    /// A notification of exactly so many bytes for the device "a", most of them in one member.
+    private static func notification(of bytes: Int, in member: String) -> String {
+        func text(_ pad: String) -> String {
+            #"{"notification":{"event_id":"$1","\#(member)":"\#(pad)","devices":[{"pushkey":"a"}]}}"#
+        }
+        return text(String(repeating: "x", count: bytes - text("").utf8.count))
+    }
+
+    @Test func `4,096 bytes are sent as they came, and one more loses its content`() throws {
+        let fitting = Self.notification(of: 4096, in: "content")
+        #expect(try messages(fitting) == [.whole(Array(fitting.utf8))])
+        let shortened = #"{"notification":{"event_id":"$1","devices":[{"pushkey":"a"}]}}"#
+        #expect(
+            try messages(Self.notification(of: 4097, in: "content")) == [.shortened(Array(shortened.utf8))])
+    }
+
+    @Test func `the size counts for each device by itself`() throws {
+        let long = String(repeating: "x", count: 3000)
+        let text =
+            #"{"notification":{"content":"\#(long)","devices":[{"pushkey":"a","x":"\#(long)"},{"pushkey":"b"}]},"z":1}"#
+        #expect(
+            try messages(text) == [
+                .shortened(Array(#"{"notification":{"devices":[{"pushkey":"a","x":"\#(long)"}]},"z":1}"#.utf8)),
+                .whole(Array(#"{"notification":{"content":"\#(long)","devices":[{"pushkey":"b"}]},"z":1}"#.utf8)),
+            ])
+    }
+
+    @Test func `what is too large without its content keeps only what names the event`() throws {
+        let text = #"""
+            {"a":1,"notification":{"content":{"b":[1]},"counts":{"unread":2.50},"room_name":"\#(String(repeating: "é", count: 2048))",
+            "type":"m.room.message","prio":"high","room_id":"!r","event_id":"$1","sender":"@u","devices":[{"pushkey":"a", "x":1e2}]}}
+            """#
+        let expected = #"""
+            {"notification":{"counts":{"unread":2.50},"type":"m.room.message","prio":"high","room_id":"!r","event_id":"$1","devices":[{"pushkey":"a", "x":1e2}]}}
+            """#
+        #expect(try messages(text) == [.shortened(Array(expected.utf8))])
+    }
+
+    @Test(arguments: [(4096, false), (4097, true)])
+    func `what is still too large is dropped`(bytes: Int, isTooLarge: Bool) throws {
+        let text = Self.notification(of: bytes, in: "room_id").replacing(
+            #""event_id""#, with: #""content":"\#(String(repeating: "x", count: 100_000))","event_id""#)
+        let sent = try messages(text)
+        #expect((sent == [.tooLarge]) == isTooLarge)
+        #expect(try parse(text).map(\.pushkey) == ["a"])
+    }
+
+    @Test func `content may be nested to any depth`() throws {
+        let nested = String(repeating: #"{"a":["#, count: 20_000) + String(repeating: "]}", count: 20_000)
+        let text = #"{"notification":{"content":\#(nested),"devices":[{"pushkey":"a"}]}}"#
+        #expect(
+            try messages(text) == [.shortened(Array(#"{"notification":{"devices":[{"pushkey":"a"}]}}"#.utf8))])
+        let half = String(nested.dropLast())
+        for wrong in [half, half + "]", nested + "]", String(nested.dropFirst())] {
+            #expect(throws: Refusal.self) {
+                try parse(#"{"notification":{"content":\#(wrong),"devices":[{"pushkey":"a"}]}}"#)
+            }
+        }
     }
 
     @Test func `a key with a percent-encoded unreserved character is the same key`() throws {

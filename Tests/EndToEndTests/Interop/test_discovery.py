@@ -3,8 +3,9 @@
 import json
 
 import pytest
+import requests
 
-from carillon_peer import assert_problem, body_of
+from carillon_peer import PATIENCE, assert_problem, body_of, free_port
 from encryption_peer import Sender
 
 NOTIFY = "/_matrix/push/v1/notify"
@@ -113,6 +114,33 @@ def test_a_restricted_channel_does_not_take_matrix_notifications(server, device)
 )
 def test_a_malformed_notification_is_refused(server, body):
     assert_problem(server.request("POST", NOTIFY, data=body), 400)
+
+
+def test_a_large_event_reaches_the_device_without_its_content(make_server):
+    port = free_port()
+    server = make_server(CARILLON_METRICS_LISTEN=port)
+    device = server.register_device()
+    channel = device.open_channel()
+
+    def count(result):
+        lines = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE).text.splitlines()
+        name = f'carillon_matrix_notifications_total{{result="{result}"}}'
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+    body = matrix_body(channel.endpoint)
+    for size in (20_000, 120_000):
+        body["notification"]["content"] = {"body": "x" * size}
+        answer = server.request("POST", NOTIFY, json=body)
+        assert (answer.status_code, answer.json()) == (200, {"rejected": []})
+    frames = device.inbox()["envelopes"]
+    assert [json.loads(body_of(frame)) for frame in frames] == [matrix_body(channel.endpoint)] * 2
+    assert (count("shortened"), count("too_large")) == (2, 0)
+
+    body["notification"]["room_id"] = "!" + "x" * 5000
+    answer = server.request("POST", NOTIFY, json=body)
+    assert (answer.status_code, answer.json()) == (200, {"rejected": []})
+    assert len(device.inbox()["envelopes"]) == 2
+    assert (count("shortened"), count("too_large")) == (2, 1)
 
 
 def test_a_notification_over_the_limit_is_refused(server, channel):
