@@ -77,8 +77,15 @@ struct Bench: Sendable {
         let theirs = await nchanRuns("one message at a time", { try await $0.start() }) {
             try await measurement.measure($0)
         }
+        let lateMeasurement = LatencyMeasurement(scale: scale, acknowledgesAfter: .milliseconds(20))
+        let late = await carillonRuns("one message at a time, acknowledged late", devices: 1) {
+            try await lateMeasurement.measure($0)
+        }
         func row(_ name: String, _ path: KeyPath<LatencyMeasurement.Result, Double>) -> Row {
             Row(group: .latency, name: name, carillon: ours.figure(path), nchan: theirs.figure(path))
+        }
+        func lateRow(_ name: String, _ path: KeyPath<LatencyMeasurement.Result, Double>) -> Row {
+            Row(group: .latency, name: name, carillon: late.figure(path), nchan: .absent)
         }
         table.rows += [
             row("one message to one live device, until received: 50th percentile, ms", \.frameMedian),
@@ -87,6 +94,10 @@ struct Bench: Sendable {
             row("the same, 99th percentile, ms", \.answer99),
             row("server's CPU for each, µs", \.cpuMicroseconds),
             row("server's waits (voluntary context switches) for each", \.waits),
+            lateRow(
+                "one message to a live device that acknowledges 20 ms later, until the sender is answered: 50th percentile, ms",
+                \.answerMedian),
+            lateRow("the same, 99th percentile, ms", \.answer99),
         ]
         table.notes.append(
             "One at a time, Carillon answered \(ours.share(\.acknowledgedShare)) of the messages as acknowledged by "

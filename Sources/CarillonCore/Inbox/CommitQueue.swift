@@ -4,9 +4,9 @@ package import CarillonWire
 ///
 /// One commit is under way at a time; what comes meanwhile forms the next, so that the disk's own pace sets the size
 /// of a group. How long a change may wait for company depends on who waits for it: a message for an absent device is
-/// committed at once; one that was offered to a live device gives the device a few milliseconds to acknowledge, as
-/// an acknowledgement spares the write; an outcome, for which nobody waits, may take longer. The time of the offered is
-/// measured by wakes: what one wake found and the next finds again has waited at least from the one to the other.
+/// committed at once; one that was offered to a live device gives the device a millisecond to acknowledge, as
+/// an acknowledgement spares the write; an outcome, for which nobody waits, may take longer. One wake is set at a time for
+/// offered messages: it comes when the oldest of them has waited long enough, or when the one did that was the oldest before.
 ///
 /// An offered message is in one of these places:
 /// - *gathered*: its write is in the queue. An acknowledgement turns the write into a mere record of the outcome,
@@ -48,6 +48,7 @@ package struct CommitQueue<Waiter> {
         package var entries: Int
         package var bytes: Int
         package var batch: Int
+        /// How long an offered message waits for its acknowledgement at most, until it is committed.
         package var offeredDelay: Duration
         package var leisurelyDelay: Duration
         /// The most changes that failed and are kept.
@@ -56,7 +57,7 @@ package struct CommitQueue<Waiter> {
         package var againDelay: Duration
 
         package init(
-            entries: Int = 65_536, bytes: Int = 64 << 20, batch: Int = 2048, offeredDelay: Duration = .milliseconds(3),
+            entries: Int = 65_536, bytes: Int = 64 << 20, batch: Int = 2048, offeredDelay: Duration = .milliseconds(1),
             leisurelyDelay: Duration = .milliseconds(40), unwritten: Int = 65_536, againDelay: Duration = .seconds(1)
         ) {
             self.entries = entries
@@ -72,15 +73,21 @@ package struct CommitQueue<Waiter> {
     private let limits: Limits
     private var entries: [Entry] = []
     private var bytes = 0
-    /// Where in `entries` the write of an offered message is, by position.
-    private var gathered: [Int64: Int] = [:]
+    /// The write of an offered message.
+    private struct Gathered {
+        /// Its place in `entries`.
+        var index: Int
+        var queuedAt: ContinuousClock.Instant
+    }
+
+    /// The writes of offered messages, by position.
+    private var gathered: [Int64: Gathered] = [:]
     private var isCommitting = false
     /// Whether something is due that no wake will bring about.
     private var isDue = false
     private var isOfferedWakeSet = false
-    /// What the last wake found: entries before this place.
-    private var seenCount = 0
-    private var wakesWithoutCommit = 0
+    /// When a wake for offered messages first found all of them young, since the last commit.
+    private var youngSince: ContinuousClock.Instant?
     private var isLeisurelyWakeSet = false
     private var unwritten: UnwrittenChanges
     /// How many of `entries` are repeated.
@@ -106,13 +113,15 @@ package struct CommitQueue<Waiter> {
     /// Of how many devices that is known.
     package var rememberedDevices: Int { lastChanges.count }
 
-    package mutating func enqueue(_ operation: InboxOperation, urgency: Urgency, waiter: Waiter?) -> Enqueued {
+    package mutating func enqueue(
+        _ operation: InboxOperation, urgency: Urgency, waiter: Waiter?, at now: ContinuousClock.Instant
+    ) -> Enqueued {
         // Outcomes are let in beyond the bound: each frees what an earlier entry took.
         if case .append = operation, entries.count >= limits.entries || bytes + operation.byteCount > limits.bytes {
             return .refused
         }
         if urgency == .offered, case .append(let envelope, _) = operation {
-            gathered[envelope.position] = entries.count
+            gathered[envelope.position] = Gathered(index: entries.count, queuedAt: now)
         }
         append(Entry(operation: operation, waiter: waiter))
         return .accepted(schedule(urgency))
@@ -129,7 +138,7 @@ package struct CommitQueue<Waiter> {
 
     /// The device spoke about an envelope that may still be on its way to the disk.
     package mutating func settled(_ id: MessageID, device: DeviceSerial, _ settlement: Settlement) -> Overtaken {
-        if let index = gathered[id.position], case .append(let envelope, let rules) = entries[index].operation,
+        if let index = gathered[id.position]?.index, case .append(let envelope, let rules) = entries[index].operation,
             envelope.id == id, envelope.device == device
         {
             gathered[id.position] = nil
@@ -143,7 +152,7 @@ package struct CommitQueue<Waiter> {
 
     /// A message of TTL 0 was given to nobody, and its sender is told: nothing of it need be kept.
     package mutating func dropped(_ id: MessageID) -> Overtaken {
-        if let index = gathered[id.position], case .append(let envelope, let rules) = entries[index].operation {
+        if let index = gathered[id.position]?.index, case .append(let envelope, let rules) = entries[index].operation {
             gathered[id.position] = nil
             change(index, to: .replace(envelope, rules))
             return .queued(.none)
@@ -163,21 +172,21 @@ package struct CommitQueue<Waiter> {
         return .queued(schedule(.leisurely))
     }
 
-    package mutating func wakeElapsed(_ urgency: Urgency) -> Action {
+    package mutating func wakeElapsed(_ urgency: Urgency, at now: ContinuousClock.Instant) -> Action {
         switch urgency {
         case .now:
             break
         case .offered:
             isOfferedWakeSet = false
             // Every offered message was acknowledged: only outcomes are left, and they can wait.
-            if gathered.isEmpty, !entries.isEmpty { return schedule(.leisurely) }
-            let hasWaited = gathered.contains { $0.value < seenCount }
-            seenCount = entries.count
-            wakesWithoutCommit += 1
-            // Outcomes are not held up for long by messages that are always young.
-            if !hasWaited, !gathered.isEmpty, limits.offeredDelay * wakesWithoutCommit < limits.leisurelyDelay {
-                return schedule(.offered)
+            guard let oldest = gathered.values.map(\.queuedAt).min() else {
+                return entries.isEmpty ? .none : schedule(.leisurely)
             }
+            let since = youngSince ?? now
+            youngSince = since
+            let rest = limits.offeredDelay - (now - oldest)
+            // Outcomes are not held up for long by messages that are always young.
+            if rest > .zero, now - since < limits.leisurelyDelay { return wakeForOffered(after: rest) }
         case .leisurely:
             isLeisurelyWakeSet = false
         case .again:
@@ -192,8 +201,7 @@ package struct CommitQueue<Waiter> {
         guard !isCommitting, !entries.isEmpty else { return [] }
         isCommitting = true
         isDue = false
-        seenCount = 0
-        wakesWithoutCommit = 0
+        youngSince = nil
         let batch: [Entry]
         let count = nextBatchCount
         isCommitRepeated = entries[0].isRepeated
@@ -226,7 +234,8 @@ package struct CommitQueue<Waiter> {
     private mutating func removeFirst(_ count: Int) {
         for entry in entries.prefix(count) { bytes -= entry.operation.byteCount }
         entries.removeFirst(count)
-        gathered = gathered.filter { $0.value >= count }.mapValues { $0 - count }
+        gathered = gathered.filter { $0.value.index >= count }
+            .mapValues { Gathered(index: $0.index - count, queuedAt: $0.queuedAt) }
     }
 
     // MARK: Changes that failed
@@ -301,7 +310,7 @@ package struct CommitQueue<Waiter> {
     /// it is. What others wait for is not hurried by a device of which nothing is queued.
     package mutating func flush(_ device: DeviceSerial) -> (target: Int, action: Action)? {
         guard hasQueued(device), let target = lastChanges[device] else { return nil }
-        return (target, target > throughCount + inCommit ? wakeElapsed(.now) : .none)
+        return (target, target > throughCount + inCommit ? schedule(.now) : .none)
     }
 
     package func hasQueued(_ device: DeviceSerial) -> Bool { (lastChanges[device] ?? 0) > throughCount }
@@ -334,6 +343,12 @@ package struct CommitQueue<Waiter> {
         }
     }
 
+    private mutating func wakeForOffered(after delay: Duration) -> Action {
+        guard !isOfferedWakeSet, !isDue else { return .none }
+        isOfferedWakeSet = true
+        return .wake(.offered, after: delay)
+    }
+
     private mutating func schedule(_ urgency: Urgency) -> Action {
         switch urgency {
         case .now, .again:
@@ -341,9 +356,7 @@ package struct CommitQueue<Waiter> {
             isDue = true
             return isCommitting ? .none : .commit
         case .offered:
-            guard !isOfferedWakeSet, !isDue else { return .none }
-            isOfferedWakeSet = true
-            return .wake(.offered, after: limits.offeredDelay)
+            return wakeForOffered(after: limits.offeredDelay)
         case .leisurely:
             guard !isLeisurelyWakeSet, !isOfferedWakeSet, !isDue else { return .none }
             isLeisurelyWakeSet = true

@@ -38,6 +38,7 @@ package final class InboxWriter: Sendable {
     private let store: any InboxStore
     private let sessions: LiveSessions
     private let scheduler: Scheduler
+    private let now: @Sendable () -> ContinuousClock.Instant
     private let logger: Logger
     private let state: Mutex<State>
     private let changes = ServerMetric.commitChanges.recorder()
@@ -51,11 +52,13 @@ package final class InboxWriter: Sendable {
 
     package init(
         store: any InboxStore, sessions: LiveSessions, scheduler: Scheduler, logger: Logger,
-        limits: CommitQueue<Waiter>.Limits = .init()
+        limits: CommitQueue<Waiter>.Limits = .init(),
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.store = store
         self.sessions = sessions
         self.scheduler = scheduler
+        self.now = now
         self.logger = logger
         state = Mutex(State(queue: CommitQueue(limits: limits)))
     }
@@ -64,7 +67,8 @@ package final class InboxWriter: Sendable {
     package func enqueue(
         _ operation: InboxOperation, urgency: CommitQueue<Waiter>.Urgency, then waiter: Waiter? = nil
     ) -> Bool {
-        switch state.withLock({ $0.queue.enqueue(operation, urgency: urgency, waiter: waiter) }) {
+        let now = now()
+        switch state.withLock({ $0.queue.enqueue(operation, urgency: urgency, waiter: waiter, at: now) }) {
         case .refused:
             refusedChanges.increment()
             return false
@@ -118,9 +122,10 @@ package final class InboxWriter: Sendable {
 
     /// Waits until everything that was queued before is on disk, or has failed.
     package func flush() async {
+        let now = now()
         _ = await flushed { queue in
             guard queue.throughCount < queue.queuedCount else { return nil }
-            return (queue.queuedCount, queue.wakeElapsed(.now))
+            return (queue.queuedCount, queue.wakeElapsed(.now, at: now))
         }
     }
 
@@ -189,7 +194,8 @@ package final class InboxWriter: Sendable {
         case .wake(let urgency, let delay):
             scheduler.run(delay) { [weak self] in
                 guard let self else { return }
-                self.perform(self.state.withLock { $0.queue.wakeElapsed(urgency) })
+                let now = self.now()
+                self.perform(self.state.withLock { $0.queue.wakeElapsed(urgency, at: now) })
             }
         }
     }

@@ -1,9 +1,12 @@
 import CarillonCore
 import CarillonWire
+import TestSupport
 import Testing
 
 struct CommitQueueTests {
     private typealias Queue = CommitQueue<Int>
+
+    private static let start = ContinuousClock.now
 
     private let acknowledged = Settlement(.acknowledged, code: 100, at: Sample.now)
 
@@ -11,17 +14,17 @@ struct CommitQueueTests {
 
     @Test func `a message for an absent device is committed at once`() {
         var queue = Queue()
-        #expect(queue.enqueue(append(1), urgency: .now, waiter: 10) == .accepted(.commit))
+        #expect(queue.enqueue(append(1), urgency: .now, waiter: 10, at: Self.start) == .accepted(.commit))
         #expect(queue.takeBatch().map(\.waiter) == [10])
         #expect(queue.committed() == .none)
     }
 
     @Test func `what comes during a commit forms the next one`() {
         var queue = Queue()
-        _ = queue.enqueue(append(1), urgency: .now, waiter: 1)
+        _ = queue.enqueue(append(1), urgency: .now, waiter: 1, at: Self.start)
         _ = queue.takeBatch()
-        #expect(queue.enqueue(append(2), urgency: .now, waiter: 2) == .accepted(.none))
-        #expect(queue.enqueue(append(3), urgency: .now, waiter: 3) == .accepted(.none))
+        #expect(queue.enqueue(append(2), urgency: .now, waiter: 2, at: Self.start) == .accepted(.none))
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: 3, at: Self.start) == .accepted(.none))
         #expect(queue.takeBatch().isEmpty)
         #expect(queue.committed() == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [2, 3])
@@ -29,52 +32,136 @@ struct CommitQueueTests {
 
     @Test func `an acknowledgement before the commit cancels the write and answers the sender`() {
         var queue = Queue()
-        let first = queue.enqueue(append(1), urgency: .offered, waiter: 10)
+        let first = queue.enqueue(append(1), urgency: .offered, waiter: 10, at: Self.start)
         guard case .accepted(.wake(.offered, after: _)) = first else {
             Issue.record("an offered message waits for company")
             return
         }
         #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(10))
-        #expect(queue.wakeElapsed(.offered) == .wake(.leisurely, after: Queue.Limits().leisurelyDelay))
-        #expect(queue.wakeElapsed(.leisurely) == .commit)
+        #expect(queue.wakeElapsed(.offered, at: Self.start) == .wake(.leisurely, after: Queue.Limits().leisurelyDelay))
+        #expect(queue.wakeElapsed(.leisurely, at: Self.start) == .commit)
         let batch = queue.takeBatch()
         #expect(batch.map(\.operation) == [.record(Sample.envelope(1), AppendRules(), acknowledged)])
         #expect(batch.map(\.waiter) == [nil])
     }
 
+    @Test func `a message that is not acknowledged is committed one millisecond after it was queued`() {
+        var queue = Queue()
+        #expect(
+            queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
+                == .accepted(.wake(.offered, after: .milliseconds(1))))
+        // A wake is set already, and comes before the second has waited for so long.
+        #expect(
+            queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start + .microseconds(700)) == .accepted(.none))
+        #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
+        #expect(
+            queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .wake(.offered, after: .microseconds(700)))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .microseconds(1700)) == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [nil, 2])
+    }
+
+    @Test func `a message that is queued during a commit does not wait for another wake behind it`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .now, waiter: 1, at: Self.start)
+        _ = queue.takeBatch()
+        #expect(
+            queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start)
+                == .accepted(.wake(.offered, after: .milliseconds(1))))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .none)
+        #expect(queue.committed() == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [2])
+    }
+
+    /// Microseconds of a random load: when messages are queued and acknowledged, and when wakes come.
+    @Test func `no message waits longer than a millisecond, whatever is acknowledged meanwhile`() {
+        var random = SeededRandom.forTest()
+        var queue = Queue()
+        var wakes: [(at: Int, urgency: Queue.Urgency)] = []
+        var queuedAt: [Int: Int] = [:]
+        var (position, committed, spared) = (0, 0, 0)
+
+        func perform(_ action: Queue.Action, at now: Int) {
+            switch action {
+            case .none: break
+            case .wake(let urgency, let delay): wakes.append((now + Int(delay / Duration.microseconds(1)), urgency))
+            case .commit:
+                for entry in queue.takeBatch() {
+                    guard let waiter = entry.waiter, let queued = queuedAt.removeValue(forKey: waiter) else { continue }
+                    committed += 1
+                    #expect(now - queued <= 1000, "message \(waiter)")
+                }
+                #expect(queue.committed() == .none)
+            }
+        }
+
+        for now in 0..<200_000 {
+            let instant = Self.start + .microseconds(now)
+            if Int.random(in: 0..<150, using: &random) == 0 {
+                position += 1
+                queuedAt[position] = now
+                guard
+                    case .accepted(let action) = queue.enqueue(
+                        append(Int64(position)), urgency: .offered, waiter: position, at: instant)
+                else {
+                    Issue.record("the queue is full")
+                    return
+                }
+                perform(action, at: now)
+            }
+            if Int.random(in: 0..<200, using: &random) == 0,
+                let waiter = queuedAt.keys.sorted().randomElement(using: &random)
+            {
+                switch queue.settled(Sample.id(Int64(waiter)), device: Sample.device, acknowledged) {
+                case .write:
+                    queuedAt[waiter] = nil
+                    spared += 1
+                case .queued(let action): perform(action, at: now)
+                case .refused: Issue.record("the queue is full")
+                }
+            }
+            let due = wakes.filter { $0.at <= now }
+            wakes.removeAll { $0.at <= now }
+            for wake in due { perform(queue.wakeElapsed(wake.urgency, at: instant), at: now) }
+        }
+        #expect(committed > 100 && spared > 100)
+        // One of each urgency is set at most.
+        #expect(wakes.count <= 2)
+    }
+
     @Test func `messages that are always young do not hold up outcomes for longer than these may wait`() {
         var queue = Queue()
-        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
-        var wakes = 0
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
+        var (now, position) = (Self.start, Int64(1))
         var action = Queue.Action.none
-        while action != .commit, wakes < 100 {
-            let position = Int64(wakes + 2)
-            _ = queue.enqueue(append(position), urgency: .offered, waiter: Int(position))
+        while action != .commit, now < Self.start + .seconds(1) {
+            now += .microseconds(900)
+            position += 1
+            _ = queue.enqueue(append(position), urgency: .offered, waiter: Int(position), at: now)
             _ = queue.settled(Sample.id(position - 1), device: Sample.device, acknowledged)
-            action = queue.wakeElapsed(.offered)
-            wakes += 1
+            action = queue.wakeElapsed(.offered, at: now)
         }
-        #expect((10...20).contains(wakes))
+        let waited = now - Self.start
+        #expect(waited >= .milliseconds(39) && waited <= .milliseconds(45))
     }
 
     @Test func `an acknowledgement during the commit follows it, and does not answer the sender`() {
         var queue = Queue()
-        _ = queue.enqueue(append(1), urgency: .offered, waiter: 10)
-        #expect(queue.wakeElapsed(.offered) == .wake(.offered, after: Queue.Limits().offeredDelay))
-        #expect(queue.wakeElapsed(.offered) == .commit)
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 10, at: Self.start)
+        #expect(queue.wakeElapsed(.offered, at: Self.start) == .wake(.offered, after: .milliseconds(1)))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [10])
         guard case .queued = queue.settled(Sample.id(1), device: Sample.device, acknowledged) else {
             Issue.record("the write is under way and nothing stops it")
             return
         }
         _ = queue.committed()
-        #expect(queue.wakeElapsed(.leisurely) == .commit)
+        #expect(queue.wakeElapsed(.leisurely, at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.operation) == [.settle(Sample.id(1), device: Sample.device, acknowledged)])
     }
 
     @Test func `another device's word does not cancel a write`() {
         var queue = Queue()
-        _ = queue.enqueue(append(1), urgency: .offered, waiter: 10)
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 10, at: Self.start)
         guard case .queued = queue.settled(Sample.id(1), device: DeviceSerial(2), acknowledged) else {
             Issue.record("it must be left to the store, which refuses it")
             return
@@ -84,16 +171,16 @@ struct CommitQueueTests {
             Issue.record("the identifier is not the message's")
             return
         }
-        #expect(queue.wakeElapsed(.offered) == .wake(.offered, after: Queue.Limits().offeredDelay))
-        #expect(queue.wakeElapsed(.offered) == .commit)
+        #expect(queue.wakeElapsed(.offered, at: Self.start) == .wake(.offered, after: .milliseconds(1)))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         #expect(queue.takeBatch().first?.operation == append(1))
     }
 
     @Test func `the bound refuses messages and lets outcomes in`() {
         var queue = Queue(limits: .init(entries: 2))
-        _ = queue.enqueue(append(1), urgency: .now, waiter: nil)
-        _ = queue.enqueue(append(2), urgency: .now, waiter: nil)
-        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil) == .refused)
+        _ = queue.enqueue(append(1), urgency: .now, waiter: nil, at: Self.start)
+        _ = queue.enqueue(append(2), urgency: .now, waiter: nil, at: Self.start)
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil, at: Self.start) == .refused)
         guard case .queued = queue.settled(Sample.id(9), device: Sample.device, acknowledged) else {
             Issue.record("an outcome frees what a message took")
             return
@@ -102,7 +189,7 @@ struct CommitQueueTests {
 
     @Test func `a batch is bounded, and the rest follows in order`() {
         var queue = Queue(limits: .init(batch: 2))
-        for position in 1...5 { _ = queue.enqueue(append(Int64(position)), urgency: .now, waiter: position) }
+        for position in 1...5 { _ = queue.enqueue(append(Int64(position)), urgency: .now, waiter: position, at: Self.start) }
         var taken: [[Int?]] = []
         repeat { taken.append(queue.takeBatch().map(\.waiter)) } while queue.committed() == .commit
         #expect(taken == [[1, 2], [3, 4], [5]])
@@ -111,9 +198,11 @@ struct CommitQueueTests {
 
     @Test func `a write is still found by its acknowledgement after an earlier batch was taken`() {
         var queue = Queue(limits: .init(batch: 2))
-        for position in 1...4 { _ = queue.enqueue(append(Int64(position)), urgency: .offered, waiter: position) }
-        #expect(queue.wakeElapsed(.offered) == .wake(.offered, after: Queue.Limits().offeredDelay))
-        #expect(queue.wakeElapsed(.offered) == .commit)
+        for position in 1...4 {
+            _ = queue.enqueue(append(Int64(position)), urgency: .offered, waiter: position, at: Self.start)
+        }
+        #expect(queue.wakeElapsed(.offered, at: Self.start) == .wake(.offered, after: .milliseconds(1)))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [1, 2])
         #expect(queue.settled(Sample.id(4), device: Sample.device, acknowledged) == .write(4))
         #expect(queue.committed() == .commit)
@@ -123,23 +212,23 @@ struct CommitQueueTests {
     @Test func `bytes bound the queue too, and what was taken makes room`() {
         let one = append(1).byteCount
         var queue = Queue(limits: .init(bytes: 2 * one, batch: 1))
-        #expect(queue.enqueue(append(1), urgency: .now, waiter: nil) != .refused)
-        #expect(queue.enqueue(append(2), urgency: .now, waiter: nil) != .refused)
-        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil) == .refused)
+        #expect(queue.enqueue(append(1), urgency: .now, waiter: nil, at: Self.start) != .refused)
+        #expect(queue.enqueue(append(2), urgency: .now, waiter: nil, at: Self.start) != .refused)
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil, at: Self.start) == .refused)
         #expect(queue.takeBatch().count == 1)
-        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil) != .refused)
-        #expect(queue.enqueue(append(4), urgency: .now, waiter: nil) == .refused)
+        #expect(queue.enqueue(append(3), urgency: .now, waiter: nil, at: Self.start) != .refused)
+        #expect(queue.enqueue(append(4), urgency: .now, waiter: nil, at: Self.start) == .refused)
     }
 
     @Test func `a body that is not written any more takes no room`() {
         let large = InboxOperation.append(Sample.envelope(1, bytes: 8000), AppendRules())
         var queue = Queue(limits: .init(bytes: large.byteCount + 600))
-        _ = queue.enqueue(large, urgency: .offered, waiter: nil)
-        #expect(queue.enqueue(large, urgency: .now, waiter: nil) == .refused)
+        _ = queue.enqueue(large, urgency: .offered, waiter: nil, at: Self.start)
+        #expect(queue.enqueue(large, urgency: .now, waiter: nil, at: Self.start) == .refused)
         _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
-        #expect(queue.enqueue(large, urgency: .now, waiter: nil) != .refused)
+        #expect(queue.enqueue(large, urgency: .now, waiter: nil, at: Self.start) != .refused)
         _ = queue.takeBatch()
-        #expect(queue.enqueue(large, urgency: .now, waiter: nil) != .refused)
+        #expect(queue.enqueue(large, urgency: .now, waiter: nil, at: Self.start) != .refused)
     }
 
     @Test func `outcomes under invented identifiers are dropped in the end`() {
@@ -160,26 +249,26 @@ struct CommitQueueTests {
         var queue = Queue()
         let rules = AppendRules(topic: "a")
         let envelope = Sample.envelope(1, ttl: 0)
-        _ = queue.enqueue(.append(envelope, rules), urgency: .offered, waiter: nil)
+        _ = queue.enqueue(.append(envelope, rules), urgency: .offered, waiter: nil, at: Self.start)
         #expect(queue.dropped(envelope.id) == .queued(.none))
-        _ = queue.enqueue(append(2), urgency: .now, waiter: nil)
+        _ = queue.enqueue(append(2), urgency: .now, waiter: nil, at: Self.start)
         #expect(queue.takeBatch().map(\.operation) == [.replace(envelope, rules), append(2)])
     }
 
     @Test func `one that is being written is removed after it`() {
         var queue = Queue()
-        _ = queue.enqueue(.append(Sample.envelope(1, ttl: 0), AppendRules()), urgency: .now, waiter: nil)
+        _ = queue.enqueue(.append(Sample.envelope(1, ttl: 0), AppendRules()), urgency: .now, waiter: nil, at: Self.start)
         _ = queue.takeBatch()
         _ = queue.dropped(Sample.id(1))
         _ = queue.committed()
-        #expect(queue.wakeElapsed(.leisurely) == .commit)
+        #expect(queue.wakeElapsed(.leisurely, at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.operation) == [.forget(Sample.id(1))])
     }
 
     @Test func `what was queued of a device is through when its commit is, and no flush waits for it then`() {
         var queue = CommitQueue<Int>()
         let other = DeviceSerial(2)
-        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
         #expect(queue.flush(other)?.target == nil)
         let first = queue.flush(Sample.device)
         #expect(first?.target == 1)
@@ -200,7 +289,7 @@ struct CommitQueueTests {
             for number in Int64(1)...4 {
                 let position = 4 * round + number
                 let envelope = Sample.envelope(position, device: DeviceSerial(position))
-                _ = queue.enqueue(.append(envelope, AppendRules()), urgency: .now, waiter: nil)
+                _ = queue.enqueue(.append(envelope, AppendRules()), urgency: .now, waiter: nil, at: Self.start)
                 if number == 2 { _ = queue.takeBatch() }
             }
             // Two came while the commit was under way.

@@ -6,6 +6,8 @@ import Testing
 struct UnwrittenCommitTests {
     private typealias Queue = CommitQueue<Int>
 
+    private static let start = ContinuousClock.now
+
     private let acknowledged = Settlement(.acknowledged, at: Sample.now)
 
     private func append(_ position: Int64) -> InboxOperation { .append(Sample.envelope(position), AppendRules()) }
@@ -25,7 +27,7 @@ struct UnwrittenCommitTests {
     private func queue(_ positions: ClosedRange<Int64>, limits: Queue.Limits = .init()) -> Queue {
         var queue = Queue(limits: limits)
         for position in positions { _ = queue.settled(Sample.id(position), device: Sample.device, acknowledged) }
-        _ = queue.wakeElapsed(.leisurely)
+        _ = queue.wakeElapsed(.leisurely, at: Self.start)
         return queue
     }
 
@@ -36,11 +38,11 @@ struct UnwrittenCommitTests {
         #expect(queue.wakeForUnwritten() == .wake(.again, after: .seconds(1)))
         #expect(queue.wakeForUnwritten() == .none)
         for _ in 0..<3 {
-            #expect(queue.wakeElapsed(.again) == .commit)
+            #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)
             #expect(fail(&queue).failed.count == 2)
             #expect(queue.wakeForUnwritten() == .wake(.again, after: .seconds(1)))
         }
-        #expect(queue.wakeElapsed(.again) == .commit)
+        #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)
         #expect(Set(queue.takeBatch().compactMap { $0.operation.device }) == [Sample.device])
         #expect(queue.isUnwritten(Sample.id(1)))
         #expect(queue.committed() == .none)
@@ -50,9 +52,9 @@ struct UnwrittenCommitTests {
     @Test func `what is repeated has a commit of its own, between what came before and after`() {
         var queue = queue(1...2)
         _ = fail(&queue)
-        _ = queue.enqueue(append(10), urgency: .now, waiter: 10)
+        _ = queue.enqueue(append(10), urgency: .now, waiter: 10, at: Self.start)
         #expect(queue.tryUnwritten(of: Sample.device) == .commit)
-        _ = queue.enqueue(append(11), urgency: .now, waiter: 11)
+        _ = queue.enqueue(append(11), urgency: .now, waiter: 11, at: Self.start)
         #expect(queue.takeBatch().map(\.waiter) == [10])
         #expect(queue.committed() == .commit)
         #expect(queue.takeBatch().count == 2)
@@ -68,7 +70,7 @@ struct UnwrittenCommitTests {
         _ = queue.tryUnwritten()
         #expect(fail(&queue).failed.count == 6)
         #expect(queue.takeBatch().isEmpty && queue.throughCount == queue.queuedCount)
-        #expect(queue.wakeElapsed(.again) == .commit)
+        #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)
         var written = 0
         var next = Queue.Action.commit
         while next == .commit {
@@ -81,7 +83,7 @@ struct UnwrittenCommitTests {
     @Test func `one that always fails does not keep the others from being written`() {
         var queue = queue(1...3)
         _ = fail(&queue)
-        #expect(queue.wakeElapsed(.again) == .commit)
+        #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)
         _ = queue.takeBatch()
         _ = queue.failed([(settle(2), false)])
         #expect(queue.committed() == .commit)
@@ -98,7 +100,7 @@ struct UnwrittenCommitTests {
         #expect(failed.count == 5 && dropped == [settle(4), settle(5)])
         for _ in 0..<2 {
             _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
-            _ = queue.wakeElapsed(.leisurely)
+            _ = queue.wakeElapsed(.leisurely, at: Self.start)
             #expect(fail(&queue).dropped.isEmpty)
         }
         #expect(queue.tryUnwritten() == .commit)
@@ -108,11 +110,11 @@ struct UnwrittenCommitTests {
     @Test func `an outcome follows its message of TTL 0, which is not written yet`() {
         var queue = Queue()
         let trace = Sample.envelope(1, ttl: 0).trace
-        _ = queue.enqueue(.append(trace, AppendRules()), urgency: .now, waiter: nil)
+        _ = queue.enqueue(.append(trace, AppendRules()), urgency: .now, waiter: nil, at: Self.start)
         _ = fail(&queue)
         _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
         _ = queue.settled(Sample.id(2), device: Sample.device, acknowledged)
-        _ = queue.wakeElapsed(.leisurely)
+        _ = queue.wakeElapsed(.leisurely, at: Self.start)
         // The store finds neither.
         let vain = queue.takeBatch().map { (operation: $0.operation, isVain: true) }
         #expect(queue.failed(vain).failed == [settle(1)])
@@ -123,9 +125,9 @@ struct UnwrittenCommitTests {
 
     @Test func `a record is kept without its body`() {
         var queue = Queue()
-        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
         _ = queue.settled(Sample.id(1), device: Sample.device, acknowledged)
-        _ = queue.wakeElapsed(.now)
+        _ = queue.wakeElapsed(.now, at: Self.start)
         _ = fail(&queue)
         _ = queue.tryUnwritten()
         let kept = queue.takeBatch().map(\.operation)
@@ -135,10 +137,10 @@ struct UnwrittenCommitTests {
     @Test func `a message that waits to be acknowledged stays where it is in the queue`() {
         var queue = Queue()
         _ = queue.settled(Sample.id(9), device: Sample.device, acknowledged)
-        _ = queue.wakeElapsed(.leisurely)
+        _ = queue.wakeElapsed(.leisurely, at: Self.start)
         _ = fail(&queue)
         _ = queue.tryUnwritten()
-        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1)
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
         #expect(queue.takeBatch().map(\.operation) == [settle(9)])
         #expect(queue.settled(Sample.id(1), device: Sample.device, acknowledged) == .write(1))
     }

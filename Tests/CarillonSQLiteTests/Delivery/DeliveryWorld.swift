@@ -32,7 +32,7 @@ final class DeliveryWorld: Sendable {
         writer = InboxWriter(
             store: store, sessions: sessions, scheduler: timers.scheduler,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            limits: limits)
+            limits: limits, now: { [timers] in timers.now })
         inbox = Inbox(
             store: store, writer: writer, sessions: sessions,
             positions: PositionSource(epoch: try await fixture.store.claimEpoch()), time: time, random: random)
@@ -69,18 +69,27 @@ final class ManualClock: Sendable {
     func advance(seconds: Int64) { milliseconds.wrappingAdd(seconds * 1000, ordering: .relaxed) }
 }
 
-/// Timers that run when the test says so.
+/// Timers that run when the test says so, and a clock that shows the time of those that ran.
 final class ManualTimers: Sendable {
-    private let waiting = Mutex<[@Sendable () -> Void]>([])
-
-    var scheduler: Scheduler {
-        Scheduler { [self] _, work in waiting.withLock { $0.append(work) } }
+    private struct State {
+        var now = ContinuousClock.now
+        var waiting: [(due: ContinuousClock.Instant, work: @Sendable () -> Void)] = []
     }
 
+    private let state = Mutex(State())
+
+    var now: ContinuousClock.Instant { state.withLock { $0.now } }
+
+    var scheduler: Scheduler {
+        Scheduler { [self] delay, work in state.withLock { $0.waiting.append(($0.now + delay, work)) } }
+    }
+
+    /// Lets the time pass until all timers that were set have elapsed.
     func fire() {
-        let due = waiting.withLock { waiting in
-            defer { waiting = [] }
-            return waiting
+        let due = state.withLock { state in
+            state.now = max(state.now, state.waiting.map(\.due).max() ?? state.now)
+            defer { state.waiting = [] }
+            return state.waiting.map(\.work)
         }
         for work in due { work() }
     }

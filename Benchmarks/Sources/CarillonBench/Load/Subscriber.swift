@@ -13,6 +13,8 @@ struct Subscription: Sendable {
 
     var handshake: ByteBuffer
     var beginning: Beginning
+    /// How late each message is acknowledged.
+    var acknowledgesAfter = TimeAmount.zero
 }
 
 protocol SubscriberEvents: AnyObject, Sendable {
@@ -21,7 +23,8 @@ protocol SubscriberEvents: AnyObject, Sendable {
     func closed(_ subscriber: Subscriber, _ reason: String)
 }
 
-/// One WebSocket that receives messages, and acknowledges each at once where the server wants that.
+/// One WebSocket that receives messages, and acknowledges each where the server wants that: at once, or as late as its subscription
+/// says.
 ///
 /// `@unchecked Sendable`: it lives on ``LoadLoop``.
 final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
@@ -77,8 +80,14 @@ final class Subscriber: ChannelInboundHandler, @unchecked Sendable {
 
     func channelReadComplete(context: ChannelHandlerContext) {
         guard acknowledgements.readableBytes > 0 else { return }
-        context.writeAndFlush(Self.wrapOutboundOut(acknowledgements), promise: nil)
+        let frames = acknowledgements
         acknowledgements = ByteBuffer()
+        guard subscription.acknowledgesAfter > .zero else {
+            return context.writeAndFlush(Self.wrapOutboundOut(frames), promise: nil)
+        }
+        LoadLoop.loop.scheduleTask(in: subscription.acknowledgesAfter) {
+            self.context?.writeAndFlush(Self.wrapOutboundOut(frames), promise: nil)
+        }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {

@@ -4,6 +4,8 @@ import NIOCore
 /// read, and until the sender was answered.
 struct LatencyMeasurement: Sendable {
     let scale: Scale
+    /// How late the subscriber acknowledges.
+    var acknowledgesAfter = TimeAmount.zero
 
     struct Result: Sendable {
         var frameMedian: Double
@@ -17,7 +19,12 @@ struct LatencyMeasurement: Sendable {
     }
 
     func measure(_ server: some PushServer) async throws -> Result {
-        let herd = SubscriberHerd(server.address) { server.subscription($0) }
+        let delay = acknowledgesAfter
+        let herd = SubscriberHerd(server.address) { index in
+            var subscription = server.subscription(index)
+            subscription.acknowledgesAfter = delay
+            return subscription
+        }
         try await LoadLoop.run { herd.connect(1, inFlight: 1) }
         try await Task.sleep(for: .milliseconds(300))
         try await measure(server, herd, count: scale.latencyMessages / 20 + 10)
