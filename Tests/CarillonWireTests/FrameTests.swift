@@ -82,6 +82,7 @@ struct FrameTests {
     @Test(arguments: [
         ClientFrame.hello(.init(uaid: "u", carillon: 1, device: "d", credential: "c")),
         .register(.init(channelID: "c", key: "k", name: "a \"name\" with \\ and \u{1}")),
+        .register(.init(channelID: "c", name: "n", wake: "alert")),
         .unregister(channelID: "c", code: 200),
         .ack([.init(version: "v", code: 100), .init(version: "w")]),
         .nack(version: "v", code: 301),

@@ -200,6 +200,7 @@ extension ClientFrame {
                 json.member("channelID", register.channelID)
                 json.member("key", register.key)
                 json.member("name", register.name)
+                json.member("wake", register.wake)
             case .unregister(let channelID, let code):
                 json.member("messageType", "unregister")
                 json.member("channelID", channelID)
