@@ -40,6 +40,7 @@ struct SchemaStepTests {
         "TPqrzL46M3zk",  // 26
         "cd/7GoGZLNGl",  // 27
         "irIuk7u/wlgE",  // 28
+        "z3dCF43cXOBC",  // 29
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

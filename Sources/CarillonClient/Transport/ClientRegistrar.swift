@@ -153,12 +153,12 @@ struct ClientRegistrar: Sendable {
             }
             guard let device = try? JSONDecoder().decode(ReportedDevice.self, from: answer.body),
                 let status = PushDeviceStatus(device.status, device.reason),
-                let since = try? Date(device.statusAt, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+                let since = Timestamp3339.milliseconds(device.statusAt)
             else {
                 let fault = unavailable("answered the push token with a body that is not a device", answer, nil)
                 return .failed(fault.kind, fault.error)
             }
-            return .taken(status, since: Int64((since.timeIntervalSince1970 * 1000).rounded()))
+            return .taken(status, since: since)
         }
     }
 

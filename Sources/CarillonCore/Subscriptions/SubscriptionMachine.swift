@@ -8,6 +8,7 @@
 package struct SubscriptionMachine: Equatable, Sendable {
     package enum Policy: Equatable, Sendable {
         case once
+        /// With each update after which the condition holds and did not before. A condition that holds when it is armed is no crossing.
         case everyCrossing
         /// With each update at which the condition holds, but not within so many seconds after the last.
         case every(coolDownSeconds: Int64)

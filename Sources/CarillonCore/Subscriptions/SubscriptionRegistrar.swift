@@ -70,7 +70,8 @@ package struct SubscriptionRegistrar: Sendable {
         var random = random
         let wish = SubscriptionWish(
             proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
-            device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice)
+            device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice,
+            found: try await found(definition, of: device.app))
         switch try await store.putSubscription(wish, at: time.now()) {
         case .made(let subscription):
             return (try await followed(subscription), true)
@@ -177,6 +178,20 @@ package struct SubscriptionRegistrar: Sendable {
             throw Refusal(.triggerForbidden, "The trigger's constants are too long for so many items.")
         }
         return WatchedCondition(shape: program.shape.key, source: trigger, constants: constants)
+    }
+
+    /// Returns whether the condition of a crossing holds on each item now: what holds when it is armed is no crossing.
+    private func found(_ definition: Subscription.Definition, of app: AppSerial) async throws -> [FoundCondition] {
+        guard definition.policy == .everyCrossing, let trigger = definition.trigger else { return [] }
+        let program = try ExpressionProgram.unchecked(trigger, in: engine.conditions.environment)
+        var found: [FoundCondition] = []
+        for name in definition.items {
+            let item = try await engine.item(of: ItemKey(app: app, name: name))
+            let bindings = item.flatMap { engine.conditions.bindings(name.text, $0.state) }
+            let holds = bindings.map { (try? program.holds($0)) ?? false } ?? false
+            found.append(FoundCondition(item: name, version: item?.version ?? 0, holds: holds))
+        }
+        return found
     }
 
     /// What the texts come to before any value stands in them.

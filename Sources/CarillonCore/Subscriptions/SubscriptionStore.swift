@@ -38,7 +38,8 @@ package protocol SubscriptionStore: Sendable {
 
     /// What is armed on an item, in the order of the subscriptions.
     func armed(on item: ItemKey, after: SubscriptionSerial, limit: Int) async throws -> [ArmedSubscription]
-    /// Items with a value on which something is armed that never fired, from a place on; it reads a limited number of rows.
+    /// Items with a value on which something is armed that never fired, and that may have a firing to come, from a place on. It reads a
+    /// limited number of rows.
     func itemsNeverFired(after place: WatchPlace, limit: Int) async throws -> (items: [ItemKey], end: WatchPlace?)
     /// Some subscriptions on all their items, armed or not.
     func armed(_ subscriptions: [SubscriptionSerial]) async throws -> [ArmedSubscription]
@@ -229,10 +230,12 @@ package struct SubscriptionWish: Sendable {
     package var condition: WatchedCondition?
     /// Of one device, at the most.
     package var limit: Int
+    /// Whether the condition holds on its items, as far as its policy asks for that.
+    package var found: [FoundCondition]
 
     package init(
         proposed: SubscriptionID, changed: SubscriptionID? = nil, revision: Int64? = nil, device: DeviceSerial,
-        definition: Subscription.Definition, condition: WatchedCondition?, limit: Int
+        definition: Subscription.Definition, condition: WatchedCondition?, limit: Int, found: [FoundCondition] = []
     ) {
         self.proposed = proposed
         self.changed = changed
@@ -241,6 +244,21 @@ package struct SubscriptionWish: Sendable {
         self.definition = definition
         self.condition = condition
         self.limit = limit
+        self.found = found
+    }
+}
+
+/// Whether a condition holds on an item after one of its updates.
+package struct FoundCondition: Equatable, Sendable {
+    package var item: ItemName
+    /// The number of updates of the item, 0 before the first.
+    package var version: Int64
+    package var holds: Bool
+
+    package init(item: ItemName, version: Int64, holds: Bool) {
+        self.item = item
+        self.version = version
+        self.holds = holds
     }
 }
 
@@ -300,14 +318,14 @@ package struct ArmedSubscription: Sendable {
     package var since: Int64
     /// Whether it was told of the item since then.
     package var hasFired: Bool
-    /// It is armed but for its device, which is suspended.
-    package var isAsleep: Bool
+    /// Whether its condition held then; nil when that is not known.
+    package var held: Bool?
     package var coolDownSeconds: Int64
     package var firedAt: Timestamp?
 
     package init(
         item: ItemKey, isArmed: Bool = true, target: Firing.Target, owner: ConditionOwner,
-        policy: ItemIndex.Policy, condition: WatchedCondition?, since: Int64, hasFired: Bool = false, isAsleep: Bool = false,
+        policy: ItemIndex.Policy, condition: WatchedCondition?, since: Int64, hasFired: Bool = false, held: Bool? = nil,
         coolDownSeconds: Int64 = 0, firedAt: Timestamp? = nil
     ) {
         self.item = item
@@ -318,7 +336,7 @@ package struct ArmedSubscription: Sendable {
         self.condition = condition
         self.since = since
         self.hasFired = hasFired
-        self.isAsleep = isAsleep
+        self.held = held
         self.coolDownSeconds = coolDownSeconds
         self.firedAt = firedAt
     }

@@ -46,7 +46,9 @@ struct SubscriptionTable {
         let subscription = Subscription(
             serial: SubscriptionSerial(0), id: wish.proposed, device: wish.device, app: found.app, user: found.user,
             definition: wish.definition, machine: SubscriptionMachine(wish.definition.policy, at: now), createdAt: now)
-        return .made(try insert(subscription, wish.condition))
+        let made = try insert(subscription, wish.condition)
+        try note(wish.found, of: made)
+        return .made(made)
     }
 
     private func earlier(_ wish: SubscriptionWish) throws -> Subscription? {
@@ -73,9 +75,10 @@ struct SubscriptionTable {
             """
             UPDATE subscription_item SET shape = ?, constants = ?, version =
                 coalesce((SELECT version FROM item WHERE item.app = subscription_item.app
-                    AND item.name = subscription_item.item), 0), last_firing = 0
+                    AND item.name = subscription_item.item), 0), last_firing = 0, held = NULL
             WHERE subscription = ?
             """, [shape, wish.condition?.constants.map { Data($0) }, earlier.serial.rawValue])
+        try note(wish.found, of: changed)
         for former in former where former != shape { try forgetShape(former) }
         return .changed(changed)
     }
@@ -113,6 +116,17 @@ struct SubscriptionTable {
                 ])
         }
         return subscription
+    }
+
+    /// Writes whether the condition held when the subscription was armed. An item that has another update by now is left out.
+    private func note(_ found: [FoundCondition], of subscription: Subscription) throws {
+        for found in found {
+            try db.run(
+                "UPDATE subscription_item SET held = ? WHERE app = ? AND item = ? AND subscription = ? AND version = ?",
+                [
+                    found.holds, subscription.app.rawValue, found.item.text, subscription.serial.rawValue, found.version,
+                ])
+        }
     }
 
     private func update(_ subscription: Subscription) throws {
@@ -297,6 +311,7 @@ struct SubscriptionTable {
             db,
             """
             SELECT watched.app, watched.item, watched.subscription, watched.last_firing = 0 AND subscription.status = 0
+                AND (policy != \(SubscriptionMachine.Policy.everyCrossing.number) OR watched.held IS 0)
                 AND EXISTS (SELECT 1 FROM item WHERE item.app = watched.app AND item.name = watched.item)
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
             WHERE (watched.app, watched.item, watched.subscription) > (?, ?, ?)
@@ -331,7 +346,7 @@ struct SubscriptionTable {
             SELECT watched.app, watched.item, subscription.serial, subscription.revision, policy, watched.constants,
                 watched.version, shape.shape, iif(watched.constants IS NULL, subscription.condition, shape.source),
                 subscription.status = 0 AND profile.reason IS NULL, cool_down, fired_at,
-                watched.last_firing > 0, status = 0 AND profile.reason NOT NULL, subscription.device, profile.user
+                watched.last_firing > 0, watched.held, subscription.device, profile.user
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription
             LEFT JOIN device_profile AS profile ON profile.device = subscription.device
             LEFT JOIN condition_shape AS shape ON shape.serial = watched.shape
@@ -354,7 +369,8 @@ struct SubscriptionTable {
                         subscription: SubscriptionSerial(columns.integer(2)), revision: columns.integer(3)),
                     owner: .init(device: DeviceSerial(columns.integer(14)), user: columns.text(15).flatMap { UserID($0) }),
                     policy: .init(rawValue: UInt8(clamping: columns.integer(4))) ?? .once, condition: condition,
-                    since: columns.integer(6), hasFired: columns.integer(12) != 0, isAsleep: columns.integer(13) != 0,
+                    since: columns.integer(6), hasFired: columns.integer(12) != 0,
+                    held: columns.integerIfAny(13).map { $0 != 0 },
                     coolDownSeconds: columns.integer(10),
                     firedAt: columns.integerIfAny(11).map(Timestamp.init(milliseconds:))))
             return true

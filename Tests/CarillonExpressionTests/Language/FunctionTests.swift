@@ -33,7 +33,7 @@ struct FunctionTests {
         ("int('0x3')", "error: invalid_text"), ("int('-')", "error: invalid_text"),
         ("int('9223372036854775808')", "error: invalid_text"),
         ("int(timestamp('1969-12-31T23:59:59.5Z'))", "-1"), ("int(null)", "error: no_such_overload"),
-        ("int([1])", "error: no_such_overload"),
+        ("int([1])", "error: no_such_overload"), ("int(true)", "error: no_such_overload"),
         ("uint(-1)", "error: overflow"), ("uint(18446744073709551616.0)", "error: overflow"),
         ("uint(-0.5)", "error: overflow"),
         ("uint(3.9)", "3u"), ("uint('7')", "7u"), ("uint('-1')", "error: invalid_text"),

@@ -82,6 +82,7 @@ struct ValueTests {
         ("dyn(5.0) in [4, 5]", "true"), ("6 in [4, 5]", "false"), ("'x' in {'x': null}", "true"),
         ("'y' in {'x': null}", "false"),
         ("1 in {1u: 2}", "true"), ("1.5 in {1: 2}", "false"), ("1 in 2", "error: no_such_overload"), ("1 in []", "false"),
+        ("null in {}", "false"), ("[] in {1: 2}", "false"), ("{'b': 1, 'a': 2}.map(k, k)", #"["b", "a"]"#),
         ("{5: 'v'}[dyn(5.0)]", #""v""#), ("{5u: 'v'}[5]", #""v""#), ("{'k': 1}['k']", "1"), ("{'k': 1}.k", "1"),
         ("{'k': 1}['j']", "error: no_such_key"), ("{'k': 1}.j", "error: no_such_key"),
         ("{'k': 1, 'k': 2}", "error: repeated_key"), ("{1: 1, 1u: 2}", "error: repeated_key"),

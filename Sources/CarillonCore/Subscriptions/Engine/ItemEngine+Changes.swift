@@ -53,8 +53,8 @@ extension ItemEngine {
             if row.isArmed {
                 wanted[row.item, default: []].append(row)
             } else if let item = try await loadedItem(row.item) {
-                let (subscription, isAsleep) = (row.target.subscription, row.isAsleep)
-                item.whenStill { isAsleep ? $0.putAsleep(subscription) : $0.disarm(subscription) }
+                let subscription = row.target.subscription
+                item.whenStill { $0.disarm(subscription) }
             }
         }
         for (key, rows) in wanted {

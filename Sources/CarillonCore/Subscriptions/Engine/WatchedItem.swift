@@ -30,8 +30,6 @@ final class WatchedItem {
     var index: ItemIndex
     private(set) var watches: [SubscriptionSerial: Watch] = [:]
     private var rests: [SubscriptionSerial: Rest] = [:]
-    /// Whether crossings of those whose device is suspended had fired, so that they go on as they stood.
-    private var asleep: [SubscriptionSerial: Bool] = [:]
     private var queue: [Work] = []
     private var queuedUpdates = 0
     private var queuedBytes = 0
@@ -172,8 +170,13 @@ final class WatchedItem {
     func arm(_ armed: ArmedSubscription, isNew: Bool, shape: Int?, constants: [ExpressionValue]) {
         let target = armed.target
         let hasFired = armed.hasFired || untold.contains(target.subscription)
-        var wasWatched = !isNew && (hasFired || armed.since < stored.version)
-        if let wasQuiet = asleep.removeValue(forKey: target.subscription) { wasWatched = wasQuiet }
+        let isUpdated = armed.since < stored.version
+        let wasWatched =
+            switch armed.policy {
+            case .once, .every: !isNew && (hasFired || isUpdated)
+            // What did not hold when it was armed, holds now and never fired has crossed, and the firing was lost.
+            case .everyCrossing: stored.version > 0 && !(armed.held == false && isUpdated && !hasFired)
+            }
         let handle = index.add(
             target.subscription.rawValue, armed.policy, shape: shape, constants: constants, wasWatched: wasWatched,
             owner: armed.owner)
@@ -199,18 +202,9 @@ final class WatchedItem {
     }
 
     func disarm(_ subscription: SubscriptionSerial) {
-        asleep[subscription] = nil
         guard let watch = watches.removeValue(forKey: subscription) else { return }
         rests[subscription] = nil
         index.remove(watch.handle)
-    }
-
-    /// Its device is suspended.
-    func putAsleep(_ subscription: SubscriptionSerial) {
-        guard let watch = watches[subscription] else { return }
-        let isQuiet = index.isQuiet(watch.handle)
-        disarm(subscription)
-        asleep[subscription] = isQuiet
     }
 
     /// It was not told that it fired: nothing holds it back.

@@ -44,7 +44,7 @@ package struct ItemIndex {
         /// Another one each time that the place is taken.
         var stamp: UInt32
         var policy: Policy
-        /// It fired while the condition holds, and waits until it does not.
+        /// It fired while the condition holds, or was armed while it held, and waits until it does not.
         var isQuiet = false
         /// It was not looked at since it was added, or did not fire though it should have.
         var isFresh = true
@@ -126,8 +126,6 @@ package struct ItemIndex {
     var freshCount: Int { fresh.count }
     /// Expressions that are compared, each of which an update evaluates once.
     package var comparedCount: Int { keys.count }
-    /// Whether it fired while its condition holds, and waits until that does not.
-    package func isQuiet(_ handle: Handle) -> Bool { subscribers[handle.number].isQuiet }
     /// Whether it was not looked at since it was armed, and would fire if it were.
     package func holdsUnseen(_ handle: Handle) -> Bool {
         let subscriber = subscribers[handle.number]
@@ -156,8 +154,8 @@ package struct ItemIndex {
     ///
     /// - Parameters:
     ///   - shape: Nil where there is no condition: then it fires with each update, until it is taken out.
-    ///   - wasWatched: Whether it was armed at the last update already, as one is that comes back from the disk: what holds since
-    ///     then is no crossing, and is not looked at again.
+    ///   - wasWatched: Whether what the last update left was looked at for it, as for one that comes back from the disk. A condition
+    ///     that holds is then no crossing, and is not looked at again.
     ///   - owner: Whose share the condition counts for.
     package mutating func add(
         _ subscription: Int64, _ policy: Policy, shape: Int?, constants: [ExpressionValue] = [], wasWatched: Bool = false,

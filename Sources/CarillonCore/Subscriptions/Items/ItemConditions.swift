@@ -64,7 +64,8 @@ package struct ItemConditions: Sendable {
         var bindings = ExpressionBindings(environment)
         for (name, value) in state.fields { bindings[name] = value.value }
         bindings["fields"] = .map(state.fieldMap)
-        bindings["previous"] = state.previousMap.map { .map($0) }
+        // Empty before the second update, so that `has(previous.price)` has a value.
+        bindings["previous"] = .map(state.previousMap ?? ExpressionMap())
         bindings["item"] = .string(item)
         bindings["update.time"] = ExpressionTimestamp(milliseconds: updatedAt.milliseconds).map { .timestamp($0) }
         return bindings

@@ -1,0 +1,15 @@
+/// Adds to a subscription on an item whether its condition held when it was armed: what holds then is no crossing.
+enum CrossingSchema {
+    static let changes = """
+        -- 1 when the condition held after the update that version counts, 0 when it did not, null when that is not known.
+        ALTER TABLE subscription_item ADD COLUMN held INTEGER;
+
+        DROP TRIGGER device_profile_resumed;
+        CREATE TRIGGER device_profile_resumed AFTER UPDATE OF reason ON device_profile
+            WHEN old.reason NOT NULL AND new.reason IS NULL BEGIN
+            UPDATE subscription_item SET held = NULL, version = coalesce((SELECT item.version FROM item
+                WHERE item.app = subscription_item.app AND item.name = subscription_item.item), version)
+            WHERE last_firing = 0 AND subscription IN (SELECT serial FROM subscription WHERE device = new.device AND status < 2);
+        END;
+        """
+}

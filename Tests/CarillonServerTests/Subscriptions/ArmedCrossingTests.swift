@@ -1,0 +1,129 @@
+import CarillonBasics
+import CarillonCore
+import CarillonExpression
+import CarillonSQLite
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// A crossing whose condition holds when it is armed fires when the condition did not hold in between.
+@Suite(.timeLimit(.minutes(1)))
+struct ArmedCrossingTests {
+    /// What arms a subscription whose condition holds.
+    enum Arming: CaseIterable {
+        case making, change, resumption
+    }
+
+    @Test(arguments: Arming.allCases, [true, false])
+    func `a condition that holds when it is armed waits until it does not`(arming: Arming, isRestarted: Bool) async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        var world = try await EngineWorld(store)
+        try await world.publish(5)
+        switch arming {
+        case .making: _ = try await world.subscribe("price > 2.0", .everyCrossing)
+        case .change:
+            let subscription = try await world.subscribe("price > 7.0", .everyCrossing)
+            _ = try await world.domain.subscriptions.change(subscription.id, of: world.device, from: nil) {
+                $0.trigger = "price > 2.0"
+            }
+        case .resumption:
+            try await world.publish(1)
+            _ = try await world.subscribe("price > 2.0", .everyCrossing)
+            _ = try await world.domain.devices.suspend(world.device)
+            try await world.publish(5)
+            _ = try await world.domain.devices.resume(world.device)
+        }
+        #expect(try await world.titles().isEmpty)
+        if isRestarted { world = try await EngineWorld(store) }
+        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.publish(6)
+        #expect(try await world.titles().isEmpty)
+        // It is armed before the last update now.
+        if isRestarted { world = try await EngineWorld(store) }
+        try await world.domain.itemEngine.lookAtNeverFired()
+        try await world.publish(7)
+        #expect(try await world.titles().isEmpty)
+        try await world.publish(1)
+        try await world.publish(8)
+        #expect(try await world.titles() == ["8.0"])
+    }
+
+    @Test func `an empty change of what fired and holds still does not fire it again`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        let subscription = try await world.subscribe("price > 2.0", .everyCrossing)
+        try await world.publish(5)
+        #expect(try await world.titles() == ["5.0"])
+        _ = try await world.domain.subscriptions.change(subscription.id, of: world.device, from: nil) { _ in }
+        try await world.publish(6)
+        #expect(try await world.titles() == ["5.0"])
+    }
+
+    /// What is known of a condition when it is armed after the first update.
+    enum Found: CaseIterable {
+        case holds, doesNotHold, isUnknown
+
+        fileprivate func conditions(_ item: ItemName) -> [FoundCondition] {
+            switch self {
+            case .holds: [.init(item: item, version: 1, holds: true)]
+            case .doesNotHold: [.init(item: item, version: 1, holds: false)]
+            // It was found before another update.
+            case .isUnknown: [.init(item: item, version: 0, holds: false)]
+            }
+        }
+    }
+
+    @Test(arguments: Found.allCases)
+    func `a crossing that a killed server did not look at fires after the start, and what held does not`(found: Found)
+        async throws
+    {
+        let store = try SQLiteStore(inMemory: .init())
+        do {
+            let world = try await EngineWorld(store)
+            try await world.publish(found == .holds ? 11 : 1)
+            try await put("price > 10.0", on: world, found.conditions(world.item.name))
+            // It comes between the making and the arming.
+            try await world.publish(12)
+            #expect(try await world.titles().isEmpty)
+        }
+        let world = try await EngineWorld(store)
+        let items = try await store.itemsNeverFired(after: .start, limit: 10).items
+        #expect(items == (found == .doesNotHold ? [world.item] : []))
+        try await world.domain.itemEngine.lookAtNeverFired()
+        let expected = found == .doesNotHold ? ["12.0"] : []
+        #expect(try await world.titles() == expected)
+        try await world.publish(13)
+        #expect(try await world.titles() == expected)
+        #expect(try await store.itemsNeverFired(after: .start, limit: 10).items.isEmpty)
+    }
+
+    /// Makes a crossing without telling the engine.
+    private func put(_ trigger: String, on world: EngineWorld, _ found: [FoundCondition]) async throws {
+        let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
+        var random = SystemRandomNumberGenerator()
+        let program = try world.domain.itemEngine.conditions.condition(trigger, over: ["price": .dynamic])
+        let put = try await world.store.putSubscription(
+            SubscriptionWish(
+                proposed: .random(using: &random), device: world.device.serial,
+                definition: .init(
+                    items: [world.item.name], fields: ["price"], trigger: trigger, format: format, policy: .everyCrossing),
+                condition: WatchedCondition(
+                    shape: program.shape.key, source: trigger, constants: ValueCoding.encode(program.constants)),
+                limit: 10, found: found), at: world.domain.time.now())
+        guard case .made = put else { throw StoreFault(.unavailable, "the subscription was not made") }
+    }
+
+    @Test func `a first update has an empty map as what was before it`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        _ = try await world.subscribe("!has(previous.price)", .every(coolDownSeconds: 0), key: "first")
+        _ = try await world.subscribe("previous.price > 0.0", .every(coolDownSeconds: 0), key: "later")
+        let errors = try await world.subscribe("previous.price == null || previous.price < 0.0", key: "error")
+        try await world.publish(1)
+        #expect(try await world.titles() == ["1.0"])
+        let explained = try #require(try await world.domain.subscriptions.explain(errors).first)
+        #expect(explained.verdict == .noValue, "a comparison with a missing member is an error")
+        try await world.publish(2)
+        #expect(try await world.titles() == ["1.0", "2.0"])
+    }
+}
