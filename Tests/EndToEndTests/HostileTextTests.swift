@@ -108,6 +108,10 @@ struct HostileTextTests {
             answer: #"{"accepted":1,"repeated":0,"refused":1,"refusals":[{"line":1,"code":"H","detail":"H"}]}"#,
             input: "{}\n"),
         Case(arguments: ["items", "get", "i"], answer: #"{"item":"H","version":1,"fields":{"H":"H"}}"#),
+        Case(
+            arguments: ["items", "list"],
+            answer: #"{"items":[{"item":"H","version":1,"updatedAt":"H","subscriptions":1}]}"#),
+        Case(arguments: ["items", "delete", "i"], answer: "", showsTexts: false),
         Case(arguments: ["items", "rules", "set", "a.b", "-"], answer: #"{"H":"H"}"#, input: "{}", showsTexts: false),
         Case(arguments: ["items", "rules", "show", "a.b"], answer: #"{"items":[{"pattern":"H"}]}"#),
         Case(arguments: ["subscriptions", "list", "d"], answer: "{\"subscriptions\":[\(subscription)]}"),

@@ -60,9 +60,20 @@ struct ItemCommandTests {
         #expect(again.status == 0)
         let after = try await carillon(["subscriptions", "explain", device.id, made.id], key: admin)
         #expect(after.lines.first == "stock.A B  triggered  after 2 updates")
+        let listed = try await carillon(["items", "list", "--prefix", "stock."], key: sender)
+        #expect(listed.lines.first?.hasPrefix("stock.A B  after 2 updates") == true, "\(listed.lines)")
+        #expect(listed.lines.first?.hasSuffix("1 subscriptions") == true)
+        let closed = files + "/closed.json"
+        try Data(#"{"items":[]}"#.utf8).write(to: URL(fileURLWithPath: closed))
+        let counted = try await carillon(["items", "rules", "set", LiveServer.app, closed, "--validate"], key: admin)
+        #expect(counted.lines == ["the rules would end 1 subscriptions"])
         #expect(try await carillon(["items", "publish", "stock.A B", "price"], key: sender).status == 64)
         #expect(try await carillon(["items", "publish", "stock.A B", "price=[1]"], key: sender).status == 65)
         #expect(try await carillon(["items", "publish", "stock.A B", "price=1"], key: client).status == 77)
+        let deleted = try await carillon(["items", "delete", "stock.A B"], key: sender)
+        #expect(deleted.lines == ["deleted stock.A B"])
+        #expect(try await carillon(["items", "delete", "stock.A B"], key: sender).status == 65)
+        #expect(try await carillon(["items", "list"], key: sender).lines.allSatisfy(\.isEmpty))
     }
 
     @Test func `lines from standard input are published, and what is refused is told with its line`() async throws {

@@ -13,7 +13,9 @@ struct ItemsCommand: AsyncParsableCommand {
             `carillon items rules set` opens items to an app's devices; `publish` and `get` are for its back end, with a sender \
             key.
             """,
-        subcommands: [Publish.self, Get.self, Watch.self, ItemRulesCommand.self])
+        subcommands: [
+            Publish.self, Get.self, Watch.self, ItemListCommand.self, ItemDeleteCommand.self, ItemRulesCommand.self,
+        ])
 
     struct Publish: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -205,20 +207,43 @@ struct ItemRulesCommand: AsyncParsableCommand {
         subcommands: [Set.self, Show.self])
 
     struct Set: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Set the rules.")
+        static let configuration = CommandConfiguration(
+            abstract: "Set the rules.", discussion: "Subscriptions on items that the rules do not open end.")
         @Argument(help: "The app.") var app: String
         @Argument(help: "The file; - is standard input.") var file: String
+        @Flag(name: .customLong("validate"), help: "Only count the subscriptions that the rules would end.")
+        var onlyCounts = false
         @OptionGroup var options: OperatorOptions
 
         func run() async throws {
             let rules = try read()
             try await options.perform { domain in
-                try await domain.items.setRules(
-                    try ItemRules(rules), of: try await ItemRulesCommand.serial(of: app, in: domain))
+                let (read, serial) = (try ItemRules(rules), try await ItemRulesCommand.serial(of: app, in: domain))
+                if onlyCounts {
+                    show(try await domain.subscriptions.countClosed(by: read, of: serial))
+                } else {
+                    show(try await domain.subscriptions.setRules(read, of: serial))
+                }
             } onServer: { client in
-                _ = try await client.call(.PUT, "/v1/apps/\(app)/items", rules, as: JSONValue.self)
+                let path = "/v1/apps/\(app)/items" + (onlyCounts ? "?validate=true" : "")
+                show(try await client.call(.PUT, path, rules, as: Ended.self).ends ?? 0)
             }
-            options.printer.print(["event": "set", "app": .text(app)], otherwise: "set the rules for items of \(app)")
+        }
+
+        private struct Ended: Decodable {
+            /// Nil from a server of an earlier version, which ends none.
+            var ends: Int?
+        }
+
+        private func show(_ ends: Int) {
+            let values: [String: OutputValue] = [
+                "event": onlyCounts ? "validated" : "set", "app": .text(app), "ends": .number(Int64(ends)),
+            ]
+            options.printer.print(
+                values,
+                otherwise: onlyCounts
+                    ? "the rules would end \(ends) subscriptions"
+                    : "set the rules for items of \(app)" + (ends == 0 ? "" : "; \(ends) subscriptions ended"))
         }
 
         private func read() throws -> JSONValue {

@@ -60,6 +60,8 @@ package enum ServerMetric: String, CaseIterable, Sendable {
     case pushResultsDropped = "carillon_push_results_dropped_total"
 
     case itemUpdates = "carillon_item_updates_total"
+    case itemsDeleted = "carillon_items_deleted_total"
+    case subscriptionsClosed = "carillon_subscriptions_closed_total"
     case conditionErrors = "carillon_condition_errors_total"
     case firings = "carillon_firings_total"
     case vetoes = "carillon_vetoes_total"
@@ -173,6 +175,8 @@ extension ServerMetric {
             "Apps and environments whose pushes wait, as the service cannot be reached or refuses the credentials."
         case .pushResultsDropped: "Answers of vendors' services that could not be written down; the pushes are sent again."
         case .itemUpdates: "Updates of items that publishers sent, by what became of them."
+        case .itemsDeleted: "Items that were deleted, by a request or as they were idle."
+        case .subscriptionsClosed: "Subscriptions that ended because the rules of their app closed an item."
         case .conditionErrors: "Conditions that had no value when they were evaluated."
         case .firings: "Firings of subscriptions, by what became of them."
         case .vetoes: "Questions to apps' own servers, by what they said."
@@ -213,7 +217,7 @@ extension ServerMetric {
         case .envelopesAccepted: ["kind"]
         case .envelopesEnded: ["kind", "outcome"]
         case .watchesRefused: ["full"]
-        case .devicesCollected: ["reason"]
+        case .devicesCollected, .itemsDeleted: ["reason"]
         default: []
         }
     }

@@ -3,9 +3,9 @@ package import CarillonWire
 
 /// Makes subscriptions, changes them, lists them and takes them away, as their devices ask for it.
 package struct SubscriptionRegistrar: Sendable {
-    private let store: any SubscriptionStore
+    let store: any SubscriptionStore
     private let engine: ItemEngine
-    private let items: AppItems
+    let items: AppItems
     private let homes: Homes
     private let allowances: Allowances
     private let vetoes: any Vetoes
@@ -283,7 +283,7 @@ package struct SubscriptionRegistrar: Sendable {
         }
     }
 
-    private static let atOnce = 500
+    static let atOnce = 500
 }
 
 extension ValueStyles {

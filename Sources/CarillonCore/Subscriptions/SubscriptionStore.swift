@@ -7,10 +7,31 @@ package protocol SubscriptionStore: Sendable {
     /// Sets what an app says of its items, as a JSON document. Answers false when there is no such app any more.
     func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool
     func itemRules(of app: AppSerial) async throws -> String?
+    /// The apps that have rules for items.
+    func appsWithItemRules() async throws -> [AppSerial]
     func item(_ key: ItemKey) async throws -> StoredItem?
     /// Writes what updates left of an item, and what they fired, in one transaction. Answers the numbers of the firings; nil
     /// when the app is gone, or has as many items as it may.
     func commitItem(_ commit: ItemCommit) async throws -> [Int64]?
+    /// A page of an app's items whose names begin with a text, in the order of their names.
+    func items(of app: AppSerial, prefix: String, after name: String, limit: Int) async throws -> [ListedItem]
+    /// Items of an app without subscriptions whose last update came by a moment, from a name on. It reads a limited number of rows.
+    ///
+    /// - Returns: The items, and the name after which the next part begins; nil after the last part.
+    func unwatchedItems(
+        of app: AppSerial, updatedBy moment: Timestamp, after name: String, limit: Int
+    ) async throws -> (items: [ListedItem], end: String?)
+    /// Makes some of the subscriptions on an item wait for its first update, and drops their held firings.
+    ///
+    /// - Returns: The last of these subscriptions; nil after the last part.
+    func prepareDeletion(
+        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    ) async throws -> SubscriptionSerial?
+    /// Deletes an item with its firings that were not delivered. Its subscriptions stay and wait for its first update.
+    ///
+    /// - Parameter moment: Deletes it only if its last update came by then, and it has no subscription; nil deletes it in any case.
+    /// - Returns: Whether it was deleted.
+    func deleteItem(_ item: ItemKey, ifIdleSince moment: Timestamp?) async throws -> Bool
 
     // MARK: Subscriptions
 
@@ -27,6 +48,14 @@ package protocol SubscriptionStore: Sendable {
     func endSubscriptions(of device: DeviceSerial, _ filter: SubscriptionFilter) async throws -> Int
     /// The same of some of them, in one transaction.
     func endSubscriptions(_ subscriptions: [SubscriptionSerial], of device: DeviceSerial) async throws -> Int
+    /// The same of subscriptions of any devices, in one transaction.
+    func endSubscriptions(_ subscriptions: [SubscriptionSerial]) async throws -> Int
+    /// Names of an app's items that have subscriptions, in their order.
+    func subscribedItems(of app: AppSerial, after name: String, limit: Int) async throws -> [ItemName]
+    /// The subscriptions on an item that are not ended, in their order.
+    func subscribers(
+        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    ) async throws -> [ItemSubscriber]
     /// Those that ended, and are still to be taken out of their inboxes; of one device where it is named.
     func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription]
     /// Takes subscriptions that ended out of the store, and what waits of them out of their inboxes.
@@ -159,6 +188,18 @@ package struct ItemCommit: Sendable {
         self.key = key
         self.item = item
         self.firings = firings
+    }
+}
+
+/// A subscription on an item, with all of its items.
+package struct ItemSubscriber: Equatable, Sendable {
+    package var subscription: SubscriptionSerial
+    /// In the order of the subscription.
+    package var items: [ItemName]
+
+    package init(_ subscription: SubscriptionSerial, items: [ItemName]) {
+        self.subscription = subscription
+        self.items = items
     }
 }
 

@@ -48,6 +48,81 @@ struct ItemTable {
         return true
     }
 
+    // MARK: Lists
+
+    func items(of app: AppSerial, prefix: String, after name: String, limit: Int) throws -> [ListedItem] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT name, version, updated_at, (SELECT count(*) FROM subscription_item AS watched
+                WHERE watched.app = item.app AND watched.item = item.name)
+            FROM item WHERE app = ? AND name > ? AND name >= ? ORDER BY name LIMIT ?
+            """)
+        select.bind(app.rawValue)
+        select.bind(name)
+        select.bind(prefix)
+        select.bind(limit)
+        var items: [ListedItem] = []
+        try select.forEachRow { columns in
+            guard let name = columns.text(0).flatMap({ ItemName($0) }) else { return true }
+            guard name.text.utf8.starts(with: prefix.utf8) else { return false }
+            items.append(
+                ListedItem(
+                    name: name, version: columns.integer(1), updatedAt: columns.timestamp(2),
+                    subscriptions: Int(columns.integer(3))))
+            return true
+        }
+        return items
+    }
+
+    /// See ``SubscriptionStore/unwatchedItems(of:updatedBy:after:limit:)``.
+    func unwatchedItems(
+        of app: AppSerial, updatedBy moment: Timestamp, after name: String, limit: Int
+    ) throws -> (items: [ListedItem], end: String?) {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT name, version, updated_at, updated_at <= ? AND NOT EXISTS (SELECT 1 FROM subscription_item AS watched
+                WHERE watched.app = item.app AND watched.item = item.name)
+            FROM item WHERE app = ? AND name > ? ORDER BY name LIMIT ?
+            """)
+        select.bind(moment.milliseconds)
+        select.bind(app.rawValue)
+        select.bind(name)
+        select.bind(limit)
+        var items: [ListedItem] = []
+        var (count, end) = (0, name)
+        try select.forEachRow { columns in
+            count += 1
+            end = columns.text(0) ?? end
+            if columns.integer(3) != 0, let name = ItemName(end) {
+                items.append(
+                    ListedItem(name: name, version: columns.integer(1), updatedAt: columns.timestamp(2), subscriptions: 0))
+            }
+            return true
+        }
+        return (items, count < limit ? nil : end)
+    }
+
+    // MARK: Deleting
+
+    /// See ``SubscriptionStore/deleteItem(_:ifIdleSince:)``.
+    func delete(_ key: ItemKey, ifIdleSince moment: Timestamp?) throws -> Bool {
+        let isIdle = """
+            updated_at <= ?3 AND NOT EXISTS (SELECT 1 FROM subscription_item AS watched
+                WHERE watched.app = ?1 AND watched.item = ?2)
+            """
+        try db.run(
+            "DELETE FROM item WHERE app = ?1 AND name = ?2 AND (?3 IS NULL OR \(isIdle))",
+            [key.app.rawValue, key.name.text, moment?.milliseconds])
+        guard db.changesCount == 1 else { return false }
+        try db.run("DELETE FROM firing WHERE app = ? AND item = ?", [key.app.rawValue, key.name.text])
+        try db.run(
+            "UPDATE subscription_item SET version = 0, held = NULL WHERE app = ? AND item = ? AND version > 0",
+            [key.app.rawValue, key.name.text])
+        return true
+    }
+
     private func bind(_ item: StoredItem, to statement: inout BoundStatement) {
         item.state.bind(to: &statement)
         statement.bind(item.version)

@@ -21,6 +21,10 @@ extension SQLiteStore: SubscriptionStore {
         try await read { db in try String.first(db, "SELECT document FROM item_rules WHERE app = ?", [app.rawValue]) }
     }
 
+    package func appsWithItemRules() async throws -> [AppSerial] {
+        try await scan { db in try Int64.fetchAll(db, sql: "SELECT app FROM item_rules ORDER BY app").map(AppSerial.init) }
+    }
+
     package func item(_ key: ItemKey) async throws -> StoredItem? {
         try await read { db in try ItemTable(db).item(key) }
     }
@@ -30,6 +34,28 @@ extension SQLiteStore: SubscriptionStore {
             guard try ItemTable(db).write(commit.item, commit.key) else { return nil }
             return try commit.firings.map { try FiringTable(db).insert($0) }
         }
+    }
+
+    package func items(of app: AppSerial, prefix: String, after name: String, limit: Int) async throws -> [ListedItem] {
+        try await scan { db in try ItemTable(db).items(of: app, prefix: prefix, after: name, limit: limit) }
+    }
+
+    package func unwatchedItems(
+        of app: AppSerial, updatedBy moment: Timestamp, after name: String, limit: Int
+    ) async throws -> (items: [ListedItem], end: String?) {
+        try await scan { db in try ItemTable(db).unwatchedItems(of: app, updatedBy: moment, after: name, limit: limit) }
+    }
+
+    package func prepareDeletion(
+        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    ) async throws -> SubscriptionSerial? {
+        try await group.run { db in
+            try SubscriberTable(db).prepareDeletion(of: item, after: subscription, limit: limit)
+        }
+    }
+
+    package func deleteItem(_ item: ItemKey, ifIdleSince moment: Timestamp?) async throws -> Bool {
+        try await group.run { db in try ItemTable(db).delete(item, ifIdleSince: moment) }
     }
 
     // MARK: Subscriptions
@@ -70,6 +96,25 @@ extension SQLiteStore: SubscriptionStore {
                         ["serial": subscription.rawValue, "device": device.rawValue])
             }
         }
+    }
+
+    package func endSubscriptions(_ subscriptions: [SubscriptionSerial]) async throws -> Int {
+        try await group.run { db in
+            let table = SubscriptionTable(db)
+            return try subscriptions.reduce(0) { count, subscription in
+                try count + table.end("serial = :serial", ["serial": subscription.rawValue])
+            }
+        }
+    }
+
+    package func subscribedItems(of app: AppSerial, after name: String, limit: Int) async throws -> [ItemName] {
+        try await scan { db in try SubscriberTable(db).items(of: app, after: name, limit: limit) }
+    }
+
+    package func subscribers(
+        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    ) async throws -> [ItemSubscriber] {
+        try await scan { db in try SubscriberTable(db).subscribers(of: item, after: subscription, limit: limit) }
     }
 
     package func endedSubscriptions(of device: DeviceSerial?, limit: Int) async throws -> [EndedSubscription] {

@@ -14,9 +14,11 @@ struct ItemRoutes: Sendable {
     func add(to routes: Routes) {
         routes.on(.post, "/v1/items/updates", query: ["app"], updateMany)
         routes.on(.post, "/v1/items/:item/updates", query: ["app"], update)
+        routes.list("/v1/items", query: ["after", "app", "limit", "prefix"], list)
         routes.on(.get, "/v1/items/:item", query: ["app"], show)
+        routes.on(.delete, "/v1/items/:item", query: ["app"], delete)
         routes.on(.get, "/v1/apps/:app/items", rules)
-        routes.on(.put, "/v1/apps/:app/items", setRules)
+        routes.on(.put, "/v1/apps/:app/items", query: ["validate"], setRules)
     }
 
     // MARK: Publishers
@@ -95,6 +97,34 @@ struct ItemRoutes: Sendable {
         return Response(status: .ok, text: item.json(name), type: "application/json")
     }
 
+    @Sendable private func delete(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await domain.appOfSender(request).serial
+        try await domain.items.delete(try name(context), of: app)
+        return Response(status: .noContent)
+    }
+
+    @Sendable private func list(_ request: Request, _ context: RouteContext) async throws -> Response {
+        let app = try await domain.appOfSender(request).serial
+        let limit = try request.number("limit", in: 1...1000, default: 100)
+        let after = try text("after", of: request)
+        let prefix = try text("prefix", of: request)
+        let items = try await domain.listings.take(of: app) {
+            try await domain.items.list(of: app, prefix: prefix, after: after, limit: limit + 1)
+        }
+        return Response(status: .ok, json: ItemList(items, limit: limit))
+    }
+
+    /// A part of an item's name; empty when the parameter is absent.
+    private func text(_ name: String, of request: Request) throws(Refusal) -> String {
+        guard let text = request.uri.queryParameters[Substring(name)], !text.isEmpty else { return "" }
+        guard let part = ItemName(text) else {
+            throw Refusal(
+                .parameterInvalid,
+                "The parameter \"\(name)\" must have at most \(ItemName.longestBytes) bytes without control characters.")
+        }
+        return part.text
+    }
+
     // MARK: Operators
 
     @Sendable private func rules(_ request: Request, _ context: RouteContext) async throws -> Response {
@@ -105,8 +135,34 @@ struct ItemRoutes: Sendable {
     @Sendable private func setRules(_ request: Request, _ context: RouteContext) async throws -> Response {
         let app = try await domain.appSerial(request, context)
         let rules = try ItemRules(try await request.object(of: ItemRules.memberNames))
-        try await domain.items.setRules(rules, of: app)
-        return Response(status: .ok, text: rules.json.bytes, type: "application/json")
+        let ends: Int
+        switch request.uri.queryParameters["validate"] {
+        case "true"?: ends = try await domain.subscriptions.countClosed(by: rules, of: app)
+        case nil, "false"?: ends = try await domain.subscriptions.setRules(rules, of: app)
+        case .some: throw Refusal(.parameterInvalid, "The parameter \"validate\" must be true or false.")
+        }
+        return Response(status: .ok, text: rules.json(ending: ends).bytes, type: "application/json")
+    }
+}
+
+extension ItemRules {
+    /// With the number of subscriptions that the rules end.
+    fileprivate func json(ending count: Int) -> JSONValue {
+        guard case .object(let members) = json else { return json }
+        return .object(members + [.init(name: "ends", value: .integer(count))])
+    }
+}
+
+extension ItemList {
+    /// - Parameter items: One more than the list takes when another page follows.
+    init(_ items: [ListedItem], limit: Int) {
+        let page = items.prefix(limit)
+        self.init(
+            items: page.map { item in
+                Item(
+                    item: item.name.text, version: item.version,
+                    updatedAt: Timestamp3339.text(item.updatedAt.milliseconds), subscriptions: item.subscriptions)
+            }, next: items.count > limit ? page.last?.name.text : nil)
     }
 }
 

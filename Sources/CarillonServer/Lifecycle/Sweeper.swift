@@ -25,6 +25,7 @@ struct Sweeper: Service {
             async let attachments: Void = sweepAttachments()
             async let services: Void = sweepServices()
             async let looks: Void = lookAtSubscriptions()
+            async let idleItems: Void = deleteIdleItems()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 domain.log.flush()
@@ -64,6 +65,7 @@ struct Sweeper: Service {
             await attachments
             await services
             await looks
+            await idleItems
         }
     }
 
@@ -134,6 +136,20 @@ struct Sweeper: Service {
             if !isDone { try? await Task.sleep(for: .seconds(settings.sweepSeconds)) }
         }
     }
+
+    /// Looks at all items of an app, so that it is done seldom.
+    private func deleteIdleItems() async {
+        while !Task.isCancelled {
+            await report("idle items") {
+                // Nothing is removed for good while the wall clock cannot be relied on.
+                guard let retention = domain.served.retention() else { return }
+                try await domain.items.deleteIdle(at: retention.now)
+            }
+            try? await Task.sleep(for: .seconds(max(settings.sweepSeconds, Self.secondsBetweenIdleItems)))
+        }
+    }
+
+    private static let secondsBetweenIdleItems = 30
 
     private func sweepUpdates() async {
         while !Task.isCancelled {

@@ -109,6 +109,34 @@ package struct SubscriptionList: Codable, Equatable, Sendable {
     }
 }
 
+/// A page of an app's items.
+package struct ItemList: Codable, Equatable, Sendable {
+    package struct Item: Codable, Equatable, Sendable {
+        package var item: String
+        /// The number of its updates.
+        package var version: Int64
+        package var updatedAt: String
+        /// The number of subscriptions on it.
+        package var subscriptions: Int
+
+        package init(item: String, version: Int64, updatedAt: String, subscriptions: Int) {
+            self.item = item
+            self.version = version
+            self.updatedAt = updatedAt
+            self.subscriptions = subscriptions
+        }
+    }
+
+    package var items: [Item]
+    /// Where the list goes on; absent when it is complete.
+    package var next: String?
+
+    package init(items: [Item], next: String?) {
+        self.items = items
+        self.next = next
+    }
+}
+
 /// Why a subscription fires with what stands in its items, or does not.
 package struct ExplanationList: Codable, Equatable, Sendable {
     package struct Item: Codable, Equatable, Sendable {

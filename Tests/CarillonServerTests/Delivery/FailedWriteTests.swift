@@ -195,6 +195,7 @@ struct FailedWriteTests {
         let again = try await routes.request(.post, "/v1/items/updates", key: sender, lines)
         #expect(!String(decoding: again.body, as: UTF8.self).contains("storage_full"), "\(again.status)")
         trial.tried.insert("POST /v1/items/updates")
+        try await trial.change("DELETE /v1/items/{item}", ["item": "stock.ACME"], key: sender)
         let update = try await trial.change(
             "POST /v1/updates", key: sender, #"{"kind":"popup","payload":{"style":"important","title":"x"}}"#)
         try await trial.change("POST /v1/updates/{update}/requeue", ["update": update["id"]], key: sender)

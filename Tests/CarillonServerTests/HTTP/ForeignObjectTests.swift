@@ -62,6 +62,7 @@ struct ForeignObjectTests {
             method: .get, route: "/v1/device/subscriptions", kind: .subscription, asker: .device, query: "?after=ID",
             status: 404),
         .init(method: .get, route: "/v1/items/{item}", kind: .item, asker: .sender, status: 404),
+        .init(method: .delete, route: "/v1/items/{item}", kind: .item, asker: .sender, status: 404),
         .init(method: .post, route: "/v1/items/{item}/updates", kind: .item, asker: .sender, body: "{}", status: 400),
         .init(method: .get, route: "/v1/updates/{update}", kind: .update, asker: .sender, status: 404),
         .init(method: .delete, route: "/v1/updates/{update}", kind: .update, asker: .sender, status: 404),

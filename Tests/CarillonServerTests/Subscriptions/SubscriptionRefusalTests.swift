@@ -181,6 +181,8 @@ struct SubscriptionRefusalTests {
         Wrong(#"{"items":[{"pattern":"a","open":1}]}"#, "item_rules_invalid", "open"),
         Wrong(#"{"items":[{"pattern":"a","fields":{"x":"float"}}]}"#, "item_rules_invalid", "double"),
         Wrong(#"{"items":[{"pattern":"a","other":1}]}"#, "item_rules_invalid", "other"),
+        Wrong(#"{"items":[{"pattern":"a","idleSeconds":59}]}"#, "item_rules_invalid", "60"),
+        Wrong(#"{"items":[{"pattern":"a","idleSeconds":31536001}]}"#, "item_rules_invalid", "31536000"),
         Wrong(#"{"conditionCost":0}"#, "item_rules_invalid"),
         Wrong(#"{"conditionCost":10001}"#, "item_rules_invalid", "10000"),
         Wrong(#"{"conditionFunctions":["fetch"]}"#, "item_rules_invalid", "fetch"),

@@ -50,9 +50,9 @@ extension ItemEngine {
         item.lastUse = uses
         letIdleGo()
         items[key] = item
-        guard !unseen.isEmpty else { return }
-        item.enqueue(.look(unseen))
-        drain(item)
+        if !unseen.isEmpty { item.enqueue(.look(unseen)) }
+        for work in carriedOver.removeValue(forKey: key) ?? [] { item.enqueue(work) }
+        if !item.isIdle { drain(item) }
     }
 
     private static let armedBetween = 128

@@ -58,6 +58,8 @@ package actor ItemEngine {
     var unfollowed: [DeviceSerial] = []
     var unwatched: [Unwatched] = []
     var followers: [CheckedContinuation<Void, Never>] = []
+    /// What waits for items that were deleted, and are made anew.
+    var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]
 
     private let accepted = ServerMetric.itemUpdates.counter("accepted")
     private let repeated = ServerMetric.itemUpdates.counter("repeated")
@@ -112,7 +114,7 @@ package actor ItemEngine {
         drain(item)
     }
 
-    private func leave(_ update: ItemUpdate, of app: AppSerial) {
+    func leave(_ update: ItemUpdate, of app: AppSerial) {
         waitingBytes -= update.byteCount
         let left = waitingBytesOfApps[app, default: 0] - update.byteCount
         waitingBytesOfApps[app] = left > 0 ? left : nil
@@ -132,7 +134,7 @@ package actor ItemEngine {
         return await answers.all()
     }
 
-    private static let busy = Refusal(
+    static let busy = Refusal(
         .itemBusy, "The item has as many updates waiting as it may.", retryAfterSeconds: 1)
 
     /// What stands in an item; nil before its first update.
@@ -188,6 +190,11 @@ package actor ItemEngine {
             began = ticks.now()
         }
         for work in batch {
+            if case .delete(let moment, let answer) = work {
+                await write(&staged, of: item, pause: pause)
+                await delete(item, ifIdleSince: moment, answer: answer)
+                continue
+            }
             await evaluate(work, on: item, &staged, pause: pause)
             if staged.targets >= limits.targetsAtOnce { await write(&staged, of: item, pause: pause) }
         }
@@ -200,6 +207,8 @@ package actor ItemEngine {
     ) async {
         let found: WatchedItem.Found
         switch work {
+        // It is done when what was staged is written.
+        case .delete: return
         case .look(let subscriptions): found = await item.look(at: subscriptions, at: time.now(), pause: pause)
         case .update(let update, let mode, let answer):
             guard !item.isGone else { return staged.answers.append((answer, .failure(Self.busy))) }
@@ -295,7 +304,7 @@ package actor ItemEngine {
     // MARK: Looking
 
     /// Whether nothing is under way.
-    package var isIdle: Bool { underWay.isEmpty && items.values.allSatisfy(\.isIdle) }
+    package var isIdle: Bool { underWay.isEmpty && carriedOver.isEmpty && items.values.allSatisfy(\.isIdle) }
 
     package struct Population: Equatable, Sendable {
         package var items: Int

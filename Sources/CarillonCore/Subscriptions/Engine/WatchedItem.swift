@@ -17,11 +17,17 @@ final class WatchedItem {
     }
 
     typealias Answer = @Sendable (Result<ItemReceipt, any Error>) -> Void
+    /// Says whether the item was deleted.
+    typealias DeletionAnswer = @Sendable (Result<Bool, any Error>) -> Void
 
     enum Work {
         case update(ItemUpdate, ItemState.Mode, Answer)
         /// These were armed: they may fire with what stands in the item.
         case look([SubscriptionSerial])
+        /// The item is to be deleted; with a moment only if its last update came by then, and it has no subscription.
+        case delete(ifIdleSince: Timestamp?, DeletionAnswer)
+
+        fileprivate var isDeletion: Bool { if case .delete = self { true } else { false } }
     }
 
     let key: ItemKey
@@ -76,14 +82,23 @@ final class WatchedItem {
         queue.append(work)
     }
 
+    /// A deletion is the last of its batch: what follows it is for the item that is made anew.
     func takeBatch(_ limit: Int) -> [Work] {
-        let batch = Array(queue.prefix(limit))
+        let end = queue.prefix(limit).firstIndex(where: \.isDeletion).map { $0 + 1 } ?? limit
+        let batch = Array(queue.prefix(end))
         queue.removeFirst(batch.count)
         for case .update(let update, _, _) in batch {
             queuedUpdates -= 1
             queuedBytes -= update.byteCount
         }
         return batch
+    }
+
+    /// Takes all work out that was not begun.
+    func takeRest() -> [Work] {
+        let rest = queue
+        (queue, queuedUpdates, queuedBytes) = ([], 0, 0)
+        return rest
     }
 
     /// What an update, or a look, comes to.

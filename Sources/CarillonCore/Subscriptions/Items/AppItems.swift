@@ -1,6 +1,7 @@
 import CarillonBasics
 import CarillonExpression
 import CarillonWire
+import Metrics
 
 /// The items of apps, as their publishers and their operators see them.
 package struct AppItems: Sendable {
@@ -9,6 +10,8 @@ package struct AppItems: Sendable {
     private let allowances: Allowances
     private let time: TimeSource
     private let rules = KnownValues<AppSerial, ItemRules>(capacity: 1000)
+    private let deleted = ServerMetric.itemsDeleted.counter("requested")
+    private let collected = ServerMetric.itemsDeleted.counter("idle")
 
     package init(store: any SubscriptionStore, engine: ItemEngine, allowances: Allowances, time: TimeSource) {
         self.store = store
@@ -27,7 +30,7 @@ package struct AppItems: Sendable {
         }
     }
 
-    /// Subscriptions that are there stay, whatever the rules would say of them.
+    /// Subscriptions on items that the rules close are ended by ``SubscriptionRegistrar/setRules(_:of:)``.
     package func setRules(_ rules: ItemRules, of app: AppSerial) async throws {
         guard try await store.putItemRules(String(decoding: rules.json.bytes, as: UTF8.self), of: app, at: time.now()) else {
             throw Refusal(.appUnknown, "The app was deleted.")
@@ -90,11 +93,62 @@ package struct AppItems: Sendable {
     }
 
     package func item(_ name: ItemName, of app: AppSerial) async throws -> StoredItem {
-        guard let item = try await engine.item(of: ItemKey(app: app, name: name)) else {
-            throw Refusal(.itemUnknown, "The app has no item \"\(name)\"; it is made by its first update.")
-        }
+        guard let item = try await engine.item(of: ItemKey(app: app, name: name)) else { throw Self.unknown(name) }
         return item
     }
+
+    private static func unknown(_ name: ItemName) -> Refusal {
+        Refusal(.itemUnknown, "The app has no item \"\(name)\"; it is made by its first update.")
+    }
+
+    /// Items whose names begin with a text, in the order of their names.
+    package func list(
+        of app: AppSerial, prefix: String, after name: String, limit: Int
+    ) async throws -> [ListedItem] {
+        try await store.items(of: app, prefix: prefix, after: name, limit: limit)
+    }
+
+    // MARK: Deleting
+
+    /// Deletes an item: its values, the places of its sources, and its firings that were not delivered. Subscriptions stay, and wait for
+    /// its first update.
+    package func delete(_ name: ItemName, of app: AppSerial) async throws {
+        try allowances.takeUpdate(of: app)
+        guard try await engine.delete(ItemKey(app: app, name: name)) else { throw Self.unknown(name) }
+        deleted.increment()
+    }
+
+    /// Deletes the items that had no update for as long as their rules say, and that have no subscription.
+    package func deleteIdle(at now: Timestamp) async throws {
+        var fault: (any Error)?
+        for app in try await store.appsWithItemRules() where !Task.isCancelled {
+            do {
+                try await deleteIdle(of: app, at: now)
+            } catch {
+                fault = error
+            }
+        }
+        if let fault { throw fault }
+    }
+
+    private func deleteIdle(of app: AppSerial, at now: Timestamp) async throws {
+        let rules = try await rules(of: app)
+        guard let shortest = rules.rules.compactMap(\.idleSeconds).min() else { return }
+        var place: String? = ""
+        while let start = place, !Task.isCancelled {
+            let part = try await store.unwatchedItems(
+                of: app, updatedBy: now.adding(seconds: -Int64(shortest)), after: start, limit: Self.atOnce)
+            for item in part.items {
+                guard let seconds = rules.rule(for: item.name).idleSeconds else { continue }
+                let moment = now.adding(seconds: -Int64(seconds))
+                guard item.updatedAt <= moment else { continue }
+                if try await engine.delete(ItemKey(app: app, name: item.name), ifIdleSince: moment) { collected.increment() }
+            }
+            place = part.end
+        }
+    }
+
+    private static let atOnce = 1000
 }
 
 /// A field as its publisher wrote it.

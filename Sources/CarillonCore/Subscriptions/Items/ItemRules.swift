@@ -12,6 +12,8 @@ package struct ItemRules: Equatable, Sendable {
         package var mode = ItemState.Mode.merge
         package var isOpen = false
         package var fields: [String: FieldType] = [:]
+        /// An item without an update for so long, and without a subscription, is deleted; nil keeps it.
+        package var idleSeconds: Int?
 
         fileprivate init(_ pattern: String) {
             self.pattern = pattern
@@ -53,7 +55,7 @@ package struct ItemRules: Equatable, Sendable {
     package static let memberNames: Set = [
         "items", "conditionCost", "conditionFunctions", "conditionOperators", "conditionNames", "subscriptionsPerDevice",
     ]
-    private static let ruleNames: Set = ["pattern", "mode", "open", "fields"]
+    private static let ruleNames: Set = ["pattern", "mode", "open", "fields", "idleSeconds"]
 
     /// Of an app that said nothing: its items are closed.
     package init() {}
@@ -126,6 +128,7 @@ package struct ItemRules: Equatable, Sendable {
     /// More than this the engine grants nobody.
     package static let mostCost = 10_000
     private static let mostSubscriptions = 10_000
+    private static let idleSeconds = 60...31_536_000
 
     private static func number(_ name: String, in body: JSONValue, _ range: ClosedRange<Int>) throws(Refusal) -> Int? {
         switch body[name] {
@@ -155,6 +158,7 @@ package struct ItemRules: Equatable, Sendable {
         case .bool(let isOpen): rule.isOpen = isOpen
         default: throw refusal("\"open\" is true or false")
         }
+        rule.idleSeconds = try number("idleSeconds", in: body, idleSeconds)
         guard let fields = body["fields"] else { return rule }
         guard case .object(let members) = fields, members.count <= ItemLimits.fields else {
             throw refusal("\"fields\" must name the types of at most \(ItemLimits.fields) fields")
@@ -177,18 +181,17 @@ package struct ItemRules: Equatable, Sendable {
 
     /// As ``init(_:)`` reads it.
     package var json: JSONValue {
-        let rules = rules.map { rule in
-            JSONValue.object([
+        let rules = rules.map { rule -> JSONValue in
+            let fields = rule.fields.sorted { $0.key < $1.key }.map { name, type in
+                JSONValue.Member(name: name, value: .string(type.rawValue))
+            }
+            var members: [JSONValue.Member] = [
                 .init(name: "pattern", value: .string(rule.pattern)),
                 .init(name: "mode", value: .string(rule.mode.rawValue)),
-                .init(name: "open", value: .bool(rule.isOpen)),
-                .init(
-                    name: "fields",
-                    value: .object(
-                        rule.fields.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: .string($0.value.rawValue)) }
-                    )
-                ),
-            ])
+                .init(name: "open", value: .bool(rule.isOpen)), .init(name: "fields", value: .object(fields)),
+            ]
+            if let seconds = rule.idleSeconds { members.append(.init(name: "idleSeconds", value: .integer(seconds))) }
+            return JSONValue.object(members)
         }
         return .object(
             [

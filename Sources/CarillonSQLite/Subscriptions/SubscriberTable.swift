@@ -1,0 +1,85 @@
+import CarillonCore
+import GRDB
+
+/// Items and the subscriptions on them, inside a transaction.
+struct SubscriberTable {
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    /// See ``SubscriptionStore/subscribedItems(of:after:limit:)``.
+    func items(of app: AppSerial, after name: String, limit: Int) throws -> [ItemName] {
+        var select = try BoundStatement(
+            db, "SELECT item FROM subscription_item WHERE app = ? AND item > ? ORDER BY item LIMIT 1")
+        var items: [ItemName] = []
+        var place = name
+        while items.count < limit {
+            select.bind(app.rawValue)
+            select.bind(place)
+            // One step of the index for each item, as an item can have a million subscriptions.
+            guard let next = try select.first({ $0.text(0) ?? "" }), let name = ItemName(next) else { break }
+            items.append(name)
+            place = next
+        }
+        return items
+    }
+
+    /// See ``SubscriptionStore/subscribers(of:after:limit:)``.
+    func subscribers(of item: ItemKey, after subscription: SubscriptionSerial, limit: Int) throws -> [ItemSubscriber] {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT subscription.serial, subscription.items FROM subscription_item AS watched
+            JOIN subscription ON subscription.serial = watched.subscription
+            WHERE watched.app = ? AND watched.item = ? AND watched.subscription > ?
+                AND subscription.status < \(SubscriptionTable.endedStatus)
+            ORDER BY watched.subscription LIMIT ?
+            """)
+        select.bind(item.app.rawValue)
+        select.bind(item.name.text)
+        select.bind(subscription.rawValue)
+        select.bind(limit)
+        var found: [(serial: Int64, items: Int64)] = []
+        try select.forEachRow { columns in
+            found.append((columns.integer(0), columns.integer(1)))
+            return true
+        }
+        return try found.map { serial, count in
+            let items = try count == 1 ? [item.name] : self.items(of: serial)
+            return ItemSubscriber(SubscriptionSerial(serial), items: items)
+        }
+    }
+
+    private func items(of subscription: Int64) throws -> [ItemName] {
+        var select = try BoundStatement(db, "SELECT item FROM subscription_item WHERE subscription = ? ORDER BY place")
+        select.bind(subscription)
+        var items: [ItemName] = []
+        try select.forEachRow { columns in
+            if let name = columns.text(0).flatMap({ ItemName($0) }) { items.append(name) }
+            return true
+        }
+        return items
+    }
+
+    /// See ``SubscriptionStore/prepareDeletion(of:after:limit:)``.
+    func prepareDeletion(
+        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    ) throws -> SubscriptionSerial? {
+        let serials = try Int64.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT subscription FROM subscription_item WHERE app = ? AND item = ? AND subscription > ?
+                    ORDER BY subscription LIMIT ?
+                    """),
+            arguments: [item.app.rawValue, item.name.text, subscription.rawValue, limit])
+        for serial in serials {
+            try db.run("DELETE FROM held_firing WHERE subscription = ? AND item = ?", [serial, item.name.text])
+            try db.run(
+                """
+                UPDATE subscription_item SET version = 0, held = NULL
+                WHERE app = ? AND item = ? AND subscription = ? AND version > 0
+                """, [item.app.rawValue, item.name.text, serial])
+        }
+        return serials.count == limit ? serials.last.map(SubscriptionSerial.init) : nil
+    }
+}
