@@ -74,8 +74,10 @@ package struct SubscriptionRegistrar: Sendable {
             found: try await found(definition, of: device.app))
         switch try await store.putSubscription(wish, at: time.now()) {
         case .made(let subscription):
+            try await endIfClosed(subscription, of: device)
             return (try await followed(subscription), true)
         case .changed(let subscription):
+            try await endIfClosed(subscription, of: device)
             return (try await followed(subscription), false)
         // It may be the one of a request that was not answered, as the server was killed before it looked.
         case .same(let subscription): return (try await followed(subscription), false)
@@ -118,6 +120,18 @@ package struct SubscriptionRegistrar: Sendable {
         return try await store.subscription(subscription.id, of: subscription.device) ?? subscription
     }
 
+    /// Ends a subscription that was written after ``setRules(_:of:)`` looked for those on the items that it closed.
+    private func endIfClosed(_ subscription: Subscription, of device: Device) async throws {
+        let rules = try await items.rules(of: subscription.app)
+        guard let name = subscription.definition.items.first(where: { !rules.rule(for: $0).isOpen }) else { return }
+        _ = try await remove(these: [subscription.serial], of: device)
+        throw Self.closed(name)
+    }
+
+    private static func closed(_ name: ItemName) -> Refusal {
+        Refusal(.itemClosed, "The app does not open the item \"\(name)\" to its devices.")
+    }
+
     private static let unknown = Refusal(.subscriptionUnknown, "The device has no such subscription.")
 
     private func check(
@@ -126,9 +140,7 @@ package struct SubscriptionRegistrar: Sendable {
         var types: [String: ExpressionType] = [:]
         for (place, name) in definition.items.enumerated() {
             let rule = rules.rule(for: name)
-            guard rule.isOpen else {
-                throw Refusal(.itemClosed, "The app does not open the item \"\(name)\" to its devices.")
-            }
+            guard rule.isOpen else { throw Self.closed(name) }
             if let mode = definition.mode, mode != rule.mode {
                 throw Refusal(.modeForbidden, "The item \"\(name)\" is of mode \(rule.mode.rawValue).")
             }

@@ -3,6 +3,7 @@ import CarillonCore
 import CarillonSQLite
 import CarillonWire
 import HTTPTypes
+import Synchronization
 import TestSupport
 import Testing
 
@@ -195,6 +196,29 @@ struct ItemLifeTests {
         #expect(try await !engine.delete(world.item, ifIdleSince: now.adding(seconds: 60)))
     }
 
+    private final class Ticks: Sendable {
+        let now = Mutex<Int64>(0)
+    }
+
+    @Test func `a server that runs long enough deletes idle items by itself`() async throws {
+        let ticks = Ticks()
+        let world = try await EngineWorld(
+            try SQLiteStore(inMemory: .init()), ticks: TickSource { ticks.now.withLock { $0 } })
+        let rules = try #require(JSONValue(parsing: Array(#"{"items":[{"pattern":"*","idleSeconds":60}]}"#.utf8)))
+        try await world.domain.items.setRules(try ItemRules(rules), of: world.device.app)
+        try await world.publish(1)
+        try await world.store.run("UPDATE item SET updated_at = updated_at - 61000")
+        ticks.now.withLock { $0 = 7200 * 1_000_000_000 }
+        let (settings, logger) = (ServerSettings(dataDirectory: ""), world.domain.logger)
+        let collector = DeviceCollector(domain: world.domain, settings: settings, logger: logger)
+        let service = Sweeper(
+            store: world.store, domain: world.domain, collector: collector, settings: settings, logger: logger)
+        let sweeper = Task { try await service.run() }
+        try await eventually { try await world.store.item(world.item) == nil }
+        sweeper.cancel()
+        try? await sweeper.value
+    }
+
     // MARK: Closed items
 
     @Test func `rules that close an item end the subscriptions on it, and say how many`() async throws {
@@ -233,6 +257,21 @@ struct ItemLifeTests {
         #expect(try await put().json?["ends"] == .integer(0))
         let refused = try await world.subscribe(SubscriptionWorld.body(key: "a"), expecting: 403)
         #expect(refused["code"] == "item_closed")
+    }
+
+    @Test func `a subscription that is made while its item is closed ends with that`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        // Other rules are written after these were read for the subscription.
+        try await world.store.run(
+            """
+            CREATE TRIGGER closed AFTER INSERT ON subscription
+            BEGIN UPDATE item_rules SET document = '{"items":[]}'; END
+            """)
+        let (items, app) = (world.domain.items, world.device.app)
+        world.store.onCommit { items.forget(app) }
+        let refusal = await #expect(throws: Refusal.self) { _ = try await world.subscribe("price > 10.0") }
+        #expect(refusal?.code == .itemClosed)
+        #expect(try await world.store.rowCount(of: "subscription") == 0)
     }
 
     @Test func `many subscriptions are counted and ended part by part`() async throws {
