@@ -31,7 +31,7 @@ public final class NotificationSubscription: Sendable {
     public enum Policy: Hashable, Sendable {
         /// Where the trigger holds; it is ``NotificationSubscription/Status/triggered`` then, until it is changed or removed.
         case once
-        /// Where the trigger holds and did not before.
+        /// Where the trigger holds and did not before. A trigger that holds when the subscription is made or changed is no crossing.
         case everyCrossing
         /// With each update at which the trigger holds, but not within the cool-down after the last, in seconds.
         case every(coolDown: Duration)

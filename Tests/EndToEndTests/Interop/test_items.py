@@ -121,6 +121,43 @@ def test_a_socket_asks_what_http_would_answer(open_server):
         assert socket.close_code() == 1002
 
 
+def test_a_crossing_that_holds_when_it_is_made_waits_until_it_does_not(make_server):
+    """Also after a change of the subscription, and in another process."""
+    server = make_server()
+    assert server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
+    device = server.register_device()
+    assert update(server, "stock.H", {"price": 5}).status_code == 200
+    made = subscribe(device, "stock.H", "price > 2.0", key="held", policy="everyCrossing")
+    server.kill()
+    server.start()
+    assert update(server, "stock.H", {"price": 6}).status_code == 200
+    assert device.request("PATCH", f"/v1/device/subscriptions/{made['id']}", {"trigger": "price > 3.0"}).status_code == 200
+    assert update(server, "stock.H", {"price": 7}).status_code == 200
+    assert fired(device) == []
+    assert update(server, "stock.H", {"price": 1}).status_code == 200
+    assert update(server, "stock.H", {"price": 8}).status_code == 200
+    await_value(lambda: fired(device), lambda it: len(it) == 1, "fired")
+
+
+def test_items_are_listed_and_deleted(open_server):
+    """With names that a path and a query must escape."""
+    name, other = "list.a b &\u00e9", "list.c"
+    rules = {"items": [{"pattern": "*", "open": True}]}
+    assert open_server.admin("PUT", f"/v1/apps/{APP}/items", rules).json()["ends"] == 0
+    quoted = requests.utils.quote(name, safe="")
+    assert update(open_server, quoted, {"price": 1}).json()["version"] == 1
+    assert update(open_server, other, {"price": 1}).json()["version"] == 1
+    page = open_server.request("GET", "/v1/items?prefix=list.&limit=1", key=open_server.sender_key).json()
+    assert [it["item"] for it in page["items"]] == [name] and page["next"] == name
+    rest = open_server.request("GET", f"/v1/items?prefix=list.&after={quoted}", key=open_server.sender_key).json()
+    assert [it["item"] for it in rest["items"]] == [other] and "next" not in rest
+    assert open_server.request("DELETE", f"/v1/items/{quoted}", key=open_server.sender_key).status_code == 204
+    gone = open_server.request("DELETE", f"/v1/items/{quoted}", key=open_server.sender_key)
+    assert_problem(gone, 404, "item_unknown")
+    assert update(open_server, quoted, {"price": 2}).json()["version"] == 1
+    assert open_server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
+
+
 def test_a_closed_item_has_no_second_spelling(open_server):
     """Two texts that Unicode takes for one are two names, in rules as in the engine and the store."""
     composed, decomposed = "stock.caf\u00e9", "stock.cafe\u0301"
