@@ -196,7 +196,8 @@ let package = Package(
             swiftSettings: settings
         ),
         .executableTarget(
-            name: "ItemBench", dependencies: ["CarillonCore", "CarillonExpression"], swiftSettings: settings),
+            name: "ItemBench", dependencies: ["CarillonBasics", "CarillonCore", "CarillonExpression", "CarillonWire"],
+            swiftSettings: settings),
         .executableTarget(
             name: "ClientQuickStart", dependencies: ["CarillonClient"], path: "Examples/ClientQuickStart",
             swiftSettings: settings),

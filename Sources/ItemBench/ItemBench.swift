@@ -1,5 +1,7 @@
+import CarillonBasics
 import CarillonCore
 import CarillonExpression
+import CarillonWire
 import Foundation
 
 /// What an update costs in the engine's index, without a store: prints a figure a line, its name, a tab and its number. `make bench` runs
@@ -11,14 +13,18 @@ struct ItemBench {
     var items = 10_000
     var subscriptionsEach = 100
     var updates = 20_000
+    /// Of one app, and the names in one audience.
+    var devices = 1_000_000
+    var names = 5000
 
     static func main() throws {
         var bench = ItemBench()
         if CommandLine.arguments.contains("--quick") {
-            (bench.thresholds, bench.items, bench.updates) = (20_000, 200, 2000)
+            (bench.thresholds, bench.items, bench.updates, bench.devices) = (20_000, 200, 2000, 20_000)
         }
         try bench.measureThresholds()
         try bench.measureItems()
+        try bench.measureAudiences()
     }
 
     private func measureThresholds() throws {
@@ -73,6 +79,29 @@ struct ItemBench {
         say(
             "updates evaluated per second on one core, \(items.grouped) items with \(subscriptionsEach) subscriptions each",
             Double(count) / (spent / 1e9))
+    }
+
+    /// Audiences with many constants, each evaluated for every device, and looked up by an index as a device that polls does it.
+    private func measureAudiences() throws {
+        let crowd = try Crowd(devices: devices)
+        let users = (0..<names).map { "'u\($0)'" }
+        let tags = (0..<min(names, 2000)).map { "'t\($0)' in tags" }
+        let byUser = try crowd.audience("user in [\(users.joined(separator: ","))]")
+        let byTag = try crowd.audience(tags.joined(separator: "||"))
+        let audiences = [
+            ("user in \(names.grouped) names", byUser), ("\(tags.count.grouped) of 't' in tags, 2 % with 100 tags", byTag),
+        ]
+        for (name, audience) in audiences {
+            let spent = try crowd.evaluate(audience)
+            say("\(name), each of \(devices.grouped) devices: 50th percentile, µs", spent.percentile(0.5) / 1000)
+            say("the same, 99th percentile, µs", spent.percentile(0.99) / 1000)
+        }
+        let start = nanoseconds()
+        let found = try crowd.find(byUser)
+        guard found == min(names, devices) else { throw Failure("the index found \(found) devices") }
+        say(
+            "\(names.grouped) names found among \(devices.grouped) devices by the index: each device, µs",
+            Double(nanoseconds() - start) / 1000 / Double(devices))
     }
 
     private func say(_ name: String, _ number: Double) { print("\(name)\t\(number)") }
@@ -153,6 +182,59 @@ private final class Thresholds {
     }
 
     func cross() -> Int { update(.greatestFiniteMagnitude) }
+}
+
+/// The devices of an app: each has a user of its own, and the last fiftieth have as many tags as a device may.
+private struct Crowd {
+    private static let tags = (0..<ParameterRules.mostElements).map { "other\($0)" }
+    private let rules: ParameterRules
+    private let language = AudienceLanguage { _, _ in nil }
+    private let app: AppID
+    private let devices: Int
+
+    init(devices: Int) throws {
+        self.devices = devices
+        guard let app = AppID("com.example.app") else { throw Failure("the app has no name") }
+        self.app = app
+        rules = try ParameterRules(
+            .object([.init(name: "parameters", value: .object([.init(name: "tags", value: .string("strings"))]))]))
+    }
+
+    func audience(_ source: String) throws -> Audience { try Audience(source, over: rules, in: language) }
+
+    private func facts(_ number: Int) throws -> DeviceFacts {
+        let tags = number >= devices - devices / 50 ? Self.tags : ["other"]
+        let values = try ParameterValues(
+            .object([.init(name: "tags", value: .array(tags.map { .string($0) }))]), by: rules)
+        return language.facts(
+            values, device: DeviceID(Bytes16(high: 2, low: UInt64(number))), user: UserID("u\(number)"), app: app, by: rules)
+    }
+
+    /// Nanoseconds for each device.
+    func evaluate(_ audience: Audience) throws -> [Double] {
+        try (0..<devices).map { number in
+            let facts = try self.facts(number)
+            let start = nanoseconds()
+            _ = try? audience.holds(for: facts)
+            return Double(nanoseconds() - start)
+        }
+    }
+
+    /// For how many devices an index finds an update.
+    func find(_ audience: Audience) throws -> Int {
+        var live = LiveUpdates()
+        let time = Timestamp(milliseconds: 0)
+        let update = Update(
+            serial: UpdateSerial(1), id: UpdateID(Bytes16(high: 1, low: 1)), app: AppSerial(1), kind: .definitions,
+            audience: nil, mode: .once, orderKey: nil, supersedes: nil, publishedAt: time, expiresAt: time, status: .live,
+            statusAt: time, body: [], content: SharedContentID(1))
+        live.insert(update, .some(audience))
+        var found = 0
+        for number in 0..<devices {
+            found += live.candidates(for: try facts(number), after: UpdateSerial(0)).count
+        }
+        return found
+    }
 }
 
 extension [Double] {

@@ -48,13 +48,19 @@ package struct AppUpdates: Sendable {
     package func publish(
         _ definition: Update.Definition, of app: AppSerial, by key: KeyID, idempotencyKey: String? = nil
     ) async throws -> (update: Update, isNew: Bool) {
-        let audience = try await audience(of: definition, app)
+        var (audience, hasRoom) = (Audience?.none, true)
+        if let source = definition.audience {
+            let log = try await logs.log(of: app)
+            audience = try logs.audience(source, by: log.rules)
+            hasRoom = log.live.hasRoom(for: definition, limits.audienceBytes)
+        }
         var random = random
         let id = UpdateID.random(using: &random)
         let now = time.now()
         let wish = UpdateWish(
             proposed: id, app: app, key: key, definition: definition, body: definition.body(id, at: now),
-            isIndexed: audience == nil || audience?.choices != nil,
+            isIndexed: audience == nil || audience?.lookup != nil,
+            hasRoom: hasRoom,
             idempotency: idempotencyKey.map { (Self.hash($0), Self.hash(definition.fingerprint)) }, limits: limits)
         switch try await store.publishUpdate(wish, at: now) {
         case .made(let update, let superseded, let previous):
@@ -75,15 +81,15 @@ package struct AppUpdates: Sendable {
                 .updatesTooMany,
                 "An app may have \(limits.unindexed) live updates whose audience no index finds; name a value that a parameter must have (==, in), or withdraw some first."
             )
+        case .tooManyAudienceBytes:
+            throw Refusal(
+                .updatesTooMany,
+                "The audiences of an app's live updates may have \(limits.audienceBytes) bytes together; withdraw some updates first."
+            )
         case .supersededUnknown:
             throw Refusal(.updateUnknown, "There is no live update that \"supersedes\" names.")
         case .appGone: throw Refusal(.appUnknown, "The app was deleted.")
         }
-    }
-
-    private func audience(of definition: Update.Definition, _ app: AppSerial) async throws -> Audience? {
-        guard let source = definition.audience else { return nil }
-        return try logs.audience(source, by: try await rules(of: app))
     }
 
     private static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }

@@ -4,7 +4,7 @@ package import CarillonWire
 /// For whom an update is: a condition over the parameters of devices. Nobody asks it for the time, so that for the same parameters it
 /// always answers the same.
 package struct Audience: Sendable {
-    /// A parameter and one value of it.
+    /// A parameter and one value of it, or of a list one element.
     package struct Key: Hashable, Sendable {
         package var parameter: String
         package var value: Value
@@ -29,10 +29,19 @@ package struct Audience: Sendable {
         }
     }
 
+    /// Which keys the devices of an audience have.
+    package indirect enum Lookup: Sendable {
+        /// At least one of these.
+        case keys([Key])
+        /// What at least one of these says.
+        case any([Lookup])
+        /// What all of these say: one is enough to look for.
+        case all([Lookup])
+    }
+
     private let program: ExpressionProgram
-    /// It holds only for a device that has one of the keys of each list's alternative: for each alternative a choice of lists, of which
-    /// one is enough to look for. Nil where some alternative has none.
-    package let choices: [[[Key]]]?
+    /// Nil where no index finds its devices.
+    package let lookup: Lookup?
 
     /// - Throws: ``ExpressionRefusal`` with all that is wrong.
     package init(_ source: String, over rules: ParameterRules, in language: AudienceLanguage) throws(ExpressionRefusal) {
@@ -48,24 +57,21 @@ package struct Audience: Sendable {
             throw ExpressionRefusal(source: source, sentence: "an audience is a bool, not \(program.type)", code: .type)
         }
         self.program = program
-        let declared = Set(rules.parameters.keys).union(ParameterRules.own)
-        choices = Self.choices(program.terms, declared)
+        lookup = program.need.flatMap(Self.makeLookup)
     }
 
-    private static func choices(_ terms: ExpressionTerms, _ declared: Set<String>) -> [[[Key]]]? {
-        var choices: [[[Key]]] = []
-        for alternative in terms.alternatives {
-            let lists = alternative.terms.compactMap { term -> [Key]? in
-                guard !term.isNegated, declared.contains(term.expression),
-                    term.comparison == .equal || term.comparison == .oneOf
-                else { return nil }
-                let keys = term.constants.map { Key(term.expression, $0) }
-                return keys.contains(nil) ? nil : keys.compactMap(\.self)
-            }
-            guard !lists.isEmpty else { return nil }
-            choices.append(lists)
+    private static func makeLookup(_ need: ExpressionNeed) -> Lookup? {
+        switch need {
+        case .oneOf(let variable, let constants):
+            let keys = constants.compactMap { Key(variable, $0) }
+            return keys.count == constants.count ? .keys(keys) : nil
+        case .any(let needs):
+            let lookups = needs.compactMap(makeLookup)
+            return lookups.count == needs.count ? .any(lookups) : nil
+        case .all(let needs):
+            let lookups = needs.compactMap(makeLookup)
+            return lookups.isEmpty ? nil : .all(lookups)
         }
-        return choices
     }
 
     /// Whether a device belongs to it.
@@ -87,7 +93,8 @@ package struct AudienceLanguage: Sendable {
         }
         let own = ParameterRules.own.sorted().map { ExpressionEnvironment.Variable($0, .string, maximumSize: 256) }
         return ExpressionEnvironment(
-            own + declared, extensions: Set(ExpressionExtension.allCases), zoneOffset: zoneOffset)
+            own + declared, extensions: Set(ExpressionExtension.allCases), limits: .ofAudiences, usesSets: true,
+            zoneOffset: zoneOffset)
     }
 
     /// What is known of a device, for audiences over the same rules.
@@ -98,7 +105,11 @@ package struct AudienceLanguage: Sendable {
         var keys: [Audience.Key] = []
         func bind(_ name: String, _ value: ExpressionValue?) {
             bindings[name] = value
-            if let value, let key = Audience.Key(name, value) { keys.append(key) }
+            switch value {
+            case .list(let elements)?: keys += elements.compactMap { Audience.Key(name, $0) }
+            case let value?: if let key = Audience.Key(name, value) { keys.append(key) }
+            case nil: break
+            }
         }
         for (name, type) in rules.parameters { bind(name, values.value(name, as: type)) }
         bind("device", .string(device.description))
@@ -106,6 +117,17 @@ package struct AudienceLanguage: Sendable {
         bind("user", user.map { .string($0.text) })
         return DeviceFacts(bindings: bindings, keys: keys)
     }
+}
+
+extension ExpressionLimits {
+    fileprivate static let ofAudiences: ExpressionLimits = {
+        var limits = ExpressionLimits()
+        limits.bytes = UpdateLimits.audienceBytes
+        limits.constants = UpdateLimits.audienceConstants
+        // A constant in an operand of || has an operator and a name beside it.
+        limits.nodes = 4 * UpdateLimits.audienceConstants
+        return limits
+    }()
 }
 
 /// What is known of a device, as audiences look at it.

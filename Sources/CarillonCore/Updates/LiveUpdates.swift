@@ -28,6 +28,8 @@ package struct LiveUpdates: Sendable {
     package init() {}
 
     package var count: Int { entries.count }
+    /// Of all that are here.
+    package private(set) var audienceBytes = 0
     /// The latest; zero where there is none.
     package var last: UpdateSerial { serials.last ?? UpdateSerial(0) }
     package var serialsInOrder: [UpdateSerial] { serials }
@@ -40,9 +42,10 @@ package struct LiveUpdates: Sendable {
             switch audience {
             case .everyone: nil
             case .unreadable: []
-            case .some(let audience): audience.choices.map { rarest(of: $0) }
+            case .some(let audience): audience.lookup.map { rarest(of: $0) }
             }
         entries[update.serial] = Entry(update: update, audience: audience, change: update.change, keys: keys)
+        audienceBytes += update.audienceBytes
         let place = serials.lastIndex { $0 < update.serial }.map { $0 + 1 } ?? 0
         serials.insert(update.serial, at: place)
         if let keys {
@@ -54,6 +57,7 @@ package struct LiveUpdates: Sendable {
 
     package mutating func remove(_ serial: UpdateSerial) {
         guard let entry = entries.removeValue(forKey: serial) else { return }
+        audienceBytes -= entry.update.audienceBytes
         serials.removeAll { $0 == serial }
         unkeyed.remove(serial)
         for key in entry.keys ?? [] {
@@ -62,10 +66,21 @@ package struct LiveUpdates: Sendable {
         }
     }
 
-    /// Of each alternative the list under which the fewest stand.
-    private func rarest(of choices: [[[Audience.Key]]]) -> [Audience.Key] {
-        choices.flatMap { lists in
-            lists.min { one, other in size(of: one) < size(of: other) } ?? []
+    /// Whether the audience of another update fits beside those that are here, without the one that it supersedes.
+    package func hasRoom(for definition: Update.Definition, _ limit: Int) -> Bool {
+        guard let audience = definition.audience, case let bytes = audienceBytes + audience.utf8.count, bytes > limit else {
+            return true
+        }
+        let superseded = definition.supersedes.flatMap { id in entries.values.first { $0.update.id == id } }
+        return bytes - (superseded?.update.audienceBytes ?? 0) <= limit
+    }
+
+    /// Where it can be chosen what to look for, the keys under which the fewest stand.
+    private func rarest(of lookup: Audience.Lookup) -> [Audience.Key] {
+        switch lookup {
+        case .keys(let keys): keys
+        case .any(let lookups): lookups.flatMap { rarest(of: $0) }
+        case .all(let lookups): lookups.map { rarest(of: $0) }.min { size(of: $0) < size(of: $1) } ?? []
         }
     }
 
@@ -83,6 +98,8 @@ package struct LiveUpdates: Sendable {
 }
 
 extension Update {
+    package var audienceBytes: Int { audience?.utf8.count ?? 0 }
+
     fileprivate var change: ContentChange? {
         guard kind == .content,
             case .content(let change)? = try? UpdatePayload(JSONValue(parsing: body)?["payload"], of: kind)

@@ -120,14 +120,20 @@ package struct UpdateLimits: Equatable, Sendable {
     package var live: Int
     /// Those of them whose audience no index finds.
     package var unindexed: Int
+    /// Bytes of the audiences of all of them that are not paused.
+    package var audienceBytes: Int
     /// Ended updates of an app of which is known what became of them; beyond it the oldest are forgotten.
     package var ended: Int
     /// How long that is known at most.
     package var endedSeconds: Int64
 
-    package init(live: Int = 2000, unindexed: Int = 200, ended: Int = 10_000, endedSeconds: Int64 = 30 * 86_400) {
+    package init(
+        live: Int = 2000, unindexed: Int = 200, audienceBytes: Int = 8 << 20, ended: Int = 10_000,
+        endedSeconds: Int64 = 30 * 86_400
+    ) {
         self.live = live
         self.unindexed = unindexed
+        self.audienceBytes = audienceBytes
         self.ended = ended
         self.endedSeconds = endedSeconds
     }
@@ -137,7 +143,8 @@ package struct UpdateLimits: Equatable, Sendable {
     /// Of an update that does not say.
     package static let standardTTLSeconds: Int64 = 30 * 86_400
     package static let orderKeyBytes = 128
-    package static let audienceBytes = 4096
+    package static let audienceBytes = 49_152
+    package static let audienceConstants = 5000
     /// What an audience may cost for one device, in units of the language.
     package static let audienceCost = 1000
 }

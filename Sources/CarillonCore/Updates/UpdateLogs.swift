@@ -31,6 +31,8 @@ package final class UpdateLogs: Sendable {
     /// How many bytes the known logs' updates have.
     private let weights = Mutex<[AppSerial: Int]>([:])
     private let mostBytes: Int
+    /// Of updates that are in no log.
+    private let otherAudiences = Mutex(OtherAudiences())
 
     /// - Parameter mostBytes: Of the updates of all logs that are known; beyond it those of other apps are forgotten.
     package init(store: any UpdateStore, language: AudienceLanguage, mostBytes: Int = 256 << 20) {
@@ -45,7 +47,7 @@ package final class UpdateLogs: Sendable {
             var live = LiveUpdates()
             let updates = try await store.liveUpdates(of: app)
             for update in updates { live.insert(update, wanted(update.audience, by: rules)) }
-            weigh(app, updates.reduce(0) { $0 + $1.body.count })
+            weigh(app, updates.reduce(0) { $0 + $1.weight })
             return Log(
                 app: app, rules: rules, version: version, live: live,
                 expiredContent: try await store.lastExpiredContent(of: app))
@@ -102,7 +104,7 @@ package final class UpdateLogs: Sendable {
             if !isBehind { log.live.insert(update, wanted(update.audience, by: log.rules)) }
         }
         if isBehind { logs.forget(update.app) }
-        if let bytes = weights.withLock({ $0[update.app] }) { weigh(update.app, bytes + update.body.count) }
+        if let bytes = weights.withLock({ $0[update.app] }) { weigh(update.app, bytes + update.weight) }
     }
 
     package func ended(_ update: UpdateSerial, of app: AppSerial) { remove(update, of: app, isExpired: false) }
@@ -119,7 +121,7 @@ package final class UpdateLogs: Sendable {
             }
             if isExpired, update.kind == .content { log.expiredContent = max(log.expiredContent, serial) }
             log.live.remove(serial)
-            bytes = update.body.count
+            bytes = update.weight
         }
         weights.withLock { weights in
             if let before = weights[app] { weights[app] = before - bytes }
@@ -130,7 +132,10 @@ package final class UpdateLogs: Sendable {
 
     /// Whether a device belongs to the audience of an update that may have ended.
     package func holds(_ update: Update, for facts: DeviceFacts, by rules: ParameterRules) -> Bool {
-        switch wanted(update.audience, by: rules) {
+        let known = otherAudiences.withLock { $0.audience(of: update.serial, by: rules) }
+        let audience = known ?? wanted(update.audience, by: rules)
+        if known == nil { otherAudiences.withLock { $0.note(audience, of: update, by: rules) } }
+        return switch audience {
         case .everyone: true
         case .unreadable: false
         case .some(let audience): (try? audience.holds(for: facts)) ?? false
@@ -142,4 +147,30 @@ package final class UpdateLogs: Sendable {
         logs.forget(app)
         weights.withLock { $0[app] = nil }
     }
+}
+
+/// Audiences that were read for one device and are soon asked for by others.
+private struct OtherAudiences {
+    private var entries: [UpdateSerial: (audience: LiveUpdates.Wanted, rules: ParameterRules)] = [:]
+    private var bytes = 0
+
+    /// Nil where it is to be read.
+    func audience(of update: UpdateSerial, by rules: ParameterRules) -> LiveUpdates.Wanted? {
+        guard let entry = entries[update], entry.rules == rules else { return nil }
+        return entry.audience
+    }
+
+    mutating func note(_ audience: LiveUpdates.Wanted, of update: Update, by rules: ParameterRules) {
+        if entries.count >= Self.most || bytes + update.audienceBytes > Self.mostBytes { (entries, bytes) = ([:], 0) }
+        entries[update.serial] = (audience, rules)
+        bytes += update.audienceBytes
+    }
+
+    private static let most = 200
+    private static let mostBytes = 1 << 20
+}
+
+extension Update {
+    /// About what it takes in memory, in bytes: of an audience mostly the keys of its constants.
+    fileprivate var weight: Int { body.count + 32 * audienceBytes }
 }

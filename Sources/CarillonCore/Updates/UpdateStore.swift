@@ -228,13 +228,15 @@ package struct UpdateWish: Sendable {
     package var body: [UInt8]
     /// That an index finds its audience, or that it has none.
     package var isIndexed: Bool
+    /// Whether its audience fits beside those of other live updates.
+    package var hasRoom: Bool
     /// The hash of the `Idempotency-Key`, and that of the request.
     package var idempotency: (key: [UInt8], fingerprint: [UInt8])?
     package var limits: UpdateLimits
 
     package init(
         proposed: UpdateID, app: AppSerial, key: KeyID, definition: Update.Definition, body: [UInt8], isIndexed: Bool,
-        idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: UpdateLimits
+        hasRoom: Bool = true, idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: UpdateLimits
     ) {
         self.proposed = proposed
         self.app = app
@@ -242,6 +244,7 @@ package struct UpdateWish: Sendable {
         self.definition = definition
         self.body = body
         self.isIndexed = isIndexed
+        self.hasRoom = hasRoom
         self.idempotency = idempotency
         self.limits = limits
     }
@@ -288,6 +291,7 @@ package enum UpdatePut: Sendable {
     case keyReused
     case tooMany
     case tooManyUnindexed
+    case tooManyAudienceBytes
     /// There is none to be superseded, or it lives no more.
     case supersededUnknown
     case appGone

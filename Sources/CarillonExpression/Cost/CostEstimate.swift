@@ -33,6 +33,7 @@ struct CostEstimate {
     private let tree: SyntaxTree
     private let types: [ExpressionType]
     private let environment: ExpressionEnvironment
+    private let memberships: MembershipFinder
     private var scope: [(name: String, extent: Extent)] = []
 
     static func of(_ tree: SyntaxTree, types: [ExpressionType], in environment: ExpressionEnvironment) -> Part {
@@ -44,6 +45,7 @@ struct CostEstimate {
         self.tree = tree
         self.types = types
         self.environment = environment
+        memberships = MembershipFinder(tree: tree, environment: environment)
     }
 
     private static func product(_ one: Int, _ other: Int) -> Int {
@@ -76,6 +78,7 @@ struct CostEstimate {
     private func extent(ofElement type: ExpressionType) -> Extent { extent(of: type, environment.limits.elementSize) }
 
     private mutating func find(_ id: SyntaxTree.ID) -> Part {
+        if scope.isEmpty, let found = memberships.membership(id) { return Self.part(of: found) }
         if let value = tree.constant(id) { return Part(least: 0, most: 0, extent: Extent(size: value.extent)) }
         switch tree[id].form {
         case .literal(let value): return Part(least: 0, most: 0, extent: Extent(size: value.extent))
@@ -86,9 +89,16 @@ struct CostEstimate {
             return sum([one, other], 1 + other.extent.bytes / 10, extent(of: types[id]))
         case .unary(_, let operand): return sum([part(operand)], 1)
         case .binary(let sign, let one, let other): return binary(sign, one, other, id)
-        case .all(let operands), .any(let operands):
-            let parts = operands.map { part($0) }
-            return Part(least: 1 + parts[0].least, most: parts.reduce(parts.count) { $0 + $1.most })
+        case .all(let operands): return logic(operands.map { part($0) })
+        case .any(let operands) where scope.isEmpty:
+            return logic(
+                memberships.operands(ofAny: operands).map { operand in
+                    switch operand {
+                    case .part(let id): part(id)
+                    case .membership(let found): Self.part(of: found)
+                    }
+                })
+        case .any(let operands): return logic(operands.map { part($0) })
         case .conditional(let condition, let one, let other):
             let (condition, one, other) = (part(condition), part(one), part(other))
             return Part(
@@ -103,6 +113,15 @@ struct CostEstimate {
             return sum(keys + entries.map { part($0.value) }, own, Extent(size: entries.count))
         case .fold(let fold): return self.fold(fold)
         }
+    }
+
+    private static func part(of membership: Membership) -> Part {
+        Part(least: membership.cost, most: membership.cost)
+    }
+
+    /// Of `&&` or `||`: the first operand may decide.
+    private func logic(_ parts: [Part]) -> Part {
+        Part(least: 1 + parts[0].least, most: parts.reduce(parts.count) { $0 + $1.most })
     }
 
     private func sum(_ parts: [Part], _ own: Int, _ extent: Extent = .one) -> Part {

@@ -20,6 +20,7 @@ public struct ExpressionEnvironment: Sendable {
         let container: String
         let extensions: Set<ExpressionExtension>
         let limits: ExpressionLimits
+        let usesSets: Bool
         let zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int?
         let slots: [String: Int]
         /// Of a variable or a type that is declared, counted in parts.
@@ -27,12 +28,13 @@ public struct ExpressionEnvironment: Sendable {
 
         init(
             _ variables: [Variable], _ container: String, _ extensions: Set<ExpressionExtension>, _ limits: ExpressionLimits,
-            _ zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int?
+            _ usesSets: Bool, _ zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int?
         ) {
             self.variables = variables
             self.container = container
             self.extensions = extensions
             self.limits = limits
+            self.usesSets = usesSets
             self.zoneOffset = zoneOffset
             slots = Dictionary(variables.enumerated().map { ($0.element.name, $0.offset) }) { first, _ in first }
             let names = variables.map(\.name) + Array(ExpressionType.named.keys)
@@ -48,6 +50,10 @@ public struct ExpressionEnvironment: Sendable {
     public var container: String { storage.container }
     public var extensions: Set<ExpressionExtension> { storage.extensions }
     public var limits: ExpressionLimits { storage.limits }
+    /// Whether comparisons of one variable with constants by `==` and `in` are answered together by a set, which costs one unit and one for
+    /// each 16 constants. The constants of a set belong to the shape of a condition: with sets, only equal conditions share a shape. Bindings
+    /// must have the types that are declared.
+    public var usesSets: Bool { storage.usesSets }
     /// Seconds east of UTC in a zone of the tz database at an instant; nil where it does not know the zone. It is not asked for `UTC` and
     /// for offsets such as `-03:30`.
     public var zoneOffset: @Sendable (String, ExpressionTimestamp) -> Int? { storage.zoneOffset }
@@ -57,10 +63,10 @@ public struct ExpressionEnvironment: Sendable {
     /// The first of several declarations of a name counts.
     public init(
         _ variables: [Variable] = [], container: String = "", extensions: Set<ExpressionExtension> = [],
-        limits: ExpressionLimits = .init(),
+        limits: ExpressionLimits = .init(), usesSets: Bool = false,
         zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int? = { _, _ in nil }
     ) {
-        storage = Storage(variables, container, extensions, limits, zoneOffset)
+        storage = Storage(variables, container, extensions, limits, usesSets, zoneOffset)
     }
 }
 

@@ -4,6 +4,8 @@ public struct ExpressionLimits: Sendable, Hashable {
     public var bytes = 20_000
     /// Values, names, operators and calls in it; 5,000 unless said.
     public var nodes = 5000
+    /// Literals among these; 5,000 unless said.
+    public var constants = 5000
     /// Levels that these lie in each other; 100 unless said. Each takes stack, and more than 250 are not granted.
     public var depth = 100 {
         didSet { depth = min(depth, 250) }

@@ -10,6 +10,8 @@ struct Compiler {
     private var fields: [String] = []
     private var folds: [FoldOperation] = []
     private var patterns: [Pattern] = []
+    private var sets: [ConstantSet] = []
+    private let memberships: MembershipFinder
     private var constants: [ExpressionValue] = []
     private var places: [SyntaxTree.ID: Int] = [:]
     private var scope: [String] = []
@@ -30,8 +32,9 @@ struct Compiler {
         _ = compiler.operation(tree.root)
         let shape = Shape(
             operations: compiler.operations, offsets: compiler.offsets, operands: compiler.operands, names: compiler.names,
-            fields: compiler.fields, folds: compiler.folds, patterns: compiler.patterns, locals: compiler.deepest,
-            constants: compiler.constants.count, key: tree.shapeKey)
+            fields: compiler.fields, folds: compiler.folds, patterns: compiler.patterns, sets: compiler.sets,
+            locals: compiler.deepest, constants: compiler.constants.count,
+            key: compiler.sets.isEmpty ? tree.shapeKey : tree.text(tree.root))
         return Result(
             shape: shape, constants: compiler.constants, places: compiler.places, problems: compiler.problems)
     }
@@ -39,6 +42,7 @@ struct Compiler {
     private init(_ tree: SyntaxTree, _ environment: ExpressionEnvironment) {
         self.tree = tree
         self.environment = environment
+        memberships = MembershipFinder(tree: tree, environment: environment)
     }
 
     private mutating func emit(_ operation: Operation, _ offset: Int) -> Int32 {
@@ -58,14 +62,32 @@ struct Compiler {
     }
 
     /// Operands in a row, after all that they need.
-    private mutating func row(_ ids: [SyntaxTree.ID]) -> Int32 {
-        let made = ids.map { operation($0) }
+    private mutating func row(_ ids: [SyntaxTree.ID]) -> Int32 { row(of: ids.map { operation($0) }) }
+
+    private mutating func row(of made: [Int32]) -> Int32 {
         operands += made
         return Int32(operands.count - made.count)
     }
 
+    private mutating func disjunction(of ids: [SyntaxTree.ID], _ offset: Int) -> Int32 {
+        guard scope.isEmpty else { return emit(.any(first: row(ids), count: Int32(ids.count)), offset) }
+        let made = memberships.operands(ofAny: ids).map { operand in
+            switch operand {
+            case .part(let id): operation(id)
+            case .membership(let found): member(found)
+            }
+        }
+        return emit(.any(first: row(of: made), count: Int32(made.count)), offset)
+    }
+
+    private mutating func member(_ membership: Membership) -> Int32 {
+        sets.append(ConstantSet(membership))
+        return emit(.member(slot: Int32(membership.slot), set: Int32(sets.count - 1)), membership.offset)
+    }
+
     private mutating func operation(_ id: SyntaxTree.ID) -> Int32 {
         let offset = tree[id].offset
+        if scope.isEmpty, let found = memberships.membership(id) { return member(found) }
         if let value = tree.constant(id) {
             places[id] = constants.count
             return constant(value, offset)
@@ -86,7 +108,7 @@ struct Compiler {
             let (one, other) = (operation(one), operation(other))
             return emit(Self.operation(sign, one, other), offset)
         case .all(let ids): return emit(.all(first: row(ids), count: Int32(ids.count)), offset)
-        case .any(let ids): return emit(.any(first: row(ids), count: Int32(ids.count)), offset)
+        case .any(let ids): return disjunction(of: ids, offset)
         case .conditional(let condition, let one, let other):
             return emit(.conditional(first: row([condition, one, other])), offset)
         case .call(let name, let target, let arguments): return call(name, target, arguments, offset)

@@ -77,11 +77,19 @@ struct Evaluation {
         case .unequal(let one, let other): return try !areEqual(one, other, place)
         case .all(let first, let count): return try logic(first, count, deciding: false)
         case .any(let first, let count): return try logic(first, count, deciding: true)
+        case .member(let slot, let set): return try isMember(slot, set, place)
         case .not(let operand):
             try spend(1, at: place)
             return try !truth(operand)
         default: return try bool(value(place), place)
         }
+    }
+
+    private mutating func isMember(_ slot: Int32, _ number: Int32, _ place: Int32) throws(Fault) -> Bool {
+        let set = shape._withUnsafeGuaranteedRef { $0.sets[Int(number)] }
+        try spend(set.cost, at: place)
+        guard let value = slots[Int(slot)] else { throw Fault(reason: .unbound, operation: place) }
+        return set.contains(value)
     }
 
     private func bool(_ value: ExpressionValue, _ place: Int32) throws(Fault) -> Bool {
@@ -186,7 +194,8 @@ struct Evaluation {
             try spend(field.utf8.count / 10, at: place)
             return .bool(map.value(for: field) != nil)
         case .index(let one, let other): return try element(one, other, place)
-        case .less, .lessOrEqual, .more, .moreOrEqual, .equal, .unequal, .all, .any, .not: return try .bool(truth(place))
+        case .less, .lessOrEqual, .more, .moreOrEqual, .equal, .unequal, .all, .any, .not, .member:
+            return try .bool(truth(place))
         case .negate(let operand): return try negated(operand, place)
         case .add(let one, let other): return try sum(.add, one, other, place)
         case .subtract(let one, let other): return try sum(.subtract, one, other, place)

@@ -24,6 +24,8 @@ enum Operation {
     case more(Int32, Int32)
     case moreOrEqual(Int32, Int32)
     case contained(Int32, Int32)
+    /// A variable and the set that it is looked up in, which stands in `Shape.sets`.
+    case member(slot: Int32, set: Int32)
     /// Operands stand in `Shape.operands`.
     case all(first: Int32, count: Int32)
     case any(first: Int32, count: Int32)
@@ -63,6 +65,7 @@ final class Shape: Sendable {
     let fields: [String]
     let folds: [FoldOperation]
     let patterns: [Pattern]
+    let sets: [ConstantSet]
     let root: Int32
     /// How many macros lie in each other.
     let locals: Int
@@ -72,7 +75,7 @@ final class Shape: Sendable {
 
     init(
         operations: [Operation], offsets: [Int32], operands: [Int32], names: [[String]], fields: [String],
-        folds: [FoldOperation], patterns: [Pattern], locals: Int, constants: Int, key: String
+        folds: [FoldOperation], patterns: [Pattern], sets: [ConstantSet], locals: Int, constants: Int, key: String
     ) {
         self.operations = operations
         self.offsets = offsets
@@ -81,6 +84,7 @@ final class Shape: Sendable {
         self.fields = fields
         self.folds = folds
         self.patterns = patterns
+        self.sets = sets
         root = Int32(operations.count - 1)
         self.locals = locals
         self.constants = constants

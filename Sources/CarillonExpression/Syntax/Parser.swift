@@ -5,6 +5,7 @@ struct Parser {
     private let limits: ExpressionLimits
     private var place = 0
     private var depth = 0
+    private var constants = 0
     private var tree = SyntaxTree()
 
     static func parse(_ source: String, limits: ExpressionLimits) throws(Problem) -> SyntaxTree {
@@ -50,6 +51,14 @@ struct Parser {
         let id = tree.add(form, at: offset)
         guard tree[id].depth <= limits.depth else { throw tooDeep(at: offset) }
         return id
+    }
+
+    private mutating func add(literal: ExpressionValue, at offset: Int) throws(Problem) -> SyntaxTree.ID {
+        constants += 1
+        guard constants <= limits.constants else {
+            throw Problem(.size, "the condition has more than \(limits.constants) constants", at: offset)
+        }
+        return try add(.literal(literal), at: offset)
     }
 
     private func tooDeep(at offset: Int) -> Problem {
@@ -144,7 +153,7 @@ struct Parser {
         }
         if let offset = offsets.last, tokens[place - 1].kind == .symbol(.minus), let literal = try negativeLiteral() {
             offsets.removeLast()
-            operand = try add(.literal(literal), at: offset)
+            operand = try add(literal: literal, at: offset)
             operand = try member(operand)
         } else {
             operand = try member(primary())
@@ -268,7 +277,7 @@ struct Parser {
 
     private mutating func literal(_ value: ExpressionValue) throws(Problem) -> SyntaxTree.ID {
         place += 1
-        return try add(.literal(value), at: tokens[place - 1].offset)
+        return try add(literal: value, at: tokens[place - 1].offset)
     }
 
     private mutating func name(_ name: String, isRoot: Bool) throws(Problem) -> SyntaxTree.ID {

@@ -103,7 +103,7 @@ struct UpdateTable {
         }
         guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .tooMany }
         guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .tooManyUnindexed }
-        return nil
+        return wish.hasRoom ? nil : .tooManyAudienceBytes
     }
 
     private func insert(_ wish: UpdateWish, _ content: SharedContentID, at now: Timestamp) throws -> UpdateSerial {

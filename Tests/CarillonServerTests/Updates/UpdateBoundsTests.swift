@@ -171,8 +171,8 @@ struct UpdateBoundsTests {
 
     @Test(
         arguments: [
-            ("region == '" + String(repeating: "x", count: 4084) + "'", nil),
-            ("region == '" + String(repeating: "x", count: 4085) + "'", "field_invalid"),
+            ("region == '" + String(repeating: "x", count: 49_140) + "'", nil),
+            ("region == '" + String(repeating: "x", count: 49_141) + "'", "field_invalid"),
             ("tags.exists(a, tags.exists(b, a == b))", "audience_invalid"), ("tags.exists(a, a == 'x')", nil),
             ("region.matches('(a*)*b')", "audience_invalid"), ("level", "audience_invalid"),
             ("unknown == 1", "audience_invalid"),
@@ -185,6 +185,19 @@ struct UpdateBoundsTests {
         let asked = try await world.routes.request(
             .post, "/v1/updates/explain", key: world.sender, #"{"audience":"\#(audience)"}"#)
         #expect(asked.code == code)
+    }
+
+    @Test func `the audiences of live updates have so many bytes together`() async throws {
+        let world = try await UpdateWorld(limits: UpdateLimits(unindexed: 0, audienceBytes: 40))
+        func body(_ audience: String, _ more: String = "") -> String {
+            #"{"kind":"definitions","audience":"\#(audience)"\#(more)}"#
+        }
+        let first = try await world.publish(audience: "'a' in tags || 'b' in tags")
+        let answer = try await publish(world, body("region == 'north'"))
+        #expect(answer.status == 409 && answer.code == "updates_too_many")
+        #expect(answer["detail"].contains("40 bytes"))
+        #expect(try await publish(world, body("level == 1")).status == 201)
+        #expect(try await publish(world, body("region == 'north'", #","supersedes":"\#(first)""#)).status == 201)
     }
 
     @Test func `row 15: a validation says for how many devices an update would be, and publishes nothing`() async throws {

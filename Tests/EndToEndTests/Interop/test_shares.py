@@ -167,6 +167,17 @@ def live_updates(world):
     return Tried(refused, [publish_update(world, OTHER_APP)])
 
 
+@trial("Bytes of audiences of one app's live updates")
+def bytes_of_audiences(world):
+    def publish(app, length):
+        audience = "user == '" + (length - len("user == ''")) * "u" + "'"
+        body = {"kind": "definitions", "audience": audience}
+        return world.server.request("POST", "/v1/updates", key=world.sender_key(app), json=body)
+
+    refused = beyond((publish(APP, 48_000) for _ in range(180)), (8 << 20) // 48_000)
+    return Tried(refused, [publish(APP, 100), publish(OTHER_APP, 48_000)])
+
+
 @trial("Names of items")
 def names_of_items(world):
     lines = "".join(json.dumps({"item": f"stock.{number}", "fields": {"p": 1}}) + "\n" for number in range(100_000))
