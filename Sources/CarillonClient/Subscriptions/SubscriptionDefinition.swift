@@ -104,7 +104,10 @@ struct SubscriptionDefinition: Equatable, Sendable {
 
     static func check(_ trigger: String, over fields: [String]) throws(PushError) {
         let names = Dictionary(fields.map { ($0, ExpressionType.dynamic) }, uniquingKeysWith: { $1 })
-        let environment = ItemLanguage.environment(over: names) { name, instant in
+        var limits = ExpressionLimits()
+        // What a condition may cost is the app's to say.
+        limits.cost = .max
+        let environment = ItemLanguage.environment(over: names, limits: limits) { name, instant in
             TimeZone(identifier: name)?.secondsFromGMT(for: Date(timeIntervalSince1970: Double(instant.seconds)))
         }
         do throws(ExpressionRefusal) {

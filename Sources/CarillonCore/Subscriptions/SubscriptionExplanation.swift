@@ -37,10 +37,12 @@ package struct SubscriptionExplanation: Sendable {
     /// All parts of one must hold.
     package var alternatives: [[Part]] = []
 
-    /// - Parameter stored: Nil before the item's first update.
+    /// - Parameters:
+    ///   - stored: Nil before the item's first update.
+    ///   - cost: What the evaluation of one condition may cost in the app.
     package init(
         of subscription: Subscription, on item: ItemName, _ stored: StoredItem?, in conditions: ItemConditions,
-        at now: Timestamp
+        cost: Int = .max, at now: Timestamp
     ) throws(ExpressionRefusal) {
         self.item = item
         version = stored?.version ?? 0
@@ -51,13 +53,16 @@ package struct SubscriptionExplanation: Sendable {
         verdict = .holds
         if let trigger = subscription.definition.trigger {
             let program = try ExpressionProgram.unchecked(trigger, in: conditions.environment)
+            let parts = try Self.alternatives(of: program, bindings, cost)
+            alternatives = parts.alternatives
+            // The engine evaluates only what it compares of a condition that it looks up.
+            let limit = !parts.isOverCost && ConditionShapes.looksUp(program) ? .max : cost
             do {
-                verdict = try program.holds(bindings) ? .holds : .doesNotHold
+                verdict = try program.holds(bindings, limit: limit) ? .holds : .doesNotHold
             } catch {
                 verdict = .noValue
                 self.error = "\(error)"
             }
-            alternatives = try Self.alternatives(of: program, bindings)
         }
         if verdict == .holds, case .every(let seconds) = subscription.definition.policy,
             let last = subscription.machine.lastFiredAt, now < last.adding(seconds: seconds)
@@ -70,14 +75,17 @@ package struct SubscriptionExplanation: Sendable {
     }
 
     private static func alternatives(
-        of program: ExpressionProgram, _ bindings: ExpressionBindings
-    ) throws(ExpressionRefusal) -> [[Part]] {
+        of program: ExpressionProgram, _ bindings: ExpressionBindings, _ cost: Int
+    ) throws(ExpressionRefusal) -> (alternatives: [[Part]], isOverCost: Bool) {
         var alternatives: [[Part]] = []
+        var isOverCost = false
         for alternative in program.terms.alternatives {
             var parts: [Part] = []
             for term in alternative.terms {
                 let compared = try ExpressionProgram.unchecked(term.expression, in: program.environment)
-                let value = try? compared.value(bindings)
+                var units = cost
+                let value = try? compared.value(bindings, spending: &units)
+                isOverCost = isOverCost || units < 0
                 parts.append(
                     Part(
                         text: term.description, value: value, holds: value.map { term.holds(for: $0) } ?? false,
@@ -85,10 +93,10 @@ package struct SubscriptionExplanation: Sendable {
             }
             for residue in alternative.residue {
                 let rest = try ExpressionProgram.unchecked(residue, in: program.environment)
-                parts.append(Part(text: residue, holds: (try? rest.holds(bindings)) ?? false, isIndexed: false))
+                parts.append(Part(text: residue, holds: (try? rest.holds(bindings, limit: cost)) ?? false, isIndexed: false))
             }
             alternatives.append(parts)
         }
-        return alternatives
+        return (alternatives, isOverCost)
     }
 }

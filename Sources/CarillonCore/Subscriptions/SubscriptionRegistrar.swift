@@ -138,6 +138,7 @@ package struct SubscriptionRegistrar: Sendable {
         _ definition: Subscription.Definition, _ rules: ItemRules, of device: Device
     ) async throws -> WatchedCondition? {
         var types: [String: ExpressionType] = [:]
+        var maxBytes: [String: Int] = [:]
         for (place, name) in definition.items.enumerated() {
             let rule = rules.rule(for: name)
             guard rule.isOpen else { throw Self.closed(name) }
@@ -145,16 +146,17 @@ package struct SubscriptionRegistrar: Sendable {
                 throw Refusal(.modeForbidden, "The item \"\(name)\" is of mode \(rule.mode.rawValue).")
             }
             for field in definition.fields {
-                let type = rule.fields[field]?.type ?? .dynamic
+                let type = rule.fields[field]?.type.type ?? .dynamic
+                maxBytes[field] = max(maxBytes[field] ?? 0, rule.fields[field]?.maxBytes ?? ItemLimits.valueBytes)
                 types[field] = place == 0 || types[field] == type ? type : .dynamic
             }
         }
         let template = try NotificationTemplate(
-            definition.format, over: definition.fields, in: engine.conditions, types: types)
+            definition.format, over: definition.fields, in: engine.conditions, types: types, maxBytes: maxBytes)
         guard template.cost <= rules.conditionCost else {
             throw Refusal(
                 .placeholderInvalid,
-                "The expressions of the notification's format may cost \(template.cost) units, more than the \(rules.conditionCost) they may."
+                "The expressions of the notification's format cost at least \(template.cost) units, more than the \(rules.conditionCost) they may."
             )
         }
         if let why = rules.objection(to: template.vocabulary) {
@@ -164,7 +166,7 @@ package struct SubscriptionRegistrar: Sendable {
         guard let trigger = definition.trigger else { return nil }
         let program: ExpressionProgram
         do throws(ExpressionRefusal) {
-            program = try engine.conditions.condition(trigger, over: types, cost: rules.conditionCost)
+            program = try engine.conditions.condition(trigger, over: types, maxBytes: maxBytes, cost: rules.conditionCost)
         } catch {
             let isCost = error.problems.allSatisfy { $0.code == .cost }
             throw Refusal(isCost ? .triggerForbidden : .triggerInvalid, error.description)
@@ -244,10 +246,12 @@ package struct SubscriptionRegistrar: Sendable {
     /// Why it fires with what stands in each of its items, or does not.
     package func explain(_ subscription: Subscription) async throws -> [SubscriptionExplanation] {
         var explanations: [SubscriptionExplanation] = []
+        let cost = try await items.rules(of: subscription.app).conditionCost
         for name in subscription.definition.items {
             let item = try await engine.item(of: ItemKey(app: subscription.app, name: name))
             explanations.append(
-                try SubscriptionExplanation(of: subscription, on: name, item, in: engine.conditions, at: time.now()))
+                try SubscriptionExplanation(
+                    of: subscription, on: name, item, in: engine.conditions, cost: cost, at: time.now()))
         }
         return explanations
     }

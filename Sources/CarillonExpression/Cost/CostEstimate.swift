@@ -65,6 +65,12 @@ struct CostEstimate {
 
     /// Of what is not declared.
     private func extent(of type: ExpressionType, _ size: Int? = nil) -> Extent {
+        if size == nil, let bytes = environment.limits.unknownBytes {
+            switch type {
+            case .string, .dynamic, .free: return Extent(size: bytes)
+            default: break
+            }
+        }
         let size = size ?? environment.limits.variableSize
         return switch type {
         // A code point has up to four bytes.
@@ -76,6 +82,15 @@ struct CostEstimate {
 
     /// Of an element of a list, or a key or a value of a map.
     private func extent(ofElement type: ExpressionType) -> Extent { extent(of: type, environment.limits.elementSize) }
+
+    private func extent(of variable: ExpressionEnvironment.Variable) -> Extent {
+        let declared = extent(of: variable.type, variable.maximumSize)
+        guard let bytes = variable.maximumBytes else { return declared }
+        return switch variable.type {
+        case .string, .dynamic, .free: Extent(size: bytes)
+        default: declared
+        }
+    }
 
     private mutating func find(_ id: SyntaxTree.ID) -> Part {
         if scope.isEmpty, let found = memberships.membership(id) { return Self.part(of: found) }
@@ -142,10 +157,11 @@ struct CostEstimate {
                 return Part(least: own, most: own, extent: parts.count == 1 ? local.extent : extent(of: types[id]))
             }
             if case (.variable(let slot), let count)? = environment.meaning(of: parts, isRoot: isRoot) {
-                // What is declared of a map says nothing of what is in it.
-                let declared = count == parts.count ? environment.variables[slot].maximumSize : nil
                 let own = 1 + fields(count)
-                return Part(least: own, most: own, extent: extent(of: types[id], declared))
+                // What is declared of a map says nothing of what is in it.
+                let isWhole = count == parts.count
+                return Part(
+                    least: own, most: own, extent: isWhole ? extent(of: environment.variables[slot]) : extent(of: types[id]))
             }
             // Each part is looked for, in each namespace.
             var most = fields(1)
@@ -204,7 +220,7 @@ struct CostEstimate {
             let known = one == .dynamic ? other : one
             return equality(known, left, known, right)
         // A text, or texts.
-        case (.dynamic, .dynamic):
+        case (.dynamic, .dynamic) where environment.limits.unknownBytes == nil:
             return max(Self.product(count, 1 + extent(ofElement: .dynamic).bytes / 10), min(left.bytes, right.bytes) / 10)
         default: return min(left.bytes, right.bytes) / 10
         }

@@ -6,11 +6,14 @@ public struct ExpressionEnvironment: Sendable {
         public var type: ExpressionType
         /// How large a text, a list or a map it holds at most, as `size()` counts; decides what a condition may cost.
         public var maximumSize: Int?
+        /// How many bytes a text has at most in UTF-8; counts instead of ``maximumSize``.
+        public var maximumBytes: Int?
 
-        public init(_ name: String, _ type: ExpressionType, maximumSize: Int? = nil) {
+        public init(_ name: String, _ type: ExpressionType, maximumSize: Int? = nil, maximumBytes: Int? = nil) {
             self.name = name
             self.type = type
             self.maximumSize = maximumSize
+            self.maximumBytes = maximumBytes
         }
     }
 

@@ -18,6 +18,9 @@ public struct ExpressionLimits: Sendable, Hashable {
     public var variableSize = 1000
     /// The size that an element of a list, or a key or a value of a map, is taken to have at most; 100 unless said.
     public var elementSize = 100
+    /// The bytes that a text is taken to have at most where its type or size is not known, if the host knows that no such value is a list or a
+    /// map; nil unless said, where it can be any value.
+    public var unknownBytes: Int?
     /// Instructions of a pattern; 1,000 unless said, and no more than a million.
     public var patternInstructions = 1000 {
         didSet { patternInstructions = min(max(0, patternInstructions), 1_000_000) }

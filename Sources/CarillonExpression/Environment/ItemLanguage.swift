@@ -7,12 +7,16 @@ package enum ItemLanguage {
     ]
 
     /// In which a condition over some fields is checked; nil fields are those in which all are evaluated: any name may be a field's.
+    ///
+    /// - Parameter maxBytes: Of texts in fields, where less is known than of all.
     package static func environment(
-        over fields: [String: ExpressionType]?, limits: ExpressionLimits = .init(),
+        over fields: [String: ExpressionType]?, maxBytes: [String: Int] = [:], limits: ExpressionLimits = .init(),
         zoneOffset: @escaping @Sendable (String, ExpressionTimestamp) -> Int?
     ) -> ExpressionEnvironment {
         let names = (fields ?? [:]).filter { field in !own.contains { $0.name == field.key } }
-        let variables = names.sorted { $0.key < $1.key }.map { ExpressionEnvironment.Variable($0.key, $0.value) }
+        let variables = names.sorted { $0.key < $1.key }.map { name, type in
+            ExpressionEnvironment.Variable(name, type, maximumBytes: maxBytes[name])
+        }
         return ExpressionEnvironment(
             own + variables, extensions: Set(ExpressionExtension.allCases), limits: limits, zoneOffset: zoneOffset)
     }

@@ -11,9 +11,12 @@ struct Evaluation {
     private let budget: Int
 
     /// The pointers are good while the closures of the caller run.
+    ///
+    /// - Parameter limit: Units that it may take, beside the limit of the environment.
     static func run<Result>(
         _ shape: Shape, constants: [ExpressionValue], _ bindings: borrowing ExpressionBindings,
-        in environment: borrowing ExpressionEnvironment, _ body: (inout Evaluation) throws(Fault) -> Result
+        in environment: borrowing ExpressionEnvironment, limit: Int = .max,
+        _ body: (inout Evaluation) throws(Fault) -> Result
     ) throws(Fault) -> Result {
         guard bindings.slots.count == environment.variables.count else {
             throw Fault(reason: .foreignBindings, operation: shape.root)
@@ -26,7 +29,7 @@ struct Evaluation {
                         try bindings.pointee.slots.withUnsafeBufferPointer { slots throws(Fault) in
                             var evaluation = Evaluation(
                                 shape: shape, operations: operations, constants: constants, bindings: bindings, slots: slots,
-                                environment: environment)
+                                environment: environment, limit: limit)
                             return try body(&evaluation)
                         }
                     }
@@ -38,7 +41,7 @@ struct Evaluation {
     private init(
         shape: Shape, operations: UnsafeBufferPointer<Operation>, constants: UnsafeBufferPointer<ExpressionValue>,
         bindings: UnsafePointer<ExpressionBindings>, slots: UnsafeBufferPointer<ExpressionValue?>,
-        environment: UnsafePointer<ExpressionEnvironment>
+        environment: UnsafePointer<ExpressionEnvironment>, limit: Int
     ) {
         self.shape = Unmanaged.passUnretained(shape)
         self.operations = operations
@@ -46,7 +49,7 @@ struct Evaluation {
         self.bindings = bindings
         self.slots = slots
         self.environment = environment
-        budget = environment.pointee.limits.cost
+        budget = min(environment.pointee.limits.cost, limit)
         locals = shape.locals == 0 ? [] : Array(repeating: .null, count: shape.locals)
     }
 

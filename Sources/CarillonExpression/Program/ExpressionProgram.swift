@@ -79,9 +79,21 @@ public struct ExpressionProgram: Sendable {
     ///
     /// - Throws: ``ExpressionError``. It never traps, and never takes more than the limits of its environment allow.
     public func value(_ bindings: borrowing ExpressionBindings) throws(ExpressionError) -> ExpressionValue {
+        var units = Int.max
+        return try value(bindings, spending: &units)
+    }
+
+    /// The same within some units of cost. What the evaluation took is subtracted from these, also when it fails.
+    public func value(
+        _ bindings: borrowing ExpressionBindings, spending units: inout Int
+    ) throws(ExpressionError) -> ExpressionValue {
+        var spent = 0
+        defer { units -= spent }
         do {
-            return try Evaluation.run(compiled, constants: constants, bindings, in: environment) {
-                evaluation throws(Fault) in try evaluation.value(compiled.root)
+            return try Evaluation.run(compiled, constants: constants, bindings, in: environment, limit: units) {
+                evaluation throws(Fault) in
+                defer { spent = evaluation.spent }
+                return try evaluation.value(compiled.root)
             }
         } catch {
             throw ExpressionError(error, in: compiled, source)
@@ -89,9 +101,13 @@ public struct ExpressionProgram: Sendable {
     }
 
     /// Whether it holds for these bindings: a value that is no Boolean is an error. It makes no copy of what it compares.
-    public func holds(_ bindings: borrowing ExpressionBindings) throws(ExpressionError) -> Bool {
+    ///
+    /// - Parameter limit: Units of cost that the evaluation may take, beside the limit of the environment.
+    public func holds(
+        _ bindings: borrowing ExpressionBindings, limit: Int = .max
+    ) throws(ExpressionError) -> Bool {
         do {
-            return try compiled.holds(bindings, constants: constants, in: environment)
+            return try compiled.holds(bindings, constants: constants, in: environment, limit: limit)
         } catch {
             throw ExpressionError(error, in: compiled, source)
         }
@@ -115,12 +131,13 @@ public struct ExpressionShape: Sendable {
 
     /// Whether the condition with these constants holds, which are as many and of the same types as those of a program of this shape.
     ///
+    /// - Parameter limit: Units of cost that the evaluation may take, beside the limit of the environment.
     /// - Throws: ``ExpressionError``, whose position is one in the text that the shape was first made of.
     public func holds(
-        _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue]
+        _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue], limit: Int = .max
     ) throws(ExpressionError) -> Bool {
         do {
-            return try compiled.holds(bindings, constants: constants, in: environment)
+            return try compiled.holds(bindings, constants: constants, in: environment, limit: limit)
         } catch {
             throw ExpressionError(error, in: compiled, source)
         }
@@ -130,10 +147,10 @@ public struct ExpressionShape: Sendable {
 extension Shape {
     fileprivate func holds(
         _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue],
-        in environment: borrowing ExpressionEnvironment
+        in environment: borrowing ExpressionEnvironment, limit: Int
     ) throws(Fault) -> Bool {
-        try Evaluation.run(self, constants: constants, bindings, in: environment) { evaluation throws(Fault) in
-            try evaluation.truth(root)
+        try Evaluation.run(self, constants: constants, bindings, in: environment, limit: limit) {
+            evaluation throws(Fault) in try evaluation.truth(root)
         }
     }
 }

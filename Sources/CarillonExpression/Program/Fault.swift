@@ -49,7 +49,7 @@ public struct ExpressionError: Error, Sendable, Hashable, CustomStringConvertibl
         public static let unbound = Code(name: "unbound_variable")
         public static let badKey = Code(name: "invalid_key")
         public static let repeatedKey = Code(name: "repeated_key")
-        /// It took more than ``ExpressionLimits/cost``.
+        /// It took more than ``ExpressionLimits/cost``, or than the limit of the evaluation.
         public static let budget = Code(name: "budget_exceeded")
         /// A value lies deeper in others than is compared.
         public static let tooDeep = Code(name: "too_deep")

@@ -36,9 +36,9 @@ struct ItemConditionsTests {
         }
     }
 
-    @Test func `a condition costs what it may, and no more`() throws {
+    @Test func `a condition may cost at least what it may, and no more`() throws {
         let source = "name == 'abc' && price > 1.0"
-        let cost = try conditions.expression(source, over: fields).cost
+        let cost = try conditions.expression(source, over: fields).cost.lowerBound
         _ = try conditions.condition(source, over: fields, cost: cost)
         let refusal = #expect(throws: ExpressionRefusal.self) {
             try conditions.condition(source, over: fields, cost: cost - 1)
@@ -66,10 +66,18 @@ struct ItemConditionsTests {
         #expect(refusal?.problems.contains { $0.message.contains(word) } == true, "\(refusal?.description ?? "")")
     }
 
-    @Test func `a condition that could cost too much is refused`() {
+    @Test func `a condition that costs more than any may is refused`() throws {
         var limits = ExpressionLimits()
-        limits.cost = 100
+        limits.cost = 7
         let strict = ItemConditions(limits: limits) { _, _ in nil }
-        #expect(throws: ExpressionRefusal.self) { try strict.condition("name.matches('a{100}')", over: fields) }
+        #expect(throws: ExpressionRefusal.self) {
+            try strict.condition("price + price + price + price > 1.0", over: fields)
+        }
+        let accepted = try strict.condition("name.matches('a{100}')", over: fields)
+        var state = ItemState(.merge)
+        state.apply(.init(["name": ItemValue(.string("aaaaaaaaaa"))], at: at(0)))
+        let bindings = try #require(strict.bindings("i", state))
+        let error = #expect(throws: ExpressionError.self) { try accepted.holds(bindings) }
+        #expect(error?.code == .budget)
     }
 }

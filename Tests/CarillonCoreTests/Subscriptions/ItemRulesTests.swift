@@ -29,6 +29,28 @@ struct ItemRulesTests {
         #expect(taken < .seconds(5))
     }
 
+    @Test func `the rule of a field has a type, and of a text the most bytes`() throws {
+        func rules(_ fields: String) throws -> ItemRules {
+            let text = #"{"items":[{"pattern":"a","fields":\#(fields)}]}"#
+            return try ItemRules(try #require(JSONValue(parsing: Array(text.utf8))))
+        }
+        let read = try rules(#"{"s":"string","l":{"type":"string","maxBytes":200},"o":{"type":"int"}}"#)
+        let expected: [String: ItemRules.Field] = [
+            "s": .init(.string), "l": .init(.string, maxBytes: 200), "o": .init(.int),
+        ]
+        #expect(read.rules.first?.fields == expected)
+        #expect(try ItemRules(read.json) == read)
+        _ = try rules(#"{"l":{"type":"string","maxBytes":4096}}"#)
+        for bad in [
+            #"{"l":{"type":"string","maxBytes":0}}"#, #"{"l":{"type":"string","maxBytes":4097}}"#,
+            #"{"l":{"type":"int","maxBytes":2}}"#, #"{"l":{"maxBytes":2}}"#, #"{"l":{"type":"string","other":2}}"#,
+            #"{"l":{"type":"text"}}"#, #"{"l":7}"#, #"{"l":{"type":"string","maxBytes":"2"}}"#, #"{"":"int"}"#,
+        ] {
+            let refusal = #expect(throws: Refusal.self, "\(bad)") { try rules(bad) }
+            #expect(refusal?.code == .itemRulesInvalid)
+        }
+    }
+
     @Test func `a name has 1 to 128 bytes, none of them for controlling`() {
         #expect(ItemName(String(repeating: "n", count: 128)) != nil && ItemName("a b/ä") != nil)
         for name in ["", String(repeating: "n", count: 129), String(repeating: "ä", count: 65), "a\u{7F}", "a\n"] {

@@ -24,7 +24,8 @@ struct SubscriptionExplanationTests {
     }
 
     private func explain(
-        _ subscription: Subscription, _ fields: [String: ItemValue]?, at now: Timestamp = Timestamp(milliseconds: 1)
+        _ subscription: Subscription, _ fields: [String: ItemValue]?, cost: Int = .max,
+        at now: Timestamp = Timestamp(milliseconds: 1)
     ) throws -> SubscriptionExplanation {
         let name = try #require(ItemName("i"))
         var stored: StoredItem?
@@ -33,7 +34,7 @@ struct SubscriptionExplanationTests {
             state.apply(.init(fields, at: Timestamp(milliseconds: 1)))
             stored = StoredItem(state: state, version: 1)
         }
-        return try SubscriptionExplanation(of: subscription, on: name, stored, in: conditions, at: now)
+        return try SubscriptionExplanation(of: subscription, on: name, stored, in: conditions, cost: cost, at: now)
     }
 
     @Test func `what rests, or whose time is over, fires not though it holds`() throws {
@@ -50,6 +51,18 @@ struct SubscriptionExplanationTests {
         ended.definition.expiresAt = Timestamp(milliseconds: 5)
         #expect(try explain(ended, one, at: Timestamp(milliseconds: 4)).verdict == .holds)
         #expect(try explain(ended, one, at: Timestamp(milliseconds: 5)).verdict == .expired)
+    }
+
+    @Test func `a condition that costs more than it may has no value, unless the engine looks it up`() throws {
+        let long = ["a": ItemValue(.string(String(repeating: "x", count: 1000)))]
+        for trigger in ["a.contains('x') || a.contains('y')", "a == a"] {
+            let over = try explain(subscription(trigger), long, cost: 50)
+            #expect(over.verdict == .noValue && over.error?.contains("more than it may") == true, "\(trigger)")
+            #expect(try explain(subscription(trigger), long, cost: 500).verdict == .holds, "\(trigger)")
+        }
+        let terms = (0..<8).map { "a == 'x\($0)'" }
+        let lookedUp = try subscription("!(" + terms.joined(separator: " || ") + ")")
+        #expect(try explain(lookedUp, long, cost: 5).verdict == .holds)
     }
 
     @Test func `each verdict has its reason`() throws {

@@ -26,12 +26,49 @@ struct SubscriptionBoundsTests {
         #expect(try await world.titles() == ["stock.ACME: 11"], "those that are there stay")
     }
 
+    private static func rules(cost: Int) -> String {
+        String(SubscriptionWorld.openRules.dropLast()) + #","conditionCost":\#(cost)}"#
+    }
+
     @Test func `an app says what its conditions may cost`() async throws {
-        let condition = SubscriptionWorld.body("fields.all(a, true)", key: "k")
-        let world = try await SubscriptionWorld()
-        #expect(try await refused(world, condition).code == "trigger_forbidden")
-        let rules = SubscriptionWorld.openRules.dropLast() + #","conditionCost":10000}"#
-        try await SubscriptionWorld(rules: String(rules)).subscribe(condition)
+        let condition = SubscriptionWorld.body("price + price + price + price > 1.0", key: "k")
+        let world = try await SubscriptionWorld(rules: Self.rules(cost: 7))
+        let answer = try await refused(world, condition)
+        #expect(answer.code == "trigger_forbidden" && answer["detail"].contains("at least 8 units"))
+        try await SubscriptionWorld(rules: Self.rules(cost: 8)).subscribe(condition)
+    }
+
+    @Test func `an evaluation that costs more than the app allows ends, until the app allows more`() async throws {
+        let world = try await SubscriptionWorld(rules: Self.rules(cost: 100))
+        let format = #"{"title":"found"}"#
+        let id = try await world.subscribe(
+            SubscriptionWorld.body("name.contains('b') || name.contains('c')", key: "a", format: format))["id"]
+        try await world.subscribe(SubscriptionWorld.body("price > 1.0", key: "b", format: #"{"title":"price"}"#))
+        let long = #"{"price":2,"name":"\#(String(repeating: "a", count: 2000))b"}"#
+        try await world.publish("stock.ACME", long)
+        #expect(try await world.titles() == ["price"])
+        let explanation = try await world.routes.request(
+            .get, "/v1/devices/\(world.id)/subscriptions/\(id)/explanation", key: world.routes.admin)
+        let text = String(decoding: explanation.body, as: UTF8.self)
+        #expect(text.contains("no_value") && text.contains("more than it may"), "\(text)")
+        let changed = try await world.routes.request(
+            .put, "/v1/apps/com.example.app/items", key: world.routes.admin, Self.rules(cost: 1000))
+        #expect(changed.status == 200)
+        try await world.publish("stock.ACME", long)
+        #expect(try await world.titles().contains("found"))
+    }
+
+    @Test func `the cost that an app allows counts for items that come back from the disk`() async throws {
+        let world = try await SubscriptionWorld(rules: Self.rules(cost: 100))
+        try await world.subscribe(
+            SubscriptionWorld.body("name.contains('b')", key: "a", format: #"{"title":"found"}"#))
+        let app = try #require(AppID("com.example.app"))
+        let serial = try #require(try await world.routes.domain.apps.serial(of: app))
+        await world.routes.domain.itemEngine.forget(serial)
+        try await world.publish("stock.ACME", #"{"name":"\#(String(repeating: "a", count: 2000))b"}"#)
+        #expect(try await world.titles() == [])
+        try await world.publish("stock.ACME", #"{"name":"b"}"#)
+        #expect(try await world.titles() == ["found"])
     }
 
     @Test func `an app has so many items and subscriptions, and no more`() async throws {

@@ -12,6 +12,7 @@ import pytest
 import requests
 
 from carillon_peer import APP, PATIENCE, Device, Server, assert_problem, await_value
+from shared_resources import World
 
 RULES = {"items": [{"pattern": "stock.*", "open": True}, {"pattern": "log", "open": True, "mode": "distinct"}]}
 
@@ -43,6 +44,18 @@ def fired(device: Device) -> list[dict]:
     answer = device.request("GET", "/v1/inbox?carillon=4&max=500")
     assert answer.status_code == 200, answer.text
     return [envelope for envelope in answer.json()["envelopes"] if envelope["messageType"] == "fired"]
+
+
+def test_an_evaluation_that_costs_too_much_is_counted(make_server):
+    world = World(make_server)
+    assert world.server.admin("PUT", f"/v1/apps/{APP}/items", {**RULES, "conditionCost": 100}).status_code == 200
+    device = world.device()
+    subscribe(device, "stock.A", "price.contains('b') || price.contains('c')")
+    assert update(world.server, "stock.A", {"price": "a" * 2000 + "b"}).status_code == 200
+    await_value(lambda: world.count("carillon_conditions_over_cost_total"), lambda it: it == 1, "counted")
+    assert fired(device) == []
+    assert update(world.server, "stock.A", {"price": "b"}).status_code == 200
+    await_value(lambda: fired(device), lambda it: len(it) == 1, "fired")
 
 
 def test_a_price_crosses_and_reaches_every_kind_of_client(open_server):

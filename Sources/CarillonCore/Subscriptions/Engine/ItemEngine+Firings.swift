@@ -6,7 +6,7 @@ extension ItemEngine {
     /// What cannot be told now stays on disk, until ``tellRest()``. Answers whether all of it was told.
     @discardableResult package func tell(_ firing: StoredFiring) async -> Bool {
         let key = ItemKey(app: firing.firing.app, name: firing.firing.item)
-        let told = await firings.tell(firing)
+        let told = await tellNow(firing)
         underWay.remove(firing.number)
         if let fault = told.fault {
             items[key]?.heldUp.insert(firing.number)
@@ -28,6 +28,16 @@ extension ItemEngine {
                 metadata: ["app": "\(key.app.rawValue)", "reason": "\(error)"])
         }
         return told.fault == nil
+    }
+
+    private func tellNow(_ firing: StoredFiring) async -> Firings.Told {
+        do {
+            return await firings.tell(firing, cost: try await conditionCost(of: firing.firing.app))
+        } catch {
+            var told = Firings.Told()
+            told.fault = error
+            return told
+        }
     }
 
     private func isTold(_ number: Int64, of key: ItemKey) {

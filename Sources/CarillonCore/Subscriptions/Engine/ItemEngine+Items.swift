@@ -1,3 +1,4 @@
+import CarillonBasics
 import CarillonExpression
 import CarillonWire
 import Logging
@@ -29,8 +30,9 @@ extension ItemEngine {
         let stored = try await store.item(key) ?? StoredItem(state: ItemState(.merge))
         // Before what is armed, so that one that is told meanwhile is among these or has fired there.
         let untold = try await store.firingTargets(of: key)
-        let item = WatchedItem(
-            key, stored, ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state)), untold: untold)
+        var index = ItemIndex(shapes, at: conditions.bindings(key.name.text, stored.state))
+        index.costLimit = try await conditionCost(of: key.app)
+        let item = WatchedItem(key, stored, index, untold: untold)
         var last = SubscriptionSerial(0)
         var unseen: [SubscriptionSerial] = []
         while true {
@@ -49,6 +51,8 @@ extension ItemEngine {
         item.heldUp = Set(try await store.firingNumbers(of: key)).subtracting(toldMeanwhile)
         item.lastUse = uses
         letIdleGo()
+        // The app may have said another meanwhile.
+        item.index.costLimit = conditionCosts[key.app] ?? item.index.costLimit
         items[key] = item
         if !unseen.isEmpty { item.enqueue(.look(unseen)) }
         for work in carriedOver.removeValue(forKey: key) ?? [] { item.enqueue(work) }
@@ -82,8 +86,33 @@ extension ItemEngine {
 
     /// An app was deleted, or says something else of its items.
     package func forget(_ app: AppSerial) {
+        conditionCosts[app] = nil
         for item in items.values where item.key.app == app && item.isIdle { forget(item) }
     }
+
+    // MARK: Costs
+
+    /// What the evaluation of one condition, and the rendering of one notification, may cost in an app.
+    func conditionCost(of app: AppSerial) async throws -> Int {
+        if let known = conditionCosts[app] { return known }
+        var rules = ItemRules()
+        if let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8)) {
+            rules = try ItemRules(body)
+        }
+        // What the app said meanwhile is newer.
+        if let known = conditionCosts[app] { return known }
+        setConditionCost(rules.conditionCost, of: app)
+        return rules.conditionCost
+    }
+
+    /// An app says what its conditions may cost: it counts from the next evaluation on.
+    package func setConditionCost(_ cost: Int, of app: AppSerial) {
+        if conditionCosts.count >= Self.knownCosts { conditionCosts = [:] }
+        conditionCosts[app] = cost
+        for item in items.values where item.key.app == app { item.index.costLimit = cost }
+    }
+
+    private static let knownCosts = 1000
 
     // MARK: Arming
 

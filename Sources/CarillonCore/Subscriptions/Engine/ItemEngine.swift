@@ -45,6 +45,8 @@ package actor ItemEngine {
     private var waitingBytes = 0
     private var waitingBytesOfApps: [AppSerial: Int] = [:]
     var loads = 0
+    /// What one evaluation may cost, of the apps whose rules were read.
+    var conditionCosts: [AppSerial: Int] = [:]
     /// Firings that are being told.
     var underWay: Set<Int64> = []
     /// Firings that were told while some item was being loaded, which may have read that they were not.
@@ -65,6 +67,7 @@ package actor ItemEngine {
     private let repeated = ServerMetric.itemUpdates.counter("repeated")
     private let refused = ServerMetric.itemUpdates.counter("refused")
     private let errors = ServerMetric.conditionErrors.counter()
+    private let overCost = ServerMetric.conditionsOverCost.counter()
 
     package init(
         store: any SubscriptionStore, firings: Firings, conditions: ItemConditions, time: TimeSource, ticks: TickSource,
@@ -238,6 +241,7 @@ package actor ItemEngine {
             found = await item.evaluate(bindings, at: time.now(), pause: pause)
         }
         errors.increment(by: found.errors)
+        overCost.increment(by: found.overCost)
         staged.found.add(found)
         for row in found.rows {
             staged.targets += row.count

@@ -104,6 +104,7 @@ final class WatchedItem {
     /// What an update, or a look, comes to.
     struct Found {
         var errors = 0
+        var overCost = 0
         var fired: [ItemIndex.Fired] = []
         /// Those of them that do not rest, with the revisions that they were watched with, as rows of firings.
         var rows: [[Firing.Target]] = []
@@ -157,7 +158,7 @@ final class WatchedItem {
     private static let targetsAtOnce = 512
 
     private func find(_ outcome: ItemIndex.Outcome, at now: Timestamp, pause: () async -> Void) async -> Found {
-        var found = Found(errors: outcome.errors, fired: outcome.fired)
+        var found = Found(errors: outcome.errors, overCost: outcome.overCost, fired: outcome.fired)
         for start in stride(from: 0, to: outcome.fired.count, by: Self.targetsAtOnce) {
             for fired in outcome.fired[start..<min(outcome.fired.count, start + Self.targetsAtOnce)] {
                 let serial = SubscriptionSerial(fired.subscription)

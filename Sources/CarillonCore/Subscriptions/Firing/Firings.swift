@@ -50,14 +50,15 @@ package final class Firings: Sendable {
 
     /// Tells what is left of a firing, a step after the other, each of which is noted on disk.
     ///
-    @concurrent package func tell(_ stored: StoredFiring) async -> Told {
+    /// - Parameter cost: What the expressions of one notification may cost together.
+    @concurrent package func tell(_ stored: StoredFiring, cost: Int) async -> Told {
         var result = Told()
         do {
             var done = stored.done
             let targets = stored.firing.targets
             while done < targets.count {
                 let end = min(done + Self.atOnce, targets.count)
-                try await tell(Array(targets[done..<end]), of: stored, &result)
+                try await tell(Array(targets[done..<end]), of: stored, cost, &result)
                 done = end
                 if done < targets.count { try await store.advance(stored.number, to: done) }
             }
@@ -78,7 +79,9 @@ package final class Firings: Sendable {
         package var fault: (any Error)?
     }
 
-    private func tell(_ targets: [Firing.Target], of stored: StoredFiring, _ result: inout Told) async throws {
+    private func tell(
+        _ targets: [Firing.Target], of stored: StoredFiring, _ cost: Int, _ result: inout Told
+    ) async throws {
         let firing = stored.firing
         let subjects = try await store.subjects(targets.map(\.subscription))
         guard let bindings = conditions.bindings(firing.item.text, firing.state) else { return }
@@ -89,7 +92,7 @@ package final class Firings: Sendable {
         for subject in subjects {
             guard let revision = revisions[subject.serial], let template = template(of: subject) else { continue }
             let target = Firing.Target(subscription: subject.serial, revision: revision)
-            rendered.append((subject, render(target, template, subject, stored, bindings)))
+            rendered.append((subject, render(target, template, subject, stored, bindings, cost)))
         }
         let waiting = try await holdPaced(rendered, of: stored)
         let deliveries = Answers<Inbox.Delivered>(rendered.count)
@@ -134,13 +137,13 @@ package final class Firings: Sendable {
 
     private func render(
         _ target: Firing.Target, _ template: NotificationTemplate, _ subject: FiringSubject, _ stored: StoredFiring,
-        _ bindings: ExpressionBindings
+        _ bindings: ExpressionBindings, _ cost: Int
     ) -> RenderedFiring {
         let firing = stored.firing
         let rendered = template.render(
             .init(
                 subscription: subject.id, key: subject.key, item: firing.item, state: firing.state, bindings: bindings,
-                reader: subject.reader), styles)
+                reader: subject.reader), styles, cost: cost)
         errors.increment(by: rendered.errors)
         let notification = FiredNotification(
             subscription: subject.id, key: subject.key, item: firing.item.text,

@@ -36,6 +36,8 @@ package struct NotificationTemplate: Sendable {
         package var errors = 0
         /// Of what stands in placeholders there may be so many bytes yet.
         fileprivate var room = NotificationTemplate.renderedBytes
+        /// What expressions may cost yet.
+        fileprivate var units: Int
     }
 
     enum Segment: Sendable {
@@ -60,7 +62,7 @@ package struct NotificationTemplate: Sendable {
     package let isAlwaysPushed: Bool
     /// What all texts of a notification may have together, in bytes, once their values stand in them; what is longer is cut.
     package static let renderedBytes = 16_384
-    /// What its expressions may cost together at most, in units of the language.
+    /// What its expressions cost together at least, in units of the language.
     package let cost: Int
     /// What its placeholders speak of.
     package let vocabulary: ItemVocabulary
@@ -69,9 +71,9 @@ package struct NotificationTemplate: Sendable {
     /// - Throws: ``Refusal`` with the first placeholder that is none.
     package init(
         _ format: NotificationFormat, over fields: [String], in conditions: ItemConditions,
-        types: [String: ExpressionType] = [:]
+        types: [String: ExpressionType] = [:], maxBytes: [String: Int] = [:]
     ) throws(Refusal) {
-        let parser = PlaceholderParser(fields: fields, types: types, conditions: conditions)
+        let parser = PlaceholderParser(fields: fields, types: types, maxBytes: maxBytes, conditions: conditions)
         var root: [(name: String, node: Node)] = []
         if case .object(let members) = format.json {
             for member in members where !NotificationFormat.ownMembers.contains(member.name) {
@@ -127,8 +129,9 @@ package struct NotificationTemplate: Sendable {
         }
     }
 
-    package func render(_ values: Values, _ styles: ValueStyles) -> Rendered {
-        var rendered = Rendered(json: .null)
+    /// - Parameter cost: What its expressions may cost together. The one that exceeds it shows nothing, as those after it.
+    package func render(_ values: Values, _ styles: ValueStyles, cost: Int = .max) -> Rendered {
+        var rendered = Rendered(json: .null, units: cost)
         var members: [JSONValue.Member] = []
         for (name, node) in root {
             var value = Self.value(of: node, values, styles, &rendered)
@@ -159,7 +162,7 @@ package struct NotificationTemplate: Sendable {
         case .text(let segments):
             var text = ""
             for segment in segments where rendered.room > 0 {
-                var part = shown(segment, values, styles, &rendered.errors)
+                var part = shown(segment, values, styles, &rendered)
                 if part.utf8.count > rendered.room {
                     part = part.cut(toBytes: rendered.room)
                     rendered.errors += 1
@@ -176,7 +179,7 @@ package struct NotificationTemplate: Sendable {
     }
 
     private static func shown(
-        _ segment: Segment, _ values: Values, _ styles: ValueStyles, _ errors: inout Int
+        _ segment: Segment, _ values: Values, _ styles: ValueStyles, _ rendered: inout Rendered
     ) -> String {
         switch segment {
         case .text(let text): return text
@@ -189,12 +192,12 @@ package struct NotificationTemplate: Sendable {
             return ItemValue(time).text
         case .expression(let program, let style, _):
             do {
-                let value = try program.value(values.bindings)
+                let value = try program.value(values.bindings, spending: &rendered.units)
                 guard let style else { return ItemValue(value).text }
                 if case .null = value { return "" }
                 if let text = styles.text(value, style, values.reader) { return text }
             } catch {}
-            errors += 1
+            rendered.errors += 1
             return ""
         }
     }
@@ -204,6 +207,7 @@ package struct NotificationTemplate: Sendable {
 private struct PlaceholderParser {
     let fields: [String]
     let types: [String: ExpressionType]
+    let maxBytes: [String: Int]
     let conditions: ItemConditions
 
     func segments(of text: String) throws(Refusal) -> [NotificationTemplate.Segment] {
@@ -277,8 +281,8 @@ private struct PlaceholderParser {
         }
         do throws(ExpressionRefusal) {
             let names = Dictionary(uniqueKeysWithValues: Set(fields).map { ($0, types[$0] ?? .dynamic) })
-            let (program, cost) = try conditions.expression(source, over: names)
-            return .expression(program, style, cost: cost)
+            let (program, cost) = try conditions.expression(source, over: names, maxBytes: maxBytes)
+            return .expression(program, style, cost: cost.lowerBound)
         } catch {
             throw Self.refusal("the expression: \(error)")
         }

@@ -82,6 +82,11 @@ package final class ConditionShapes {
         return number
     }
 
+    /// Whether the engine evaluates nothing of a condition but the expressions that it compares.
+    static func looksUp(_ condition: ExpressionProgram) -> Bool {
+        condition.terms.alternatives.allSatisfy { $0.residue.isEmpty && $0.terms.allSatisfy(isIndexed) }
+    }
+
     /// Whether all constants that conditions of the shape can have decide as they do in the evaluation: their kind is the shape's.
     private static func isIndexed(_ term: ExpressionTerms.Term) -> Bool {
         guard term.comparison == .oneOf else { return term.constants.allSatisfy(TermKeys.takes) }

@@ -34,6 +34,8 @@ package struct ItemIndex {
         package var fired: [Fired] = []
         /// Conditions that had no value.
         package var errors = 0
+        /// Evaluations that ended as they cost more than they may.
+        package var overCost = 0
     }
 
     private struct Subscriber {
@@ -85,6 +87,8 @@ package struct ItemIndex {
 
     private let shapes: ConditionShapes
     private var bindings: ExpressionBindings?
+    /// What the evaluation of one condition, or of one expression that conditions compare, may cost.
+    package var costLimit = Int.max
     private var subscribers = Slots<Subscriber>()
     private var conditions = Slots<Condition>()
     private var alternatives = Slots<Alternative>()
@@ -315,7 +319,7 @@ package struct ItemIndex {
 
     private mutating func take(_ places: Range<Int>, of pass: inout Pass) {
         switch pass.step {
-        case .expressions: for place in places { change(pass.expressions[place]) }
+        case .expressions: for place in places { change(pass.expressions[place], &pass.outcome) }
         case .touched:
             for place in places {
                 conditions[touched[place]].isTouched = false
@@ -373,9 +377,9 @@ package struct ItemIndex {
         if subscribers[number].policy != .every { subscribers[number].isQuiet = true }
     }
 
-    private mutating func change(_ expression: Int) {
+    private mutating func change(_ expression: Int, _ outcome: inout Outcome) {
         let old = values[expression]
-        let new = value(of: expression)
+        let new = value(of: expression, &outcome)
         if let old, let new, new.isSame(as: old) { return }
         values[expression] = new
         for terms in (keys[expression] ?? [:]).values {
@@ -389,9 +393,16 @@ package struct ItemIndex {
         }
     }
 
-    private func value(of expression: Int) -> ExpressionValue? {
+    private func value(of expression: Int, _ outcome: inout Outcome) -> ExpressionValue? {
         guard let bindings, let compared = shapes.compared[expression] else { return nil }
-        return try? compared.program.value(bindings)
+        var units = costLimit
+        do {
+            return try compared.program.value(bindings, spending: &units)
+        } catch {
+            // Other conditions without this comparison have no error.
+            if error.code == .budget { outcome.overCost += 1 }
+            return nil
+        }
     }
 
     private mutating func count(alternative number: Int32, _ difference: Int32) {
@@ -426,10 +437,12 @@ package struct ItemIndex {
             if known?.number != number { known = shapes.entries[Int(number)].map { (number, $0.shape) } }
             guard let shape = known?.shape else { continue }
             do {
-                let holds = try shape.holds(bindings, constants: constants.row(from: first, shape.constantCount))
+                let holds = try shape.holds(
+                    bindings, constants: constants.row(from: first, shape.constantCount), limit: costLimit)
                 set(condition, holds: holds, &outcome)
             } catch {
                 outcome.errors += 1
+                if error.code == .budget { outcome.overCost += 1 }
                 set(condition, holds: false, &outcome)
             }
         }
@@ -591,7 +604,7 @@ package struct ItemIndex {
             return
         }
         let values = constants.row(from: conditions[condition].constants, entry.shape.constantCount)
-        conditions[condition].holds = (try? entry.shape.holds(bindings, constants: values)) ?? false
+        conditions[condition].holds = (try? entry.shape.holds(bindings, constants: values, limit: costLimit)) ?? false
     }
 
     private mutating func remove(condition: Int32) {
@@ -646,7 +659,9 @@ package struct ItemIndex {
     private mutating func known(_ expression: Int) -> ExpressionValue? {
         if keys[expression] == nil {
             keys[expression] = [:]
-            values[expression] = value(of: expression)
+            // The next update counts what happens to it.
+            var outcome = Outcome()
+            values[expression] = value(of: expression, &outcome)
         }
         return values[expression]
     }

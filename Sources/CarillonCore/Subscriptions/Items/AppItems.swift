@@ -36,6 +36,7 @@ package struct AppItems: Sendable {
             throw Refusal(.appUnknown, "The app was deleted.")
         }
         forget(app)
+        await engine.setConditionCost(rules.conditionCost, of: app)
     }
 
     /// The app was deleted, or says something else of its items.
@@ -169,16 +170,18 @@ package struct WrittenField: Equatable, Sendable {
         self.value = value
     }
 
-    func value(as type: ItemRules.FieldType?) throws(Refusal) -> ItemValue {
+    func value(as field: ItemRules.Field?) throws(Refusal) -> ItemValue {
         guard (1...ItemLimits.fieldNameBytes).contains(name.utf8.count) else {
             throw Refusal(.fieldInvalid, "A field's name may have 1 to \(ItemLimits.fieldNameBytes) bytes.")
         }
+        let type = field?.type
         switch (value, type) {
         case (.null, _): return ItemValue(.null)
         case (.bool(let value), nil), (.bool(let value), .bool): return ItemValue(.bool(value))
         case (.string(let text), nil), (.string(let text), .string):
-            guard text.utf8.count <= ItemLimits.valueBytes else {
-                throw Refusal(.fieldInvalid, "The field \"\(name)\" may have \(ItemLimits.valueBytes) bytes.")
+            let most = field?.maxBytes ?? ItemLimits.valueBytes
+            guard text.utf8.count <= most else {
+                throw Refusal(.fieldInvalid, "The field \"\(name)\" may have \(most) bytes.")
             }
             return ItemValue(.string(text))
         case (.string(let text), .timestamp): if let time = ExpressionTimestamp(text) { return ItemValue(.timestamp(time)) }

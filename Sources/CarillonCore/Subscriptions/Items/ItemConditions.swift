@@ -17,17 +17,20 @@ package struct ItemConditions: Sendable {
 
     /// Reads a condition over some fields, and checks it with their types; dynamic where none is declared.
     ///
-    /// - Parameter cost: What it may cost at most, in units of the language.
+    /// - Parameters:
+    ///   - maxBytes: Of texts, where an app says less than ``ItemLimits/valueBytes``.
+    ///   - cost: What one evaluation may cost, in units of the language. A condition that can cost less is accepted.
     /// - Returns: The program as all items evaluate it.
     /// - Throws: ``ExpressionRefusal`` with all that is wrong, a field that is none of these among it.
     package func condition(
-        _ source: String, over fields: [String: ExpressionType], cost: Int = .max
+        _ source: String, over fields: [String: ExpressionType], maxBytes: [String: Int] = [:], cost: Int = .max
     ) throws(ExpressionRefusal) -> ExpressionProgram {
-        let program = try checked(source, over: fields)
-        guard program.cost.upperBound <= cost else {
+        let program = try checked(source, over: fields, maxBytes)
+        let most = min(cost, limits.cost)
+        guard program.cost.lowerBound <= most else {
             throw ExpressionRefusal(
                 source: source,
-                sentence: "the condition may cost \(program.cost.upperBound) units, more than the \(cost) it may",
+                sentence: "the condition costs at least \(program.cost.lowerBound) units, more than the \(most) it may",
                 code: .cost)
         }
         guard program.type == .bool || program.type == .dynamic else {
@@ -37,11 +40,11 @@ package struct ItemConditions: Sendable {
         return try ExpressionProgram.unchecked(source, in: environment)
     }
 
-    /// The same of an expression of any type, with what it may cost at most.
+    /// The same of an expression of any type, with what it costs at least and at most.
     package func expression(
-        _ source: String, over fields: [String: ExpressionType]
-    ) throws(ExpressionRefusal) -> (program: ExpressionProgram, cost: Int) {
-        let cost = try checked(source, over: fields).cost.upperBound
+        _ source: String, over fields: [String: ExpressionType], maxBytes: [String: Int] = [:]
+    ) throws(ExpressionRefusal) -> (program: ExpressionProgram, cost: ClosedRange<Int>) {
+        let cost = try checked(source, over: fields, maxBytes).cost
         return (try ExpressionProgram.unchecked(source, in: environment), cost)
     }
 
@@ -52,9 +55,14 @@ package struct ItemConditions: Sendable {
     }
 
     private func checked(
-        _ source: String, over fields: [String: ExpressionType]
+        _ source: String, over fields: [String: ExpressionType], _ maxBytes: [String: Int]
     ) throws(ExpressionRefusal) -> ExpressionProgram {
-        let checking = ItemLanguage.environment(over: fields, limits: limits, zoneOffset: zoneOffset)
+        var limits = limits
+        // Its evaluations end at the limit.
+        limits.cost = .max
+        limits.unknownBytes = ItemLimits.valueBytes
+        let checking = ItemLanguage.environment(
+            over: fields, maxBytes: maxBytes, limits: limits, zoneOffset: zoneOffset)
         return try ExpressionProgram(source, in: checking)
     }
 

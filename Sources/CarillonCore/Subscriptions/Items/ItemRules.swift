@@ -11,13 +11,24 @@ package struct ItemRules: Equatable, Sendable {
         fileprivate let patternBytes: [UInt8]
         package var mode = ItemState.Mode.merge
         package var isOpen = false
-        package var fields: [String: FieldType] = [:]
+        package var fields: [String: Field] = [:]
         /// An item without an update for so long, and without a subscription, is deleted; nil keeps it.
         package var idleSeconds: Int?
 
         fileprivate init(_ pattern: String) {
             self.pattern = pattern
             patternBytes = Array(pattern.utf8)
+        }
+    }
+
+    package struct Field: Equatable, Sendable {
+        package var type: FieldType
+        /// Of a text; nil where it is ``ItemLimits/valueBytes``.
+        package var maxBytes: Int?
+
+        package init(_ type: FieldType, maxBytes: Int? = nil) {
+            self.type = type
+            self.maxBytes = maxBytes
         }
     }
 
@@ -164,16 +175,33 @@ package struct ItemRules: Equatable, Sendable {
             throw refusal("\"fields\" must name the types of at most \(ItemLimits.fields) fields")
         }
         for member in members {
-            guard case .string(let name) = member.value, let type = FieldType(rawValue: name),
-                (1...ItemLimits.fieldNameBytes).contains(member.name.utf8.count)
-            else {
-                let known = FieldType.allCases.map(\.rawValue).joined(separator: ", ")
-                throw refusal("the type of \"\(member.name.prefix(60))\" can be: \(known)")
+            guard (1...ItemLimits.fieldNameBytes).contains(member.name.utf8.count) else {
+                throw refusal("the name of a field has 1 to \(ItemLimits.fieldNameBytes) bytes")
             }
-            rule.fields[member.name] = type
+            rule.fields[member.name] = try field(member.value, "\"\(member.name.prefix(60))\"")
         }
         return rule
     }
+
+    /// - Parameter body: The name of a type, or an object.
+    private static func field(_ body: JSONValue, _ name: String) throws(Refusal) -> Field {
+        if case .object = body, let unknown = body.names.subtracting(fieldMembers).min() {
+            throw refusal("\"\(unknown.prefix(60))\" of the field \(name) is unknown; known are: type, maxBytes")
+        }
+        let named: JSONValue? = if case .object = body { body["type"] } else { body }
+        guard case .string(let text)? = named, let type = FieldType(rawValue: text) else {
+            let known = FieldType.allCases.map(\.rawValue).joined(separator: ", ")
+            throw refusal("the type of \(name) can be: \(known)")
+        }
+        guard case .object = body, let limit = body["maxBytes"] else { return Field(type) }
+        guard type == .string, case .integer(let bytes) = limit, (1...ItemLimits.valueBytes).contains(bytes) else {
+            throw refusal(
+                "\"maxBytes\" of \(name) must be a whole number from 1 to \(ItemLimits.valueBytes), and its type string")
+        }
+        return Field(type, maxBytes: bytes)
+    }
+
+    private static let fieldMembers: Set = ["type", "maxBytes"]
 
     private static func refusal(_ why: String) -> Refusal {
         Refusal(.itemRulesInvalid, "The rules for items cannot be used: \(why).")
@@ -182,8 +210,8 @@ package struct ItemRules: Equatable, Sendable {
     /// As ``init(_:)`` reads it.
     package var json: JSONValue {
         let rules = rules.map { rule -> JSONValue in
-            let fields = rule.fields.sorted { $0.key < $1.key }.map { name, type in
-                JSONValue.Member(name: name, value: .string(type.rawValue))
+            let fields = rule.fields.sorted { $0.key < $1.key }.map { name, field in
+                JSONValue.Member(name: name, value: field.json)
             }
             var members: [JSONValue.Member] = [
                 .init(name: "pattern", value: .string(rule.pattern)),
@@ -231,5 +259,14 @@ package struct ItemRules: Equatable, Sendable {
             }
         }
         return pattern[place...].allSatisfy { $0 == UInt8(ascii: "*") }
+    }
+}
+
+extension ItemRules.Field {
+    fileprivate var json: JSONValue {
+        guard let maxBytes else { return .string(type.rawValue) }
+        return .object([
+            .init(name: "type", value: .string(type.rawValue)), .init(name: "maxBytes", value: .integer(maxBytes)),
+        ])
     }
 }
