@@ -78,6 +78,9 @@ package struct Audience: Sendable {
     ///
     /// - Throws: ``ExpressionError`` where it speaks of what the device does not say, or what cannot be: the device does not belong to it.
     package func holds(for facts: DeviceFacts) throws(ExpressionError) -> Bool { try program.holds(facts.bindings) }
+
+    /// The same without the error, in less time; nil where there is one.
+    package func verdict(for facts: DeviceFacts) -> Bool? { program.verdict(facts.bindings) }
 }
 
 /// What audiences can speak of.

@@ -20,7 +20,7 @@ package final class UpdateLogs: Sendable {
             switch entry.audience {
             case .everyone: true
             case .unreadable: nil
-            case .some(let audience): try? audience.holds(for: facts)
+            case .some(let audience): audience.verdict(for: facts)
             }
         }
     }
@@ -138,7 +138,7 @@ package final class UpdateLogs: Sendable {
         return switch audience {
         case .everyone: true
         case .unreadable: false
-        case .some(let audience): (try? audience.holds(for: facts)) ?? false
+        case .some(let audience): audience.verdict(for: facts) ?? false
         }
     }
 

@@ -47,6 +47,9 @@ struct AudienceTests {
         let audience = try audience("user in [\(names(5000))]")
         #expect(try audience.holds(for: facts(1, user: "u4999")))
         #expect(try !audience.holds(for: facts(1, user: "u5000")))
+        #expect(try audience.verdict(for: facts(1, user: "u4999")) == true)
+        #expect(try audience.verdict(for: facts(1, user: "u5000")) == false)
+        #expect(try audience.verdict(for: facts(1)) == nil, "there is no user")
         let refusal = #expect(throws: ExpressionRefusal.self) { try self.audience("user in [\(names(5001))]") }
         #expect(refusal?.problems.map(\.code) == [.size])
     }
