@@ -75,6 +75,42 @@ struct UntoldTests {
         #expect(try await world.titles().isEmpty)
     }
 
+    @Test func `a crossing that had no room to wait fires with the next update`() async throws {
+        let world = try await SubscriptionWorld()
+        try await world.subscribe(
+            SubscriptionWorld.body("price > 10.0", rest: #","policy":"everyCrossing","maxFrequency":0.5"#))
+        try await world.publish("stock.ACME", #"{"price":11}"#)
+        #expect(try await world.titles() == ["stock.ACME: 11"])
+        try await world.acknowledgeAll()
+        // As other subscriptions of the device leave it.
+        let store = world.routes.store
+        try await store.run("INSERT INTO held_usage SELECT serial, \(SubscriptionLimits.heldFirings), 0 FROM device")
+        for price in [1, 12] { try await world.publish("stock.ACME", #"{"price":\#(price)}"#) }
+        try await world.settle()
+        #expect(try await store.rowCount(of: "held_firing") == 0)
+        try await store.run("DELETE FROM held_usage")
+        world.advance(seconds: 2)
+        try await world.publish("stock.ACME", #"{"price":13}"#)
+        #expect(try await world.titles() == ["stock.ACME: 13"])
+        try await world.publish("stock.ACME", #"{"price":14}"#)
+        #expect(try await world.titles() == ["stock.ACME: 13"], "it holds still")
+    }
+
+    @Test(arguments: [true, false])
+    func `a change of a subscription whose rows could not be read is followed later`(looks: Bool) async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        let subscription = try await world.subscribe("price > 10.0")
+        let engine = world.domain.itemEngine
+        #expect(await engine.population.watches == 1)
+        try await world.store.run("UPDATE subscription SET status = 1; ALTER TABLE subscription_item RENAME TO gone")
+        await #expect(throws: (any Error).self) { try await engine.follow([subscription.serial], looks: looks) }
+        try await world.store.run("ALTER TABLE gone RENAME TO subscription_item")
+        #expect(await engine.population.watches == 1)
+        try await engine.settle()
+        #expect(await engine.population.watches == 0)
+    }
+
     @Test func `a cool-down of several items counts from what was told, and not from what was refused`() async throws {
         let world = try await SubscriptionWorld()
         try await world.subscribe(

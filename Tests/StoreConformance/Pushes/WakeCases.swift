@@ -19,6 +19,7 @@ extension StoreCase {
         StoreCase("wakes are twenty minutes apart, whatever comes", wakesAreApart),
         StoreCase("after three that were not answered wakes are rarer, until one is", unansweredWakesAreRarer),
         StoreCase("a device that comes is woken as usual again, though it had nothing to answer for", comingEndsTheSlowPace),
+        StoreCase("a device that registers again, or is resumed, is woken as usual again", registeringEndsTheSlowPace),
         StoreCase("what waits when a device registers its token wakes it", registrationWakes),
         StoreCase("a suspended device is not woken, and what waited goes out when it is resumed", suspensionHolds),
         StoreCase("a wake follows its device to another environment", wakeFollowsTheDevice),
@@ -227,6 +228,35 @@ private func comingEndsTheSlowPace(_ stores: any StoreMaker) async throws {
         try await fixture.hand(at: came)
         #expect(try await !fixture.isDue(at: came.after(1199)))
         #expect(try await fixture.isDue(at: came.after(1200)))
+    }
+}
+
+private func registeringEndsTheSlowPace(_ stores: any StoreMaker) async throws {
+    enum Way: CaseIterable { case token, environment, resumption }
+    for way in Way.allCases {
+        let fixture = try await PushFixture(stores)
+        try await fixture.commit(fixture.append(1, ttl: 1_000_000))
+        for seconds in [Int64(0), 1200, 2400] { try await fixture.hand(at: start.after(seconds)) }
+        #expect(try await !fixture.isDue(at: start.after(2400 + 3599)), "three that were not answered")
+        let now = start.after(2401)
+        var lane = fixture.lane
+        switch way {
+        case .token: try await fixture.register("aa02", at: now)
+        case .environment:
+            try await fixture.register("aa02", .sandbox, at: now)
+            lane = fixture.sandbox
+        case .resumption:
+            try await fixture.change(at: now) { RegistrationRules.suspend($0, because: .byOperator, at: now) }
+            try await fixture.change(at: now) { RegistrationRules.resume($0, at: now) }
+        }
+        // Twenty minutes after the last, and again twenty minutes after that.
+        for seconds in [Int64(3600), 4800, 6000] {
+            let due = start.after(seconds)
+            #expect(try await !fixture.store.dueLanes(at: due.after(-1)).contains(lane), "\(way), \(seconds)")
+            let pushes = try await fixture.lease(at: due, in: lane)
+            #expect(pushes.count == 1, "\(way), \(seconds)")
+            for push in pushes { try await fixture.end(push, .handed, at: due) }
+        }
     }
 }
 

@@ -1,0 +1,41 @@
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Testing
+
+@testable import CarillonServer
+
+/// A device that comes back while idle devices are removed.
+@Suite(.timeLimit(.minutes(2)))
+struct ReturningDeviceTests {
+    @Test(arguments: CollectionReason.allCases)
+    func `a device that comes back after it was found idle is not removed`(reason: CollectionReason) async throws {
+        let world = try await ServiceWorld()
+        let (store, devices) = (world.routes.store, world.routes.domain.devices)
+        let app = try #require(AppID("com.example.app"))
+        _ = try await world.routes.domain.apps.create(app)
+        for _ in 0..<2 {
+            if reason.isOfAnonymous {
+                _ = try await devices.registerAnonymous(devices.newUserAgentID(), app: app, from: nil)
+            } else {
+                let device = try await devices.register(app: app).device
+                if reason == .suspended { _ = try await devices.suspend(device) }
+            }
+        }
+        world.clock.pass(1000)
+        let now = world.clock.now
+        func collect() async throws -> Int {
+            try await devices.collect(reason, afterSeconds: 1000, by: .uninterrupted(at: now), atOnce: 10).count
+        }
+        // Both are found. The other one comes when the first is removed.
+        try await store.run(
+            """
+            CREATE TRIGGER comes AFTER DELETE ON device BEGIN UPDATE device SET seen_at = \(now.milliseconds); END
+            """)
+        #expect(try await collect() == 1)
+        #expect(try await store.rowCount(of: "device") == 1)
+        #expect(try await collect() == 0)
+        try await store.run("DROP TRIGGER comes; UPDATE device SET seen_at = 0")
+        #expect(try await collect() == 1, "nobody came")
+    }
+}

@@ -1,0 +1,285 @@
+import CarillonCore
+import CarillonExpression
+import CarillonSQLite
+import CarillonWire
+import Foundation
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// All that a running server does by itself when its time has come. Subscriptions that never fired have tests of their own
+/// (``NeverFiredTests``).
+@Suite(.timeLimit(.minutes(5)))
+struct SweeperTests {
+    enum Work: String, CaseIterable {
+        case withheldLogLines, servedTime, seenDevices, inactiveDevices, suspendedDevices, anonymousDevices, deletedApps
+        case expiredMessages, statuses, expiredSubscriptions, endedSubscriptions, channelsOfFormerUsers, expiredPushes
+        case keptPushes, attachments, files, requests, firings, heldFirings, expiredUpdates, wakingUpdates
+
+        /// The name of the step as the sweeper reports its faults; nil where it has none.
+        var step: String? {
+            switch self {
+            case .withheldLogLines: nil
+            case .servedTime: "served time"
+            case .seenDevices, .inactiveDevices, .suspendedDevices, .anonymousDevices: "devices"
+            case .deletedApps: "deletions"
+            case .expiredMessages: "time"
+            case .statuses: "statuses"
+            case .expiredSubscriptions, .endedSubscriptions: "subscriptions"
+            case .channelsOfFormerUsers: "channels of former users"
+            case .expiredPushes, .keptPushes: "pushes"
+            case .attachments: "attachments"
+            case .files: "files of attachments"
+            case .requests: "requests of services"
+            case .firings: "firings"
+            case .heldFirings: "held firings"
+            case .expiredUpdates: "updates"
+            case .wakingUpdates: "waking for updates"
+            }
+        }
+    }
+
+    private final class Clocks: Sendable {
+        // Files that are made now are older than that.
+        private let moments = Mutex((wall: TimeSource.system.now().adding(seconds: 3600), ticks: Int64(9)))
+        var now: Timestamp { moments.withLock { $0.wall } }
+        var time: TimeSource { TimeSource { self.now } }
+        var ticks: TickSource { TickSource { self.moments.withLock { $0.ticks } } }
+
+        func pass(_ seconds: Int64) {
+            moments.withLock { $0 = ($0.wall.adding(seconds: seconds), $0.ticks + seconds * 1_000_000_000) }
+        }
+    }
+
+    private typealias Check = @Sendable () async throws -> Bool
+
+    private struct World {
+        static let day: Int64 = 86_400
+
+        let clocks = Clocks()
+        let catcher = LogCatcher()
+        let directory = TemporaryDirectory()
+        let routes: RouteFixture
+        let device: Device
+        let app: AppID
+
+        var store: SQLiteStore { routes.store }
+        var domain: Domain { routes.domain }
+
+        init() async throws {
+            routes = try await RouteFixture(
+                attachmentFiles: AttachmentFolder(in: directory.path), time: clocks.time, ticks: clocks.ticks,
+                logger: catcher.logger)
+            let id = try await routes.device().id
+            device = try #require(try await routes.store.device(try #require(DeviceID(id))))
+            app = try #require(AppID("com.example.app"))
+        }
+
+        func sweeper() -> Sweeper {
+            let (settings, logger) = (ServerSettings(dataDirectory: ""), domain.logger)
+            return Sweeper(
+                store: store, domain: domain,
+                collector: DeviceCollector(domain: domain, settings: settings, logger: logger), settings: settings,
+                logger: logger)
+        }
+
+        /// Leaves something to be done, and returns whether it was.
+        func prepare(_ work: Work) async throws -> Check {
+            switch work {
+            case .withheldLogLines, .servedTime: time(work)
+            case .seenDevices, .inactiveDevices, .suspendedDevices, .anonymousDevices, .statuses: try await devices(work)
+            case .deletedApps, .expiredMessages, .channelsOfFormerUsers: try await channels(work)
+            case .expiredSubscriptions, .endedSubscriptions, .firings, .heldFirings: try await subscriptions(work)
+            case .expiredPushes, .keptPushes, .requests: try await rows(work)
+            case .attachments, .files: try await attachments(work)
+            case .expiredUpdates, .wakingUpdates: try await updates(work)
+            }
+        }
+
+        private func time(_ work: Work) -> Check {
+            guard work == .withheldLogLines else {
+                clocks.pass(120)
+                return { [store] in try await store.servedSeconds() >= 60 }
+            }
+            for _ in 0..<2 { domain.logger.warning("came twice") }
+            clocks.pass(60)
+            return { [catcher] in catcher.text.contains("came twice withheld=1") }
+        }
+
+        private func suspend() async throws {
+            let now = clocks.now
+            _ = try await store.changeRegistration(of: device.serial, at: now) { current in
+                RegistrationRules.suspend(current, because: .byOperator, at: now).map { .becomes($0) } ?? .nothing
+            }
+        }
+
+        private func devices(_ work: Work) async throws -> Check {
+            switch work {
+            case .seenDevices:
+                clocks.pass(Self.day)
+                domain.devices.sawRegistered(device)
+                return { [store, device, now = clocks.now] in
+                    try await store.device(device.id)?.seenAt.seconds == now.seconds
+                }
+            case .statuses:
+                try await suspend()
+                return { [store] in try await store.untoldStatuses(limit: 10).isEmpty }
+            case .anonymousDevices:
+                let anonymous = try await domain.devices.registerAnonymous(
+                    domain.devices.newUserAgentID(), app: app, from: nil)
+                clocks.pass(31 * Self.day)
+                return { [store] in try await store.device(anonymous.id) == nil }
+            default:
+                if work == .suspendedDevices { try await suspend() }
+                clocks.pass((work == .suspendedDevices ? 31 : 271) * Self.day)
+                return { [store, device] in try await store.device(device.id) == nil }
+            }
+        }
+
+        private func channels(_ work: Work) async throws -> Check {
+            guard work != .deletedApps else {
+                #expect(try await store.deleteApp(app, at: clocks.now))
+                return { [store] in try await store.rowCount(of: "app") == 0 }
+            }
+            func change(_ user: UserWord) async throws {
+                let wish = RegistrationWish.says(DeviceProfile(), confirms: false, user: user)
+                _ = try await store.changeRegistration(of: device.serial, at: clocks.now) { _ in wish }
+            }
+            if work == .channelsOfFormerUsers { try await change(.signedIn(try #require(UserID("ada")))) }
+            let channel = try await domain.channels.register(
+                ChannelID(Bytes16(high: 1, low: 1)), device: device.serial, name: nil, vapidKey: nil
+            ).channel
+            if work == .channelsOfFormerUsers {
+                // The server was killed before it closed them.
+                try await change(.signedOut)
+                return { [store] in try await store.channelsOfFormerUsers(of: nil, limit: 10).isEmpty }
+            }
+            _ = try await domain.publisher.publish(
+                PublishRequest(body: [1], coding: ContentCoding(.identity), ttl: 60), to: channel)
+            await domain.homes.home(of: device.serial).inbox.flush()
+            clocks.pass(120)
+            return { [store] in try await store.rowCount(of: "envelope") == 0 }
+        }
+
+        private func subscriptions(_ work: Work) async throws -> Check {
+            let (serial, now) = (device.serial.rawValue, clocks.now)
+            if work == .firings {
+                let item = try #require(ItemName("i"))
+                var state = ItemState(.merge)
+                state.apply(.init(["price": ItemValue(.double(1), digits: "1.0")], at: now))
+                let target = Firing.Target(subscription: SubscriptionSerial(99), revision: 1)
+                _ = try await store.commitItem(
+                    ItemCommit(
+                        key: ItemKey(app: device.app, name: item), item: StoredItem(state: state, version: 1),
+                        firings: [Firing(item: item, app: device.app, state: state, targets: [target])]))
+                return { [store] in try await store.rowCount(of: "firing") == 0 }
+            }
+            let expiresAt = work == .expiredSubscriptions ? "\(now.milliseconds)" : "NULL"
+            try await store.run(
+                """
+                INSERT INTO subscription (serial, id, device, app, fields, tags, format, policy, cool_down, items, status, status_at,
+                    revision, created_at, expires_at, max_frequency)
+                VALUES (1, randomblob(16), \(serial), \(device.app.rawValue), x'', x'', '{}', 0, 0, 1,
+                    \(work == .endedSubscriptions ? 2 : 0), 1, 1, 1, \(expiresAt), 1.0)
+                """)
+            guard work == .heldFirings else {
+                return { [store] in try await store.rowCount(of: "subscription") == 0 }
+            }
+            try await store.run(
+                """
+                INSERT INTO held_firing (subscription, device, item, revision, notification, ttl, is_always_pushed, due_at)
+                VALUES (1, \(serial), 'i', 1, x'00', 1, 0, \(now.milliseconds))
+                """)
+            return { [store] in try await store.rowCount(of: "held_firing") == 0 }
+        }
+
+        private func rows(_ work: Work) async throws -> Check {
+            let (serial, app) = (device.serial.rawValue, device.app.rawValue)
+            guard work != .requests else {
+                try await store.run(
+                    """
+                    INSERT INTO service_request (serial, secret, id, consumer, consumer_app, provider, provider_app, fingerprint,
+                        expires_at, due_at, state)
+                    VALUES (1, randomblob(16), randomblob(16), \(serial), \(app), \(serial), \(app), x'00', 1, 1, 2)
+                    """)
+                clocks.pass(31 * Self.day)
+                return { [store] in try await store.rowCount(of: "service_request") == 0 }
+            }
+            try await store.run(
+                """
+                INSERT INTO push (id, device, lane, kind, first, last, state, state_at, set_at, expires_at, ends_at)
+                VALUES (randomblob(16), \(serial), \(PushLane(app: device.app, environment: .production).number), 1, 1, 1,
+                    \(work == .expiredPushes ? 0 : 2), 1, 1, 1, 1)
+                """)
+            guard work == .keptPushes else {
+                return { [store] in try await store.numbers("SELECT state FROM push") == [5] }
+            }
+            clocks.pass(31 * Self.day)
+            return { [store] in try await store.rowCount(of: "push") == 0 }
+        }
+
+        private func attachments(_ work: Work) async throws -> Check {
+            let id = AttachmentID(Bytes16(high: 0xAABB_CCDD_0000_0000, low: 1))
+            guard work == .attachments else {
+                let folder = AttachmentFolder(in: directory.path)
+                try await folder.create(id)
+                try await folder.publish(id)
+                return { [directory] in
+                    !FileManager.default.fileExists(atPath: "\(directory.path)/attachments/aa/bb/\(id)")
+                }
+            }
+            let added = try await store.addAttachment(
+                AttachmentWish(
+                    proposed: id, owner: AttachmentUser(app: device.app, party: .senders), length: 1, digest: nil,
+                    readers: [.device(device.serial)], lifetimeSeconds: 60, idempotency: nil, limits: .init()),
+                at: clocks.now)
+            guard case .added(let attachment) = added else { throw StoreFault(.unavailable, "\(added)") }
+            _ = try await store.completeAttachment(attachment.serial, expiresAt: clocks.now.adding(seconds: 60))
+            clocks.pass(2 * Self.day)
+            return { [store] in try await store.rowCount(of: "attachment") == 0 }
+        }
+
+        private func updates(_ work: Work) async throws -> Check {
+            let definition = Update.Definition(
+                kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
+                wakes: work == .wakingUpdates, supersedes: nil)
+            let wish = UpdateWish(
+                proposed: UpdateID(Bytes16(high: 1, low: 1)), app: device.app, key: KeyID(1), definition: definition,
+                body: [7], isIndexed: true, idempotency: nil, limits: .init())
+            guard case .made = try await store.publishUpdate(wish, at: clocks.now) else {
+                throw StoreFault(.unavailable, "not published")
+            }
+            if work == .wakingUpdates {
+                return { [store] in
+                    try await store.numbers("SELECT count(*) FROM audience_update WHERE woken_to NOT NULL") == [0]
+                }
+            }
+            clocks.pass(3601)
+            return { [store] in try await store.numbers("SELECT count(*) FROM audience_update WHERE status = 0") == [0] }
+        }
+    }
+
+    @Test(arguments: Work.allCases)
+    func `a running server does what is due`(work: Work) async throws {
+        let world = try await World()
+        let isDone = try await world.prepare(work)
+        #expect(try await !isDone(), "nobody has done it yet")
+        let service = world.sweeper()
+        let sweeper = Task { try await service.run() }
+        defer { sweeper.cancel() }
+        try await eventually { try await isDone() }
+    }
+
+    @Test func `every step of the sweeper is in the table`() throws {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let source = tests.deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Sources/CarillonServer/Lifecycle/Sweeper.swift")
+        let text = try String(contentsOf: source, encoding: .utf8)
+        let steps = text.matches(of: /report\("([^"]+)"\)/).map { String($0.1) }
+        #expect(steps.count >= 16)
+        #expect(Set(steps) == Set(Work.allCases.compactMap(\.step)).union(["subscriptions that never fired"]))
+    }
+}
