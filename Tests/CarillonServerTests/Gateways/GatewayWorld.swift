@@ -17,6 +17,8 @@ final class GatewayWorld: Sendable {
     let simulator: APNsSimulator
     let domain: Domain
     let app: AppID
+    /// Has all lines of the log, and knows the push credentials.
+    let watch = SecretWatch()
     private let clock: Mutex<Timestamp>
 
     static let token = "00ff00ff"
@@ -40,7 +42,7 @@ final class GatewayWorld: Sendable {
         domain = try await Domain(
             store: try SQLiteStore(inMemory: .init()), addresses: OwnAddresses("https://push.example.com"),
             scheduler: .on(MultiThreadedEventLoopGroup.singleton),
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), gatewaySettings: settings,
+            logger: watch.logger, gatewaySettings: settings,
             wrappedBy: WrappingKey(bytes: Array(repeating: 1, count: 32)), time: TimeSource { box.world?.now ?? .never })
         box.world = self
         _ = try await domain.apps.create(app)
@@ -70,6 +72,7 @@ final class GatewayWorld: Sendable {
         _ environment: PushEnvironment = .production, _ key: APNsSimulator.SigningKey? = nil, of app: AppID? = nil
     ) async throws {
         let key = key ?? simulator.signingKey
+        watch.note(key.privateKey ?? "")
         let body = JSONValue.object([
             .init(name: "p8", value: .string(key.privateKey ?? "")), .init(name: "keyID", value: .string(key.id)),
             .init(name: "teamID", value: .string(key.teamID)),
@@ -146,7 +149,7 @@ final class GatewayWorld: Sendable {
         let world = try await GatewayWorld(timeout: timeout, change)
         let runner = PushRunner(
             outbox: world.domain.outbox, gateways: world.domain.gateways,
-            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }))
+            logger: world.watch.logger)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await runner.run() }
             defer { group.cancelAll() }

@@ -32,6 +32,8 @@ struct RouteFixture {
 
     let store: SQLiteStore
     let domain: Domain
+    /// Has all lines of the log, and knows the secrets of all requests and answers.
+    let watch: SecretWatch
     let readiness = Readiness()
     let admin: String
     let shares = ConnectionShares(
@@ -54,13 +56,15 @@ struct RouteFixture {
     ) async throws {
         let store = try store ?? SQLiteStore(inMemory: .init())
         self.store = store
+        watch = SecretWatch(before: logger)
         let addresses = Addresses(base: base)
         domain = try await Domain(
-            store: store, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: logger,
+            store: store, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: watch.logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks)
         admin = try await domain.keys.createKey(role: .admin, app: nil, name: nil).secret.text
+        watch.note(admin)
         let routes = Routes.all(
             domain: domain, addresses: addresses, store: store, settings: ServerSettings(dataDirectory: ""),
             readiness: readiness, sockets: ConnectionLimit(limit: 1, gauge: .sockets, refused: .socketsRefused))
@@ -77,6 +81,7 @@ struct RouteFixture {
         var head = HTTPRequest(method: method, scheme: "https", authority: "push.example.com", path: path)
         for field in headers { head.headerFields.append(field) }
         if let key { head.headerFields[.authorization] = "Bearer \(key)" }
+        noteSecrets(head, key, body)
         let bytes = ByteBuffer(string: body ?? "")
         let channel = NIOAsyncTestingChannel()
         var context = RouteContext(source: ApplicationRequestContextSource(channel: channel, logger: domain.logger))
@@ -94,7 +99,17 @@ struct RouteFixture {
         }
         let collected = Collected()
         try await response.body.write(BodyWriter(collected: collected))
+        watch.noteMembers(of: collected.bytes)
         return Answer(status: response.status.code, headers: response.headers, body: collected.bytes)
+    }
+
+    private func noteSecrets(_ head: HTTPRequest, _ key: String?, _ body: String?) {
+        let path = head.path ?? ""
+        if let key { watch.note(key) } else if let field = head.headerFields[.authorization] { watch.noteField(field) }
+        watch.noteToken(in: path)
+        guard let body else { return }
+        if path.hasPrefix("/push/") { watch.note(body) }
+        watch.noteMembers(of: body.utf8)
     }
 
     /// Waits as a connection does.

@@ -11,6 +11,8 @@ import NIOHTTP1
 struct WatchedServer: Sendable {
     let domain: Domain
     let port: Int
+    /// Has all lines of the log, and knows the secrets of all requests and answers.
+    let watch: SecretWatch
     var address: String { "http://127.0.0.1:\(port)" }
 
     struct Answer: Sendable {
@@ -47,17 +49,16 @@ struct WatchedServer: Sendable {
         settings.outward.answerSeconds = 15
         configure(&settings.outward)
         change(&settings)
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
+        let watch = SecretWatch()
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, logger: logger) { began.yield($0) }
+        let server = CarillonServer(settings: settings, logger: watch.logger) { began.yield($0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }
                 try await server.run()
             }
             for await running in running {
-                try await body(WatchedServer(domain: running.domain, port: running.port))
+                try await body(WatchedServer(domain: running.domain, port: running.port, watch: watch))
                 break
             }
             group.cancelAll()
@@ -73,9 +74,13 @@ struct WatchedServer: Sendable {
         var request = HTTPClientRequest(url: address + path)
         request.method = method
         request.headers = headers
+        for field in headers["authorization"] { watch.noteField(field) }
+        watch.noteToken(in: path)
+        watch.noteMembers(of: (body ?? "").utf8)
         if let body { request.body = .bytes(Array(body.utf8)) }
         let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
         let bytes = try await response.body.collect(upTo: 1 << 20)
+        watch.noteMembers(of: bytes.readableBytesView)
         return Answer(status: Int(response.status.code), headers: response.headers, text: String(buffer: bytes))
     }
 

@@ -1,0 +1,154 @@
+import CarillonBasics
+import CarillonCore
+import CarillonSQLite
+import CarillonWire
+import Crypto
+import HTTPTypes
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonServer
+
+/// Lines about something that has a secret: they are written, and show none of it. ``SecretWatch`` reads all lines.
+@Suite(.timeLimit(.minutes(2)))
+struct LoggedSecretTests {
+    private static let secret = "s3cr3t" + String(repeating: "Zx9", count: 15)
+
+    private let catcher = LogCatcher()
+
+    @Test(arguments: [true, false])
+    func `a line that shows a secret is an issue, whichever comes first`(isKnownBefore: Bool) {
+        withKnownIssue {
+            let watch = SecretWatch(before: catcher.logger)
+            if isKnownBefore { watch.note(Self.secret) }
+            watch.logger.debug("a line", metadata: ["reason": "it is \(Self.secret)."])
+            if !isKnownBefore { watch.noteMembers(of: #"{"key":{"secret":"\#(Self.secret)"}}"#.utf8) }
+        }
+        #expect(catcher.lines.count == 1)
+    }
+
+    @Test(arguments: [
+        #"{"keys":[{"secret":"SECRET"}]}"#, #"{"endpoint":"https://push.example.com/push/SECRET"}"#,
+        #"{"jwksURL":"https://id.example/SECRET?x=1"}"#, #"{"userToken":"SECRET"}"#, #"{"p8":"-----X-----\nSECRET\n"}"#,
+    ])
+    func `secrets are found in bodies`(body: String) {
+        withKnownIssue {
+            let watch = SecretWatch()
+            watch.noteMembers(of: body.split(separator: "SECRET").joined(separator: Self.secret).utf8)
+            watch.logger.info("\(Self.secret)?x=1")
+        }
+    }
+
+    // MARK: Push credentials
+
+    @Test(arguments: ["p8", "p12", "certificate"])
+    func `push credentials that cannot be used`(form: String) async throws {
+        let wrapping = WrappingKey(bytes: Array(repeating: 1, count: 32))
+        let routes = try await RouteFixture(key: wrapping, logger: catcher.logger)
+        _ = try await routes.device()
+        let app = try #require(AppID("com.example.app"))
+        let serial = try await routes.domain.serial(ofApp: app.text)
+        let secret = Self.secret
+        let members: [(String, String)] =
+            switch form {
+            case "p8": [("p8", secret), ("keyID", "ABC1234567"), ("teamID", "DEF1234567")]
+            case "p12": [("p12", Base64URL.encode(Array(secret.utf8))), ("passphrase", secret)]
+            default: [("certificate", "nonsense"), ("privateKey", secret), ("passphrase", secret)]
+            }
+        let body = JSONValue.object(members.map { .init(name: $0.0, value: .string($0.1)) })
+        let keys = try await KeyRing.open(routes.store, wrappedBy: wrapping, .system)
+        let sealed = try SecretSealer(keys: keys, for: .gateway, random: .system).seal(body.bytes, for: serial.rawValue)
+        let lane = PushLane(app: serial, environment: .production)
+        #expect(
+            try await routes.store.putCredential(
+                GatewayCredential(app: app, lane: lane, sealed: sealed, summary: "{}", setAt: routes.domain.time.now())))
+        routes.watch.noteMembers(of: body.bytes)
+        try await routes.domain.gateways.open()
+        #expect(catcher.lines.count { $0.contains("push credentials cannot be used") } == 1, "\(catcher.lines)")
+        let held = String(decoding: try await routes.request(.get, "/health/ready").body, as: UTF8.self)
+        #expect(held.contains("production") && !held.contains(secret))
+    }
+
+    // MARK: Addresses
+
+    private final class KeySets: Sendable {
+        let answer: Mutex<UserKeySource.Answer>
+        init(_ first: UserKeySource.Answer) { answer = Mutex(first) }
+        var source: UserKeySource { UserKeySource { _ in self.answer.withLock { $0 } } }
+    }
+
+    @Test(arguments: [
+        UserKeySource.Answer.failed("the connection was refused"), .found(Array("nonsense".utf8)),
+        .found(Array(#"{"keys":[]}"#.utf8)),
+    ])
+    func `a key set that cannot be fetched, and that is fetched again`(first: UserKeySource.Answer) async throws {
+        let (sets, clock) = (KeySets(first), ServiceWorld.MovedClock())
+        let routes = try await RouteFixture(
+            userKeys: sets.source, time: TimeSource { clock.now },
+            ticks: TickSource { clock.now.milliseconds * 1_000_000 }, logger: catcher.logger)
+        let device = try await routes.device()
+        let rules = try await routes.request(
+            .put, "/v1/apps/com.example.app/users", key: routes.admin,
+            #"{"jwksURL":"https://id.example/keys?code=\#(Self.secret)"}"#)
+        #expect(rules.status == 200)
+        let signer = TokenSigner.es256(P256.Signing.PrivateKey())
+        func say() async throws -> Int {
+            let claims = #"{"sub":"ada","aud":"com.example.app","exp":\#(clock.now.seconds + 60)}"#
+            let token = try signer.token(claims, header: ["kid": "\"one\""])
+            return try await routes.request(
+                .patch, "/v1/device", key: device.credential, #"{"userToken":"\#(token)"}"#
+            ).status
+        }
+        #expect(try await say() == 503)
+        #expect(catcher.lines.count { $0.contains("could not be fetched") && $0.contains("id.example:443") } == 1)
+        let keys = "{\"keys\":[\(try signer.jwk("one"))]}"
+        sets.answer.withLock { $0 = .found(Array(keys.utf8)) }
+        clock.pass(3600)
+        #expect(try await say() == 200)
+        #expect(catcher.lines.count { $0.contains("fetched again") } == 1, "\(catcher.lines)")
+        #expect(!catcher.text.contains(Self.secret) && !catcher.text.contains("code="))
+    }
+
+    @Test func `an app's server that cannot be asked, and that answers again`() async throws {
+        let backEnd = VetoTests.BackEnd()
+        backEnd.answer.withLock { $0 = .failed("the connection was refused") }
+        let routes = try await RouteFixture(vetoSource: backEnd.source, logger: catcher.logger)
+        let (_, _, key) = try await routes.device()
+        let set = try await routes.request(
+            .put, "/v1/apps/com.example.app/veto", key: routes.admin,
+            #"{"url":"https://back.example.com/veto/\#(Self.secret)"}"#)
+        #expect(set.status == 200 && !set["secret"].isEmpty)
+        #expect(try await routes.request(.post, "/v1/devices", key: key).status == 503)
+        backEnd.says(200)
+        #expect(try await routes.request(.post, "/v1/devices", key: key).status == 201)
+        #expect(catcher.lines.count { $0.contains("an app's server") } == 2, "\(catcher.lines)")
+        #expect(!catcher.text.contains(Self.secret) && !catcher.text.contains(set["secret"]))
+    }
+
+    // MARK: Faults of the store
+
+    @Test(arguments: ["device_profile", "envelope"])
+    func `requests that meet a store fault`(table: String) async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        let routes = try await RouteFixture(store: store, logger: catcher.logger)
+        let device = try await routes.device()
+        let id = "6f3f1e0e-1111-4222-8333-444455556666"
+        let channel = try await routes.request(
+            .post, "/v1/device/channels", key: device.credential, #"{"channelID":"\#(id)"}"#)
+        #expect(channel.status == 201)
+        try await store.run("ALTER TABLE \(table) RENAME TO gone")
+        let fields = [
+            HTTPField(name: try #require(HTTPField.Name("TTL")), value: "60"),
+            HTTPField(name: .contentEncoding, value: "identity"),
+        ]
+        let statuses = [
+            try await routes.request(.post, "/push/\(channel["token"])", Self.secret, headers: fields).status,
+            try await routes.request(.patch, "/v1/device", key: device.credential, #"{"locale":"de"}"#).status,
+            try await routes.request(.get, "/v1/inbox?carillon=4", key: device.credential).status,
+        ]
+        #expect(statuses.contains { $0 >= 500 }, "\(statuses)")
+        #expect(!catcher.lines.isEmpty)
+    }
+}
