@@ -20,6 +20,8 @@ import requests
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect as connect_websocket
 
+from log_secrets import LEDGER
+
 PATIENCE = 10  # seconds that any single awaited event may take on a busy machine
 APP = "com.example.app"
 # What a server is started with: it refuses variables that it does not know.
@@ -111,6 +113,7 @@ class Server:
         self.public_url = self.url
         self.process: subprocess.Popen | None = None
         directory.mkdir(parents=True, exist_ok=True)
+        LEDGER.follow(self.log)
 
     def command(self, *arguments) -> str:
         """Runs `carillon …` on the data directory, while no server uses it."""
@@ -122,6 +125,7 @@ class Server:
             env=ENVIRONMENT,
         )
         assert done.returncode == 0, done.stderr
+        LEDGER.note_body(done.stdout)
         return done.stdout
 
     def prepare(self):
@@ -149,6 +153,9 @@ class Server:
                 env=ENVIRONMENT | self.settings,
             )
         await_value(self.is_ready, bool, "ready", PATIENCE * 3)
+        key_file = Path(self.settings.get("CARILLON_KEY_FILE", "none"))
+        if key_file.is_file():
+            LEDGER.note(key_file.read_text())
 
     def is_ready(self) -> bool:
         assert self.process.poll() is None, (
@@ -186,6 +193,7 @@ class Server:
                 self.process.wait(PATIENCE * 2)
             except subprocess.TimeoutExpired:
                 self.kill()
+        LEDGER.keep(self.log)
 
     def request(self, method: str, path: str, key: str | None = None, **options) -> requests.Response:
         headers = dict(options.pop("headers", None) or {})
@@ -336,10 +344,13 @@ class Socket:
         self.websocket.close()
 
     def send(self, frame):
-        self.websocket.send(frame if isinstance(frame, (str, bytes)) else json.dumps(frame))
+        frame = frame if isinstance(frame, (str, bytes)) else json.dumps(frame)
+        LEDGER.note_body(frame)
+        self.websocket.send(frame)
 
     def receive(self, patience: float = PATIENCE) -> dict:
         self.last_text = self.websocket.recv(timeout=patience)
+        LEDGER.note_body(self.last_text)
         return json.loads(self.last_text)
 
     def expect(self, message_type: str) -> dict:

