@@ -170,6 +170,25 @@ struct SessionMachineTests {
         #expect(closeCode(last) == .policy)
     }
 
+    @Test(arguments: [(9, 64_000), (6, 99_000), (2001, 0)])
+    func `requests that wait have a bound, by number and by bytes`(count: Int, bytes: Int) {
+        func request(_ id: Int) -> ClientFrame {
+            .request(.init(id: id, method: "PUT", path: "/a", body: Array(repeating: 7, count: bytes)))
+        }
+        var machine = openOfVersion(3)
+        // The first does not wait.
+        #expect(machine.received(request(0)).count == 1)
+        for id in 1..<count { #expect(machine.received(request(id)).isEmpty, "\(id)") }
+        #expect(closeCode(machine.received(request(count))) == .policy)
+        // What was answered waits no more.
+        var other = openOfVersion(3)
+        _ = other.received(request(0))
+        for id in 1..<(count + 20) {
+            #expect(other.received(request(id)).isEmpty)
+            #expect(other.answered(.asked(.init(id: id - 1, status: 204, body: []))).count == 2)
+        }
+    }
+
     @Test func `requests are answered one after the other`() throws {
         var machine = open()
         let id = Sample.channelID

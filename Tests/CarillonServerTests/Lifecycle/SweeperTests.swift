@@ -273,6 +273,32 @@ struct SweeperTests {
         try await eventually { try await isDone() }
     }
 
+    private final class Connection: LiveSession {
+        let withdrawn = Mutex<[DeliveryMachine.Withdrawal]>([])
+        func offer(_ envelope: Envelope) {}
+        func offerVolatile(_ envelope: Envelope, answer: @escaping @Sendable (Bool) -> Void) { answer(false) }
+        func storedMore() {}
+        func withdrew(_ withdrawal: DeliveryMachine.Withdrawal, done: @escaping @Sendable () -> Void) {
+            withdrawn.withLock { $0.append(withdrawal) }
+            done()
+        }
+        func settled(_ ids: [MessageID]) {}
+        func end(because reason: SessionEnd) {}
+    }
+
+    @Test func `a connection is told of what expired, so that it waits for no answer`() async throws {
+        let world = try await World()
+        let (connection, device) = (Connection(), world.device.serial)
+        world.domain.homes.home(of: device).sessions.join(connection, device: device)
+        _ = try await world.prepare(.expiredMessages)
+        let position = try #require(try await world.store.numbers("SELECT position FROM envelope").first)
+        #expect(connection.withdrawn.withLock { $0 }.isEmpty)
+        let service = world.sweeper()
+        let sweeper = Task { try await service.run() }
+        defer { sweeper.cancel() }
+        try await eventually { connection.withdrawn.withLock { $0 } == [.envelope(position)] }
+    }
+
     @Test func `every step of the sweeper is in the table`() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let source = tests.deletingLastPathComponent().deletingLastPathComponent()

@@ -87,6 +87,18 @@ struct ServiceRouteTests {
         #expect(try await world.offer(provider, many.dropLast()).status == 204)
     }
 
+    @Test(arguments: [(128, 64, 204), (129, 64, 400), (128, 65, 400), (128, 0, 400)])
+    func `the name and the version of an offer have so many bytes`(name: Int, version: Int, status: Int) async throws {
+        let world = try await ServiceWorld()
+        let phone = try await world.phone("com.example.files", of: "ada")
+        let keys = String(decoding: World.keys().json.bytes, as: UTF8.self)
+        let (long, number) = (String(repeating: "ä", count: name / 2), String(repeating: "1", count: version))
+        let text = #"{"name":"\#(long)\#(name % 2 == 0 ? "" : "a")","version":"\#(number)","services":[],"keys":\#(keys)}"#
+        let answer = try await world.routes.request(.put, "/v1/device/services", key: phone.credential, text)
+        #expect(answer.status == status, "\(answer["detail"])")
+        #expect(try await world.routes.store.rowCount(of: "service_provider") == (status == 204 ? 1 : 0))
+    }
+
     // MARK: Requests
 
     @Test func `a request comes to its provider, and its one result to its consumer`() async throws {

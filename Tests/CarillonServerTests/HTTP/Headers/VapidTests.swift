@@ -119,6 +119,17 @@ struct VapidTests {
         }
     }
 
+    @Test func `a token has 4096 bytes at the most`() throws {
+        func padded(_ count: Int) throws -> String {
+            let more = #","sub":"\#(String(repeating: "x", count: count))"}"#
+            return try token("\(claims().dropLast())\(more)")
+        }
+        let (longest, longer) = (try padded(2900), try padded(3050))
+        #expect((3900...4096).contains(longest.utf8.count) && (4097...4300).contains(longer.utf8.count))
+        try verify("vapid t=\(longest), k=\(publicKey)")
+        #expect(throws: Refusal.self) { try verify("vapid t=\(longer), k=\(publicKey)") }
+    }
+
     // MARK: Remembering
 
     @Test func `a token that was good is good until it expires, and not longer, by a clock that goes either way`() throws {

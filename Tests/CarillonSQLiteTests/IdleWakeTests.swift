@@ -1,0 +1,32 @@
+import CarillonCore
+import CarillonWire
+import StoreConformance
+import Testing
+
+@testable import CarillonSQLite
+
+/// The rows of wakes that say nothing any more.
+@Suite(.timeLimit(.minutes(1)))
+struct IdleWakeTests {
+    private let start = StoreFixture.start
+
+    @Test func `the pace of a device that answered is forgotten when it limits nothing`() async throws {
+        let fixture = try await StoreFixture(StoreKind.memory)
+        let (store, device) = (fixture.sqlite, fixture.device)
+        var profile = DeviceProfile()
+        profile.address = .init(platform: .apple, token: try PushToken(hexadecimal: "aa01"), environment: .production)
+        let wish = RegistrationWish.says(profile, confirms: true)
+        _ = try await store.changeRegistration(of: device.serial, at: start) { _ in wish }
+        let rules = AppendRules(wake: WakeWish(.background, dueAt: start))
+        _ = try await store.commit([.append(fixture.envelope(1), rules)])
+        let lane = PushLane(app: device.app, environment: .production)
+        let leased = try await store.leasePushes(of: lane, limit: 9, at: start, until: start.adding(seconds: 60))
+        _ = try await store.endPushes(leased.pushes.map { PushEnd($0, .handed, at: start) })
+        _ = try await store.commit([fixture.acknowledge(1)])
+        #expect(try await store.rowCount(of: "wake") == 1)
+        #expect(try await store.sweepPushes(at: start.adding(seconds: WakePace.shortestSeconds - 1), limit: 9))
+        #expect(try await store.rowCount(of: "wake") == 1, "another wake must wait still")
+        #expect(try await store.sweepPushes(at: start.adding(seconds: WakePace.shortestSeconds), limit: 9))
+        #expect(try await store.rowCount(of: "wake") == 0)
+    }
+}
