@@ -14,7 +14,7 @@ an audience, requests of services, attachments, wakes and alerts (the push servi
 faults of the disk (`Trouble`).
 
 Some kills come while the server starts or stops, and in some rounds strace makes the disk slow, full, or fail to sync. All of this must
-have happened often enough to mean something.
+have happened often enough to mean something. No log of a server shows a secret.
 
 Run by hand:  CARILLON_EXECUTABLE=.build/debug/carillon python durability --kills 150
 
@@ -34,6 +34,7 @@ import time
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from floors import floors
+from log_secrets import LEDGER
 from run import BACKUP, FAULTS, MANY, Run
 
 
@@ -47,8 +48,14 @@ def report(run):
         print(f"{count:>9} {name}" + (f" (at least {least[name]:.1f})" if name in least else ""))
         if count < least.get(name, 0):
             faults.append(f"TOO LITTLE: {name}, {count} and not {least[name]:.1f}")
+    # Among a device's secrets, those of the operator are known at least.
+    if len(LEDGER.secrets) < 10:
+        faults.append(f"TOO LITTLE: {len(LEDGER.secrets)} secrets to look for in the logs")
+    faults += LEDGER.shown()
     for fault in faults[: 2 * MANY]:
         print(fault)
+    for line in run.server.log.read_text(errors="replace").splitlines()[-MANY:] if run.server.log.exists() else ():
+        print(f"log: {line}")
     return not faults
 
 

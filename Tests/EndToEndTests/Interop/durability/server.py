@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import aiohttp
+from log_secrets import LEDGER
 from websockets.exceptions import WebSocketException
 
 APP = "com.example.durability"
@@ -56,6 +58,8 @@ class Server:
     def __init__(self, executable, directory, settings):
         self.executable = executable
         self.directory = directory
+        self.log = Path(f"{directory}.log")
+        LEDGER.follow(self.log)
         self.settings = os.environ | SETTINGS | settings
         self.port = free_port()
         self.process = None
@@ -65,14 +69,16 @@ class Server:
         done = subprocess.run(
             [self.executable, *arguments, "--data", self.directory, "--json"],
             check=True, capture_output=True, text=True, env=self.settings)
+        LEDGER.note_body(done.stdout)
         return json.loads(done.stdout.splitlines()[-1])
 
     async def launch(self):
         """Starts the process, and does not wait until it is ready."""
         address = f"127.0.0.1:{self.port}"
-        self.process = await asyncio.create_subprocess_exec(
-            self.executable, "serve", "--data", self.directory, "--listen", address,
-            "--public-url", f"http://{address}", "--log", "error", env=self.settings)
+        with self.log.open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                self.executable, "serve", "--data", self.directory, "--listen", address,
+                "--public-url", f"http://{address}", "--log", "error", stdout=log, stderr=log, env=self.settings)
 
     async def start(self):
         await self.launch()
@@ -142,7 +148,9 @@ class Connection:
             if self.writer is None:
                 self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
             lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *headers]
+            LEDGER.note_path(path)
             if secret is not None:
+                LEDGER.note(secret)
                 lines.append(f"Authorization: Bearer {secret}")
             self.writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
@@ -150,6 +158,8 @@ class Connection:
             fields = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
             fields = {name.lower(): value for name, value in fields.items()}
             data = b"" if method == "HEAD" else await self.read_body(fields)
+            if status == 201:
+                LEDGER.note_body(data)
             if fields.get("connection", "").lower() == "close":
                 self.close()
             return status, fields, data
