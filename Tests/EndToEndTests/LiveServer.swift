@@ -14,6 +14,7 @@ final class LiveServer {
     let port: Int
     private(set) var program: Program
     private let environment: [String: String]
+    private let secrets = UsedSecrets()
 
     var address: String { "http://127.0.0.1:\(port)" }
 
@@ -36,6 +37,7 @@ final class LiveServer {
     }
 
     deinit {
+        secrets.check(program.output)
         program.signal(SIGKILL)
         try? FileManager.default.removeItem(atPath: directory)
     }
@@ -55,6 +57,7 @@ final class LiveServer {
     func whileStopped<Value>(signal: Int32 = SIGTERM, _ work: (String) async throws -> Value) async throws -> Value {
         program.signal(signal)
         _ = await program.exitStatus()
+        secrets.check(program.output)
         let value = try await work(directory)
         program = try Self.launch(directory, port, environment)
         try await awaitReadiness()
@@ -91,13 +94,19 @@ final class LiveServer {
     ) async throws -> Answer {
         var request = HTTPClientRequest(url: path.contains("://") ? path : address + path)
         request.method = method
-        if let key { request.headers.add(name: "authorization", value: "Bearer \(key)") }
+        if let key {
+            request.headers.add(name: "authorization", value: "Bearer \(key)")
+            secrets.note(key)
+        }
+        if path.contains("/push/") { secrets.note(path) }
+        if let body { secrets.noteMembers(of: body) }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let bytes = bytes ?? body.map({ Array($0.utf8) }) { request.body = .bytes(bytes) }
         let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
         let bytes = try await response.body.collect(upTo: 1 << 22)
-        return Answer(
-            status: Int(response.status.code), headers: response.headers, text: String(buffer: bytes))
+        let text = String(buffer: bytes)
+        secrets.noteMembers(of: text)
+        return Answer(status: Int(response.status.code), headers: response.headers, text: text)
     }
 
     /// Sends a message that may wait a minute; answers its address.
