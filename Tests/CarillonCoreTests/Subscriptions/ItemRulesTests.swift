@@ -64,7 +64,7 @@ struct ItemRulesTests {
         let rules = try ItemRules(try #require(JSONValue(parsing: Array(text.utf8))))
         func rule(_ name: String) throws -> ItemRules.Rule { rules.rule(for: try #require(ItemName(name))) }
         #expect(try !rule("a.secret").isOpen && rule("a.secret").mode == .merge)
-        #expect(try rule("a.b").isOpen && rule("a.b").mode == .distinct && rule("a.b").fields == ["x": .int])
+        #expect(try rule("a.b").isOpen && rule("a.b").mode == .distinct && rule("a.b").fields == ["x": .init(.int)])
         #expect(try !rule("b").isOpen)
         #expect(try ItemRules(rules.json) == rules)
     }

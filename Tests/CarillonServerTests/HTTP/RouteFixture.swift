@@ -59,7 +59,8 @@ struct RouteFixture {
         watch = SecretWatch(before: logger)
         let addresses = Addresses(base: base)
         domain = try await Domain(
-            store: store, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton), logger: watch.logger,
+            store: store, addresses: addresses.own, scheduler: .on(MultiThreadedEventLoopGroup.singleton),
+            logger: watch.logger,
             allowances: allowances, userKeys: userKeys, vetoSource: vetoSource, itemLimits: itemLimits,
             updateLimits: updateLimits, turnLimits: turnLimits, attachmentFiles: attachmentFiles, wrappedBy: key,
             time: time, ticks: ticks)

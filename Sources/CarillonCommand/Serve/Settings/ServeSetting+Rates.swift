@@ -16,7 +16,8 @@ extension ServeSetting {
             "Devices, channels and changes that come from one address."),
         optionalNumber(
             "anonymous-per-address", \.allowances.anonymousDevices, counts,
-            "Anonymous devices that come from one address, or from one /64 of IPv6. The `register` of further ones gets 500."),
+            "Anonymous devices that come from one address, or from one /64 of IPv6. The `register` of further ones gets 500."
+        ),
         rate(
             "upload-rate", \.allowances.uploads,
             "Uploads of attachments that one device, or the senders of one app, begin."),
