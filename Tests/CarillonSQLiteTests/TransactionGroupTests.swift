@@ -1,6 +1,7 @@
 import CarillonCore
 import GRDB
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CarillonSQLite
@@ -98,6 +99,37 @@ struct TransactionGroupTests {
         #expect(results.allSatisfy { (try? $0.get()) == nil })
         // Each with all, and then a few alone.
         #expect(tried.count == 100 + 4)
+    }
+
+    @Test func `the oldest work that waits is known until it is on disk`() async throws {
+        let group = group
+        #expect(group.oldestWait == .zero)
+        let gate = Gate()
+        async let first: Void = group.run { _ in gate.pass() }
+        await gate.reached()
+        try await Task.sleep(for: .milliseconds(20))
+        let writing = group.oldestWait
+        #expect(writing >= .milliseconds(20))
+        async let second: Void = group.run { _ in }
+        try await Task.sleep(for: .milliseconds(20))
+        // Newer work does not hide it.
+        #expect(group.oldestWait >= writing + .milliseconds(20))
+        gate.open()
+        try await first
+        try await second
+        try await eventually { group.oldestWait == .zero }
+    }
+
+    @Test func `work waits from the moment it was queued`() async throws {
+        let (group, database) = (group, database)
+        let gate = Gate()
+        async let other: Void = database.writeWithoutTransaction { _ in gate.pass() }
+        await gate.reached()
+        async let work: Void = group.run { _ in }
+        try await eventually { group.oldestWait >= .milliseconds(20) }
+        gate.open()
+        try await other
+        try await work
     }
 
     @Test func `many share few commits`() async throws {

@@ -21,6 +21,8 @@ package protocol ServerStore: Sendable {
     ///
     /// - Throws: ``StoreFault``.
     func checkWrites() async throws
+    /// How long the oldest change has waited that is not on disk; zero without one.
+    var oldestChangeWait: Duration { get }
 }
 
 /// Bodies that many envelopes point to (``Envelope/Content/shared``).

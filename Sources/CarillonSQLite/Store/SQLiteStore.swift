@@ -138,6 +138,8 @@ package final class SQLiteStore: Sendable {
         }
     }
 
+    package var oldestChangeWait: Duration { group.oldestWait }
+
     func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await noting { try await reads.lookUps.run(work) }
     }

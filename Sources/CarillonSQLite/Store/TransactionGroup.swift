@@ -12,12 +12,15 @@ final class TransactionGroup: Sendable {
     private struct Job: Sendable {
         /// Whether it changes a page for certain, so that its commit shows that the disk takes writes.
         var isProbe = false
+        var queuedAt = ContinuousClock.now
         var work: @Sendable (Database) throws -> Void
         var finish: @Sendable (StoreFault?) -> Void
     }
 
     private struct Queue {
         var jobs: [Job] = []
+        /// When the oldest job of the group was queued that is being written.
+        var writingSince: ContinuousClock.Instant?
         var isDraining = false
     }
 
@@ -87,6 +90,12 @@ final class TransactionGroup: Sendable {
         }
     }
 
+    /// How long the oldest work has waited that is not on disk; zero without one.
+    var oldestWait: Duration {
+        let oldest = queue.withLock { $0.writingSince ?? $0.jobs.first?.queuedAt }
+        return oldest.map { ContinuousClock.now - $0 } ?? .zero
+    }
+
     private func enqueue(_ job: Job) {
         let startsDraining = queue.withLock { queue in
             queue.jobs.append(job)
@@ -103,6 +112,7 @@ final class TransactionGroup: Sendable {
                 let jobs = self.queue.withLock { queue -> [Job] in
                     let jobs = Array(queue.jobs.prefix(Self.groupLimit))
                     queue.jobs.removeFirst(jobs.count)
+                    queue.writingSince = jobs.first?.queuedAt
                     if jobs.isEmpty { queue.isDraining = false }
                     return jobs
                 }

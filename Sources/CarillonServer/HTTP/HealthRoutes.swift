@@ -5,9 +5,15 @@ import Synchronization
 
 /// Whether the process lives, and whether it should be sent work.
 struct HealthRoutes: Sendable {
-    let store: any ServerStore
-    let readiness: Readiness
-    let gateways: Gateways
+    private let store: StoreProbe
+    private let readiness: Readiness
+    private let gateways: Gateways
+
+    init(store: any ServerStore, readiness: Readiness, gateways: Gateways) {
+        self.store = StoreProbe(store)
+        self.readiness = readiness
+        self.gateways = gateways
+    }
 
     private static let live = "/health/live"
     private static let ready = "/health/ready"
@@ -23,10 +29,7 @@ struct HealthRoutes: Sendable {
             guard readiness.isReady else {
                 throw Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 5)
             }
-            do {
-                try await store.checkHealth()
-                try await store.checkWrites()
-            } catch let fault as StoreFault {
+            if let fault = await store.fault() {
                 throw Refusal(
                     fault.kind == .full ? .storageFull : .storageUnavailable,
                     "The store cannot be used: \(fault.message).", retryAfterSeconds: 5)

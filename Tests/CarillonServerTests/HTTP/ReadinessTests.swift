@@ -1,8 +1,12 @@
 import CarillonCore
 import CarillonSQLite
 import CarillonWire
+import Dispatch
 import HTTPTypes
+import TestSupport
 import Testing
+
+@testable import CarillonServer
 
 /// Whether the server says that it can be sent work.
 @Suite(.timeLimit(.minutes(5)))
@@ -28,5 +32,48 @@ struct ReadinessTests {
         // The question itself finds out.
         #expect(try await ready() == (200, nil))
         #expect(try await routes.store.waitingInAll().envelopes == 0)
+    }
+
+    @Test func `the server is not ready while a commit does not end for more than 5 seconds`() async throws {
+        let routes = try await RouteFixture(store: SQLiteStore(directory: try TemporaryDirectory.make() + "/store"))
+        @Sendable func ready() async throws -> (status: Int, code: String?) {
+            let answer = try await routes.request(.get, "/health/ready")
+            return (answer.status, answer.code)
+        }
+        let isMoving = DispatchSemaphore(value: 0)
+        let store = routes.store
+        store.onCommit { isMoving.wait() }
+        async let created = routes.request(.post, "/v1/apps", key: routes.admin, #"{"id":"com.example.a"}"#)
+        let clock = ContinuousClock()
+        try await eventually { store.oldestChangeWait > .zero }
+        let begin = clock.now
+        #expect(try await ready().status == 200)
+        try await eventually { try await ready().status == 503 }
+        #expect(clock.now - begin > .milliseconds(4900))
+        #expect(try await ready().code == "storage_unavailable")
+        #expect(try await routes.request(.get, "/health/live").status == 200)
+        store.onCommit(nil)
+        isMoving.signal()
+        let answer = try await created
+        #expect(answer.status == 201)
+        try await eventually { try await ready().status == 200 }
+    }
+
+    @Test func `a store that does not answer is reported in time`() async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        let probe = StoreProbe(store, limit: .seconds(1))
+        #expect(await probe.fault() == nil)
+        let isMoving = DispatchSemaphore(value: 0)
+        store.onCommit { isMoving.wait() }
+        // A store in memory has one connection for reading and writing.
+        async let work: Void = store.run("UPDATE inbox_total SET envelopes = envelopes")
+        try await eventually { store.oldestChangeWait > .zero }
+        let fault = await probe.fault()
+        #expect(fault?.kind == .unavailable && fault?.message.contains("answered") == true, "\(String(describing: fault))")
+        #expect(await probe.fault()?.kind == .unavailable)
+        store.onCommit(nil)
+        isMoving.signal()
+        try await work
+        try await eventually { await probe.fault() == nil }
     }
 }

@@ -81,4 +81,5 @@ private func keysStayInOrder(_ stores: any StoreMaker) async throws {
 private func storeThatIsWellSaysSo(_ stores: any StoreMaker) async throws {
     let store = try await stores.open(StoreSettings())
     try await store.checkHealth()
+    #expect(store.oldestChangeWait == .zero)
 }
