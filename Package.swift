@@ -105,7 +105,6 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log", condition: network),
                 .product(name: "Metrics", package: "swift-metrics", condition: provider),
                 .product(name: "NIOCore", package: "swift-nio", condition: network),
-                .product(name: "NIOExtras", package: "swift-nio-extras", condition: provider),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
                 .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras", condition: provider),
                 .product(name: "NIOPosix", package: "swift-nio", condition: network),

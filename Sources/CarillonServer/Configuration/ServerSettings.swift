@@ -4,6 +4,7 @@ package import CarillonCore
 package struct ServerSettings: Sendable {
     package var host: String
     package var port: Int
+    package var listenerRetry = ListenerRetry.Limits()
     /// What endpoints and message addresses begin with; no slash at the end. Nil: `http://host:port` of the listener.
     package var publicURL: String?
     /// Public URLs of earlier times, whose addresses stay valid.

@@ -41,6 +41,7 @@ final class AcceptPause: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let fault = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(fault.errnoCode) else {
+            logger.warning("cannot accept a connection", metadata: ["reason": "\(error)"])
             return context.fireErrorCaught(error)
         }
         if !isPausing { begin(on: context.channel, reason: "\(fault)") }

@@ -1,6 +1,6 @@
+import CarillonCore
 import Logging
 import NIOCore
-import NIOExtras
 import NIOHTTP1
 import NIOPosix
 import ServiceLifecycle
@@ -13,22 +13,66 @@ struct HTTPListener: Service {
     let connections: HTTPConnectionHandler.Shared
     let loops: [ObjectIdentifier: LoopContext]
     let readiness: Readiness
+    let retry: ListenerRetry.Limits
     let logger: Logger
     /// Ends when all else listens: who finds this port open finds the server whole.
     let others: AsyncStream<Void>
+    /// Called once, with the first listener.
     let onListening: @Sendable (any NIOCore.Channel) async -> Void
+    private let openConnections = OpenConnections()
 
     func run() async throws {
-        let quiescing = ServerQuiescingHelper(group: group)
-        let bootstrap = ServerBootstrap(group: group)
+        for await _ in others {}
+        try Task.checkCancellation()
+        try await withTaskCancellationHandler {
+            try await withGracefulShutdownHandler {
+                do {
+                    try await listen()
+                } catch {
+                    openConnections.stop()
+                    throw error
+                }
+                // Ends when the last connection is closed, or with the patience of whoever runs this.
+                await openConnections.allClosed()
+            } onGracefulShutdown: {
+                openConnections.stop()
+            }
+        } onCancel: {
+            openConnections.stop()
+        }
+    }
+
+    /// Returns when the server stops.
+    private func listen() async throws {
+        var port = port
+        var isFirst = true
+        let bootstrap = bootstrap
+        let keeper = ListenerKeeper(
+            address: HostAndPort.text(host, port), limits: retry, readiness: readiness, logger: logger)
+        try await keeper.run(until: { openConnections.isStopping }) { opened in
+            let listener = try await ListenFault.naming(host, port) {
+                try await bootstrap.bind(host: host, port: port).get()
+            }
+            openConnections.add(listener)
+            // The system chose the port if it was 0.
+            port = listener.localAddress?.port ?? port
+            opened()
+            if isFirst { await onListening(listener) }
+            isFirst = false
+            try await listener.closeFuture.get()
+        }
+    }
+
+    private var bootstrap: ServerBootstrap {
+        ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 4096)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelOption(.tcpOption(Self.unsentLimit), value: ConnectionLimits.unsentBytes)
-            .serverChannelInitializer { channel in
+            .serverChannelInitializer { [logger, openConnections] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     try pipeline.addHandler(AcceptPause(logger: logger))
-                    try pipeline.addHandler(quiescing.makeServerChannelHandler(channel: channel))
+                    try pipeline.addHandler(OpenConnections.Collector(openConnections))
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -36,23 +80,6 @@ struct HTTPListener: Service {
             .childChannelOption(.recvAllocator, value: HTTPReceiveAllocator())
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer(setUp)
-        for await _ in others {}
-        try Task.checkCancellation()
-        let listener = try await ListenFault.naming(host, port) { try await bootstrap.bind(host: host, port: port).get() }
-        await onListening(listener)
-        let allClosed = group.any().makePromise(of: Void.self)
-        // Ends when the last connection is closed, or with the patience of whoever runs this.
-        let (end, ending) = AsyncStream.makeStream(of: Void.self)
-        allClosed.futureResult.whenComplete { _ in ending.finish() }
-        await withTaskCancellationHandler {
-            await withGracefulShutdownHandler {
-                for await _ in end {}
-            } onGracefulShutdown: {
-                quiescing.initiateShutdown(promise: allClosed)
-            }
-        } onCancel: {
-            quiescing.initiateShutdown(promise: allClosed)
-        }
     }
 
     /// How much the kernel takes of what it cannot send yet (`TCP_NOTSENT_LOWAT`): without it, megabytes of what a peer does
@@ -82,8 +109,8 @@ struct HTTPListener: Service {
                     HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)),
                 HTTPConnectionHandler(shared: connections, loop: loop, eventLoop: channel.eventLoop, counter: counter),
             ])
-            // One that came too late was not told that the server stops, and would not be waited for.
-            if !readiness.isReady { channel.close(promise: nil) }
+            // The event of the stop came before the connection had a handler for it.
+            if openConnections.isStopping { channel.close(promise: nil) }
         }
     }
 }

@@ -55,7 +55,7 @@ struct InboxPoll: Sendable {
         do {
             let found = try await look(question, share, others, from: reached)
             // One that began while the polls were being ended was not told.
-            if found != nil || !readiness.isReady {
+            if found != nil || readiness.isStopping {
                 waiting.end()
                 return try found ?? Self.empty(others)
             }

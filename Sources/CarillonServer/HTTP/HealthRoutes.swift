@@ -26,8 +26,9 @@ struct HealthRoutes: Sendable {
     func add(to routes: Routes) {
         routes.on(.get, RouterPath(Self.live)) { _, _ in Response(status: .ok, json: ["status": "live"]) }
         routes.on(.get, RouterPath(Self.ready)) { _, _ in
-            guard readiness.isReady else {
-                throw Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 5)
+            if readiness.isStopping { throw Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 5) }
+            if readiness.hasClosedListener {
+                throw Refusal(.listenerClosed, "The server opens a listener again that closed.", retryAfterSeconds: 5)
             }
             if let fault = await store.fault() {
                 throw Refusal(
@@ -52,11 +53,20 @@ private struct HealthBody: Codable {
     var gateways: [Held]?
 }
 
-/// Turns once, when the server begins to stop.
+/// Whether the server should be sent work, as far as it is not up to the store.
 final class Readiness: Sendable {
     private let stopping = Atomic<Bool>(false)
+    private let closedListeners = Atomic<Int>(0)
 
-    var isReady: Bool { !stopping.load(ordering: .relaxed) }
+    /// Whether the server has begun to stop.
+    var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
     func beginStopping() { stopping.store(true, ordering: .relaxed) }
+
+    /// Whether a listener closed that is not open again.
+    var hasClosedListener: Bool { closedListeners.load(ordering: .relaxed) > 0 }
+
+    func listenerClosed() { closedListeners.wrappingAdd(1, ordering: .relaxed) }
+
+    func listenerOpened() { closedListeners.wrappingSubtract(1, ordering: .relaxed) }
 }

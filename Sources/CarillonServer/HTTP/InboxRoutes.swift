@@ -39,7 +39,7 @@ struct InboxRoutes: Sendable {
             let feed = InboxFeed(of: device.serial, home: home, time: time, limits: window, version: version)
             feed.begin()
             // One that began while the sessions were being ended was not told.
-            if !readiness.isReady { feed.end(because: .serverStops) }
+            if readiness.isStopping { feed.end(because: .serverStops) }
             // Ends by itself: what was published while the device was away is put into its inbox, which the feed hears of.
             Task { await updates.connected(device, speaking: version) }
             // Ends with the stream: a peer that went away is noticed by the write that fails.

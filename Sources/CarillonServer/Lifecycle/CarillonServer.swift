@@ -37,12 +37,14 @@ package struct CarillonServer: Service {
         self.onRunning = onRunning
     }
 
-    /// - Throws: ``StoreOpenFault`` when the data directory cannot be used, at first or any more.
+    /// - Throws: ``StoreOpenFault`` when the data directory cannot be used, at first or any more; ``ListenFault`` when an address
+    ///   cannot be listened on; ``ListenerLost`` when a listener closed and cannot be opened again.
     package func run() async throws {
         let store = try SQLiteStore(directory: settings.dataDirectory, settings: settings.store)
         do {
-            try await serve(store)
+            let lost = try await serve(store)
             try await close(store)
+            if let lost { throw lost }
         } catch let fault as StoreFault {
             throw StoreOpenFault(fault, directory: settings.dataDirectory)
         }
@@ -63,7 +65,8 @@ package struct CarillonServer: Service {
         if let uselessness { throw uselessness }
     }
 
-    private func serve(_ store: SQLiteStore) async throws {
+    /// - Returns: Why the server ended without being told to.
+    private func serve(_ store: SQLiteStore) async throws -> ListenerLost? {
         try await TimerFiles.open()
         let group = MultiThreadedEventLoopGroup.singleton
         let addresses = Addresses(base: settings.publicURL ?? settings.listenURL, former: settings.formerPublicURLs)
@@ -99,7 +102,8 @@ package struct CarillonServer: Service {
             settings.metrics.map {
                 MetricsListener(
                     registry: registry, health: HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways),
-                    host: $0.host, port: $0.port, domain: domain, logger: quiet
+                    host: $0.host, port: $0.port, domain: domain, readiness: readiness, retry: settings.listenerRetry,
+                    logger: quiet
                 ) {
                     othersListening.finish()
                 }
@@ -118,7 +122,7 @@ package struct CarillonServer: Service {
                 shares: ConnectionShares(settings.shares, isBehindProxy: settings.clientAddress.header != nil),
                 settings: settings.requests,
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.own))),
-            loops: loops, readiness: readiness, logger: logger, others: othersListen
+            loops: loops, readiness: readiness, retry: settings.listenerRetry, logger: logger, others: othersListen
         ) { [onRunning, settings] channel in
             await onRunning(
                 Running(domain: domain, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
@@ -139,7 +143,12 @@ package struct CarillonServer: Service {
             ],
             logger: quiet)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
-        try await ServiceGroup(configuration: configuration).run()
+        var lost: ListenerLost?
+        do {
+            try await ServiceGroup(configuration: configuration).run()
+        } catch let fault as ListenerLost {
+            lost = fault
+        }
         await sockets.limit.awaitEmpty(atMost: .seconds(settings.stopSeconds))
         for home in domain.homes.here {
             await home.inbox.flush()
@@ -151,6 +160,7 @@ package struct CarillonServer: Service {
         } catch {
             logger.warning("cannot write the served time of the last minute", metadata: ["reason": "\(error)"])
         }
+        return lost
     }
 
     /// The app of devices that never registered; it is made when it is missing.

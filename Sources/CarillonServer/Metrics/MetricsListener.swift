@@ -13,8 +13,10 @@ struct MetricsListener: Service {
     let host: String
     let port: Int
     let domain: Domain
+    let readiness: Readiness
+    let retry: ListenerRetry.Limits
     let logger: Logger
-    /// May be called twice; also where it ends before it listens.
+    /// May be called more than once; also where it ends before it listens.
     let onListening: @Sendable () -> Void
 
     /// A scraper uses one.
@@ -28,14 +30,41 @@ struct MetricsListener: Service {
                 status: .ok, text: Array(registry.text(with: await samples()).utf8), type: PrometheusText.mediaType)
         }
         health.add(to: routes)
+        let responder = routes.router().buildResponder()
+        let keeper = ListenerKeeper(
+            address: HostAndPort.text(host, port), limits: retry, readiness: readiness, logger: logger)
+        try await keeper.run(until: { Task.isShuttingDownGracefully || Task.isCancelled }) { opened in
+            try await ListenFault.naming(host, port) {
+                try await listen(responder) {
+                    opened()
+                    onListening()
+                }
+            }
+        }
+    }
+
+    /// Listens until the server stops, or the listener closes.
+    private func listen(
+        _ responder: some HTTPResponder<RouteContext>, opened: @escaping @Sendable () -> Void
+    ) async throws {
+        let (open, closing) = AsyncStream.makeStream(of: Void.self)
         let application = Application(
-            router: routes.router(),
+            responder: responder,
             server: .http1(configuration: .init(idleTimeout: .seconds(60))),
             configuration: .init(
                 address: .hostname(host, port: port), serverName: nil, backlog: Self.connections,
                 availableConnectionsDelegate: MaximumAvailableConnections(Self.connections)),
-            onServerRunning: { _ in onListening() }, logger: logger)
-        try await ListenFault.naming(host, port) { try await application.run() }
+            onServerRunning: { channel in
+                channel.closeFuture.whenComplete { _ in closing.finish() }
+                opened()
+            }, logger: logger)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await application.run() }
+            group.addTask { for await _ in open {} }
+            try await group.next()
+            // The application goes on until its last connection is closed. Only a stop waits for that.
+            if Task.isShuttingDownGracefully { try await group.waitForAll() } else { group.cancelAll() }
+        }
     }
 
     private static func samples(of waiting: InboxUsage.Waiting) -> [MetricsRegistry.Sample] {

@@ -136,6 +136,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     case vetoUnavailable = "veto_unavailable"
     case storageFull = "storage_full"
     case storageUnavailable = "storage_unavailable"
+    case listenerClosed = "listener_closed"
     case stopping = "stopping"
     case overloaded = "overloaded"
     case notFinished = "not_finished"
@@ -179,7 +180,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .inboxFull, .rateLimited, .itemBusy, .uploadsTooMany: 429
         case .headersTooLarge: 431
         case .internalError: 500
-        case .storageFull, .storageUnavailable, .stopping, .overloaded, .notFinished, .userKeysUnavailable, .vetoUnavailable:
+        case .storageFull, .storageUnavailable, .listenerClosed, .stopping, .overloaded, .notFinished, .userKeysUnavailable,
+            .vetoUnavailable:
             503
         case .deadlineExceeded: 504
         case .attachmentStorageFull: 507
@@ -305,6 +307,7 @@ package enum ErrorCode: String, CaseIterable, Sendable {
         case .alreadyDelivered: "The request was delivered before"
         case .storageFull: "The disk is full"
         case .storageUnavailable: "The store cannot be used now"
+        case .listenerClosed: "A listener of the server is closed"
         case .stopping: "The server is stopping"
         case .overloaded: "The server is full"
         case .notFinished: "The server was not done in time"
@@ -325,8 +328,8 @@ package enum ErrorCode: String, CaseIterable, Sendable {
     /// Whether the same request may succeed later without a change.
     package var isRetryable: Bool {
         switch self {
-        case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .stopping,
-            .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy,
+        case .requestTimeout, .inboxFull, .rateLimited, .internalError, .storageFull, .storageUnavailable, .listenerClosed,
+            .stopping, .overloaded, .notFinished, .pushTokenContested, .userKeysUnavailable, .vetoUnavailable, .itemBusy,
             .deviceSuspended,
             .uploadsTooMany, .attachmentStorageFull, .uploadTakenOver:
             true

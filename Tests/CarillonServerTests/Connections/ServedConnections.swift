@@ -14,7 +14,7 @@ struct ServedConnections: Sendable {
 
     /// Serves while the closure runs.
     static func run(
-        configure: (inout ServerSettings) throws -> Void = { _ in },
+        metrics: MetricsRegistry? = nil, configure: (inout ServerSettings) throws -> Void = { _ in },
         _ body: @escaping @Sendable (ServedConnections) async throws -> Void
     ) async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-\(UUID().uuidString)").path
@@ -25,7 +25,7 @@ struct ServedConnections: Sendable {
         try configure(&settings)
         let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         let (running, began) = AsyncStream.makeStream(of: CarillonServer.Running.self)
-        let server = CarillonServer(settings: settings, logger: logger) { began.yield($0) }
+        let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { began.yield($0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { began.finish() }

@@ -2,6 +2,7 @@ import CarillonBasics
 import CarillonCore
 import CarillonExpression
 import CarillonSQLite
+import CarillonWire
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import CarillonCore
+import CarillonSQLite
 import CarillonWire
 import HTTPTypes
 import Testing

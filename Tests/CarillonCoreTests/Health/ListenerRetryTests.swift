@@ -1,0 +1,29 @@
+import CarillonCore
+import Testing
+
+struct ListenerRetryTests {
+    private let start = ContinuousClock.now
+
+    @Test func `a listener that closed is opened again after 200 ms, and given up after 10 seconds of failed openings`() {
+        var retry = ListenerRetry()
+        #expect(retry.closed(at: start) == .open(after: .milliseconds(200)))
+        #expect(retry.openingFailed(at: start + .milliseconds(200)) == .open(after: .milliseconds(200)))
+        #expect(retry.openingFailed(at: start + .milliseconds(9999)) == .open(after: .milliseconds(200)))
+        #expect(retry.openingFailed(at: start + .seconds(10)) == .giveUp)
+    }
+
+    @Test func `each closing has its own time`() {
+        var retry = ListenerRetry()
+        _ = retry.closed(at: start)
+        // It was open in the meantime.
+        #expect(retry.closed(at: start + .seconds(60)) == .open(after: .milliseconds(200)))
+        #expect(retry.openingFailed(at: start + .seconds(69)) == .open(after: .milliseconds(200)))
+        #expect(retry.openingFailed(at: start + .seconds(70)) == .giveUp)
+    }
+
+    @Test func `the first opening is tried once`() {
+        let retry = ListenerRetry()
+        #expect(!retry.hasClosed)
+        #expect(retry.openingFailed(at: start) == .giveUp)
+    }
+}
