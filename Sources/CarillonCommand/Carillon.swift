@@ -16,7 +16,7 @@ struct Carillon: AsyncParsableCommand {
             """,
         version: CarillonVersion.text,
         subcommands: [
-            ServeCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, DevicesCommand.self,
+            ServeCommand.self, HealthCommand.self, DemoCommand.self, AppsCommand.self, KeysCommand.self, DevicesCommand.self,
             BackupCommand.self, RestoreCommand.self, ListenCommand.self, SendCommand.self, APNsCommand.self,
             ItemsCommand.self, SubscriptionsCommand.self, UpdatesCommand.self, AttachmentsCommand.self, ServicesCommand.self,
             ExpressionCommand.self,

@@ -141,10 +141,11 @@ struct HostileTextTests {
 
     /// What does not print what the API answers, or goes through the client library: its faults are those of `services list`.
     private static let others: Set = [
-        "serve", "demo", "backup", "restore", "listen", "send", "apns send", "apns channels create", "apns channels list",
-        "apns channels read", "apns channels delete", "apns check", "apns simulate", "apps credentials set", "items watch",
-        "attachments put", "attachments get", "attachments resume", "services check", "services list", "services call",
-        "services results", "services provide", "expression check", "expression eval", "help",
+        "serve", "health", "demo", "backup", "restore", "listen", "send", "apns send", "apns channels create",
+        "apns channels list", "apns channels read", "apns channels delete", "apns check", "apns simulate",
+        "apps credentials set", "items watch", "attachments put", "attachments get", "attachments resume",
+        "services check", "services list", "services call", "services results", "services provide",
+        "expression check", "expression eval", "help",
     ]
 
     private func check(_ lines: [String], _ what: String) {
@@ -204,6 +205,17 @@ struct HostileTextTests {
             check(lines, "send")
         }
         withExtendedLifetime(server) {}
+    }
+
+    @Test func `the answer to a health check does not steer the terminal`() async throws {
+        let problem = #"{"type":"H","title":"H","status":503,"detail":"H","code":"H"}"#.replacing(#""H""#, with: Self.text)
+        for body in [problem, "\u{1B}[2J\u{202E}\n{"] {
+            let server = try HostileServer { _, _ in .init(status: 503, body: body) }
+            let (status, lines) = try await run(["health", "--server", server.address])
+            check(lines, "health")
+            #expect(status == 1 && lines.count == 1, "\(lines)")
+            withExtendedLifetime(server) {}
+        }
     }
 
     @Test func `each command is one of those that are tried`() async throws {

@@ -29,21 +29,32 @@ struct APIClient: Sendable {
         return value.addingPercentEncoding(withAllowedCharacters: plain) ?? value
     }
 
+    /// The path of the server's Unix socket; nil of one that is reached over a network.
+    private var socketPath: String? { server.hasPrefix("unix:") ? String(server.dropFirst("unix:".count)) : nil }
+
+    private var base: String {
+        if let socketPath { return "http+unix://\(Self.inQuery(socketPath))" }
+        return server.hasSuffix("/") ? String(server.dropLast()) : server
+    }
+
     /// - Parameter path: A path of the server, or a whole address.
     func send(
-        _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil
+        _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil,
+        timeout: TimeAmount = .seconds(30)
     ) async throws -> Answer {
-        let base = server.hasSuffix("/") ? String(server.dropLast()) : server
         var request = HTTPClientRequest(url: path.contains("://") ? path : base + path)
         request.method = method
         if let key { request.headers.add(name: "authorization", value: "Bearer \(key)") }
+        // An address of a socket has no host, and a request must have one.
+        if socketPath != nil { request.headers.add(name: "host", value: "localhost") }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(body) }
         let response: HTTPClientResponse
         do {
-            response = try await Self.http.execute(request, timeout: .seconds(30))
+            response = try await Self.http.execute(request, timeout: timeout)
         } catch {
-            throw CommandFault(ExitStatus.unreachable, "\(request.url) cannot be reached: \(error)")
+            let place = socketPath == nil ? request.url : server
+            throw CommandFault(ExitStatus.unreachable, "\(place) cannot be reached: \(error)")
         }
         let bytes = try await response.body.collect(upTo: 8 << 20)
         return Answer(status: Int(response.status.code), headers: response.headers, body: Data(bytes.readableBytesView))

@@ -1,0 +1,41 @@
+import ArgumentParser
+import CarillonWire
+import Foundation
+import NIOCore
+import NIOHTTP1
+
+struct HealthCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health", abstract: "Ask a server whether it should be sent work.",
+        discussion: """
+            Exits with 0 if so, and otherwise with 1 and a sentence. For health checks of containers whose image has no curl.
+            """)
+
+    @Option(
+        help: """
+            The address of the server or of its metrics, or unix:/path; or CARILLON_SERVER in the environment. \
+            (default: http://127.0.0.1:8080)
+            """)
+    var server: String?
+
+    @Flag(help: "Ask only whether the process runs.") var live = false
+
+    func run() async throws {
+        try await reportingFaults(interrupted: "interrupted") {
+            let address = server ?? Environment["CARILLON_SERVER"] ?? "http://127.0.0.1:8080"
+            let answer: APIClient.Answer
+            do {
+                answer = try await APIClient(server: address, key: nil)
+                    .send(.GET, live ? "/health/live" : "/health/ready", timeout: .seconds(10))
+            } catch let fault as CommandFault {
+                throw CommandFault(.failure, fault.message)
+            }
+            guard answer.status == 200 else {
+                let problem = try? JSONDecoder().decode(ProblemDocument.self, from: answer.body)
+                throw CommandFault(
+                    .failure, problem.map { "\($0.code): \($0.detail)" } ?? "the server answered \(answer.status)")
+            }
+            Printer.printLine(live ? "live" : "ready")
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The process of a server, as a service manager sees it.
+@Suite(.timeLimit(.minutes(5)))
+struct ServerProcessTests {
+    @Test func `a server that should be sent work is healthy, and one that is gone is not`() async throws {
+        let server = try await LiveServer.start()
+        for flags in [[], ["--live"]] {
+            let (status, _) = try await run(["health", "--server", server.address] + flags)
+            #expect(status == 0)
+        }
+        #expect(try await run(["health"], environment: ["CARILLON_SERVER": server.address]).status == 0)
+        // A server that lives and cannot use its store.
+        try FileManager.default.moveItem(atPath: server.directory, toPath: server.directory + "-moved")
+        defer { try? FileManager.default.removeItem(atPath: server.directory + "-moved") }
+        let unready = try await run(["health", "--server", server.address])
+        #expect(unready.status == 1)
+        #expect(unready.lines.count == 1 && unready.lines[0].contains("storage_unavailable"), "\(unready.lines)")
+        #expect(try await run(["health", "--live", "--server", server.address]).status == 0)
+        server.program.signal(SIGKILL)
+        _ = await server.program.exitStatus()
+        let gone = try await run(["health", "--live", "--server", server.address])
+        #expect(gone.status == 1)
+        #expect(gone.lines.count == 1 && gone.lines[0].contains("cannot be reached"), "\(gone.lines)")
+    }
+}
