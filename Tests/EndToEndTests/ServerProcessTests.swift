@@ -1,10 +1,23 @@
 import Foundation
+import NIOHTTP1
 import TestSupport
 import Testing
 
 /// The process of a server, as a service manager sees it.
 @Suite(.timeLimit(.minutes(5)))
 struct ServerProcessTests {
+    @Test func `SIGHUP is logged, and the server goes on`() async throws {
+        let server = try await LiveServer.start()
+        for _ in 0..<2 {
+            let count = server.program.output.count
+            server.program.signal(SIGHUP)
+            _ = try await server.program.line(from: count) { $0.contains("SIGHUP") ? true : nil }
+        }
+        #expect(try await server.request(.GET, "/health/ready").status == 200)
+        server.program.signal(SIGTERM)
+        #expect(await server.program.exitStatus() == 0)
+    }
+
     @Test func `a server that should be sent work is healthy, and one that is gone is not`() async throws {
         let server = try await LiveServer.start()
         for flags in [[], ["--live"]] {

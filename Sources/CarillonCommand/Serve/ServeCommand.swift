@@ -18,7 +18,7 @@ struct ServeCommand: AsyncParsableCommand {
             \(ServeSetting.helpLines)
 
             SIGTERM and Ctrl-C stop the server: it says goodbye to every socket, writes down what was accepted, and \
-            exits with 0.
+            exits with 0. SIGHUP is logged and otherwise ignored.
             """)
 
     @Option(help: ServeSetting.help("listen")) var listen: String?
@@ -37,6 +37,7 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(help: "A JSON file with these options; CARILLON_CONFIG in the environment does as well.") var config: String?
 
     func run() async throws {
+        HangupService.ignore()
         try await reportingFaults {
             let options = try ServeOptions(flags: flags, file: config)
             let logger = options.logger
@@ -53,7 +54,10 @@ struct ServeCommand: AsyncParsableCommand {
                     metadata: ["listen": "\(settings.listenAddress)", "public-url": "\(running.addresses.base)"])
             }
             var group = ServiceGroupConfiguration(
-                services: [.init(service: server, successTerminationBehavior: .gracefullyShutdownGroup)],
+                services: [
+                    .init(service: HangupService(logger: logger)),
+                    .init(service: server, successTerminationBehavior: .gracefullyShutdownGroup),
+                ],
                 gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "carillon", factory: { _ in SwiftLogNoOpLogHandler() }))
             group.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds + 5)
