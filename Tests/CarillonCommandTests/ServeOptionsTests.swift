@@ -38,6 +38,17 @@ struct ServeOptionsTests {
         #expect(settings.anonymousApp == "anonymous")
     }
 
+    @Test func `a Unix socket is listened on, and needs a public address`() throws {
+        let variables = ["CARILLON_LISTEN": "unix:/run/carillon/socket", "CARILLON_PUBLIC_URL": "https://push.example.com"]
+        let settings = try ServeOptions(flags: ["data": "/d"], file: nil, environment: variables).settings()
+        #expect(settings.listenPlace == .unix(path: "/run/carillon/socket"))
+        #expect(refusal(["CARILLON_LISTEN": "unix:/run/s"])?.message.contains("--public-url") == true)
+        for path in ["", "run/s", "/" + String(repeating: "s", count: 103), "/s\0"] {
+            let fault = refusal(["CARILLON_LISTEN": "unix:\(path)", "CARILLON_PUBLIC_URL": "https://push.example.com"])
+            #expect(fault?.code == .validationFailure && fault?.message.contains("--listen") == true, "\(path)")
+        }
+    }
+
     @Test(arguments: [
         ("CARILLON_PUBLIC_ULR", "CARILLON_PUBLIC_URL"), ("CARILLON_MAX_SOCKET", "CARILLON_MAX_SOCKETS"),
         ("CARILLON_LISTENER", "CARILLON_LISTEN"), ("CARILLON_public_url", "CARILLON_PUBLIC_URL"),

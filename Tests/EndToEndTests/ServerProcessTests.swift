@@ -38,4 +38,21 @@ struct ServerProcessTests {
         #expect(gone.status == 1)
         #expect(gone.lines.count == 1 && gone.lines[0].contains("cannot be reached"), "\(gone.lines)")
     }
+
+    @Test func `a server on a Unix socket is healthy, and takes the socket with it`() async throws {
+        let directory = TemporaryDirectory()
+        let socket = directory.path + "/socket"
+        let program = try Program(
+            Program.carillon,
+            [
+                "serve", "--data", directory.path + "/data", "--listen", "unix:\(socket)", "--public-url",
+                "https://push.example.com",
+            ])
+        _ = try await program.line { $0.contains("serving") ? true : nil }
+        #expect(try await run(["health", "--server", "unix:\(socket)"]).status == 0)
+        program.signal(SIGTERM)
+        #expect(await program.exitStatus() == 0)
+        #expect(!FileManager.default.fileExists(atPath: socket))
+        #expect(try await run(["health", "--server", "unix:\(socket)"]).status == 1)
+    }
 }

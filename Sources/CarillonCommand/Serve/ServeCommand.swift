@@ -51,7 +51,7 @@ struct ServeCommand: AsyncParsableCommand {
             let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { running in
                 logger.info(
                     "serving",
-                    metadata: ["listen": "\(settings.listenAddress)", "public-url": "\(running.addresses.base)"])
+                    metadata: ["listen": "\(settings.listenPlace)", "public-url": "\(running.addresses.base)"])
             }
             var group = ServiceGroupConfiguration(
                 services: [

@@ -44,6 +44,10 @@ struct ServeOptions {
         }
         var settings = ServerSettings(dataDirectory: data)
         try ServeSetting.read(values, into: &settings)
+        if settings.unixSocket != nil, settings.publicURL == nil {
+            throw CommandFault(
+                .validationFailure, "\"listen\" with unix: needs \"public-url\", as endpoints cannot begin with a path.")
+        }
         if isOn("anonymous-devices") || isOn("dev") { settings.anonymousApp = values["anonymous-app"] ?? "anonymous" }
         settings.outward.rules.allowsPrivate = isOn("allow-private-addresses") || isOn("dev")
         settings.attachments.transfersOfApp = max(1, settings.attachments.transfers / 2)

@@ -4,6 +4,8 @@ package import CarillonCore
 package struct ServerSettings: Sendable {
     package var host: String
     package var port: Int
+    /// The path of a Unix socket to listen on instead.
+    package var unixSocket: String?
     package var listenerRetry = ListenerRetry.Limits()
     /// What endpoints and message addresses begin with; no slash at the end. Nil: `http://host:port` of the listener.
     package var publicURL: String?
@@ -81,14 +83,16 @@ package struct ServerSettings: Sendable {
             socketsPerAddress: socketsPerAddress ?? max(1, maximumSockets / 4))
     }
 
-    package var listenAddress: String { HostAndPort.text(host, port) }
+    package var listenPlace: ListenPlace { unixSocket.map(ListenPlace.unix) ?? .address(host: host, port: port) }
 
     /// What addresses begin with when no public URL is set.
-    package var listenURL: String { "http://\(listenAddress)" }
+    package var listenURL: String { unixSocket == nil ? "http://\(listenPlace)" : "http://localhost" }
 
     /// Whether nobody but this machine, if anybody, could use the addresses that the server gives out: it listens
-    /// everywhere, and was not told under which name it is reached.
-    package var lacksPublicURL: Bool { publicURL == nil && ["0.0.0.0", "::", "[::]", "*"].contains(host) }
+    /// everywhere or on a Unix socket, and was not told under which name it is reached.
+    package var lacksPublicURL: Bool {
+        publicURL == nil && (unixSocket != nil || ["0.0.0.0", "::", "[::]", "*"].contains(host))
+    }
 
     package init(host: String = "127.0.0.1", port: Int = 8080, dataDirectory: String) {
         self.host = host

@@ -24,7 +24,10 @@ package struct ClientAddress: Sendable {
 extension NetworkAddress {
     private static let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
 
-    /// Nil for what is no IP address, such as the path of a socket.
+    /// What all clients on Unix sockets count as. They are on this machine, as a proxy is.
+    private static let ofUnixSockets = NetworkAddress.v4(0x7F00_0001)
+
+    /// Nil for what is no address of a client.
     init?(_ address: SocketAddress?) {
         // Where the address is in sockaddr_in and sockaddr_in6, on every system.
         switch address {
@@ -34,7 +37,9 @@ extension NetworkAddress {
             let bytes = withUnsafeBytes(of: address.address) { Array($0[8..<24]) }
             // An IPv4 address that came over a socket for both (RFC 4291 section 2.5.5.2).
             self.init(bytes: bytes.starts(with: Self.mapped) ? Array(bytes[12...]) : bytes)
-        default:
+        case .unixDomainSocket:
+            self = Self.ofUnixSockets
+        case nil:
             return nil
         }
     }

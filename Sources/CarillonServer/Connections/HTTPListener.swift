@@ -8,8 +8,7 @@ import ServiceLifecycle
 /// Accepts connections until the server stops, and then waits until the last one is closed.
 struct HTTPListener: Service {
     let group: any EventLoopGroup
-    let host: String
-    let port: Int
+    let place: ListenPlace
     let connections: HTTPConnectionHandler.Shared
     let loops: [ObjectIdentifier: LoopContext]
     let readiness: Readiness
@@ -44,18 +43,26 @@ struct HTTPListener: Service {
 
     /// Returns when the server stops.
     private func listen() async throws {
-        var port = port
+        var place = place
         var isFirst = true
-        let bootstrap = bootstrap
-        let keeper = ListenerKeeper(
-            address: HostAndPort.text(host, port), limits: retry, readiness: readiness, logger: logger)
+        var file: UnixSocketFile?
+        defer { file?.remove() }
+        let keeper = ListenerKeeper(place: place, limits: retry, readiness: readiness, logger: logger)
         try await keeper.run(until: { openConnections.isStopping }) { opened in
-            let listener = try await ListenFault.naming(host, port) {
-                try await bootstrap.bind(host: host, port: port).get()
+            let listener: any NIOCore.Channel
+            switch place {
+            case .address(let host, let port):
+                listener = try await ListenFault.naming(place) {
+                    try await bootstrap(isTCP: true).bind(host: host, port: port).get()
+                }
+                // The system chose the port if it was 0.
+                place = .address(host: host, port: listener.localAddress?.port ?? port)
+            case .unix(let path):
+                let made = try UnixSocketFile.make(path)
+                file = made.file
+                listener = try await adopt(made.descriptor, isTCP: false)
             }
             openConnections.add(listener)
-            // The system chose the port if it was 0.
-            port = listener.localAddress?.port ?? port
             opened()
             if isFirst { await onListening(listener) }
             isFirst = false
@@ -63,11 +70,21 @@ struct HTTPListener: Service {
         }
     }
 
-    private var bootstrap: ServerBootstrap {
-        ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 4096)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .serverChannelOption(.tcpOption(Self.unsentLimit), value: ConnectionLimits.unsentBytes)
+    /// Listens on a socket that is bound.
+    private func adopt(_ descriptor: CInt, isTCP: Bool) async throws -> any NIOCore.Channel {
+        let listener = try await ListenFault.naming(place) {
+            try await bootstrap(isTCP: isTCP).withBoundSocket(descriptor).get()
+        }
+        // NIO gives a socket that is bound the backlog of its own default.
+        SocketDescriptor.setBacklog(Self.backlog, of: descriptor)
+        return listener
+    }
+
+    private static let backlog: CInt = 4096
+
+    private func bootstrap(isTCP: Bool) -> ServerBootstrap {
+        let bootstrap = ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: Self.backlog)
             .serverChannelInitializer { [logger, openConnections] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
@@ -75,11 +92,16 @@ struct HTTPListener: Service {
                     try pipeline.addHandler(OpenConnections.Collector(openConnections))
                 }
             }
-            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.maxMessagesPerRead, value: HTTPReceiveAllocator.readsAtOnce)
             .childChannelOption(.recvAllocator, value: HTTPReceiveAllocator())
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer(setUp)
+        guard isTCP else { return bootstrap }
+        return
+            bootstrap
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelOption(.tcpOption(Self.unsentLimit), value: ConnectionLimits.unsentBytes)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
     }
 
     /// How much the kernel takes of what it cannot send yet (`TCP_NOTSENT_LOWAT`): without it, megabytes of what a peer does

@@ -111,7 +111,7 @@ package struct CarillonServer: Service {
         }
         if metricsListener == nil { othersListening.finish() }
         let listener = HTTPListener(
-            group: group, host: settings.host, port: settings.port,
+            group: group, place: settings.listenPlace,
             connections: HTTPConnectionHandler.Shared(
                 routes: RouteCall(responder: responder, answers: domain.answers, logger: quiet),
                 publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),

@@ -9,13 +9,11 @@ package struct ListenFault: Error {
     package var sentence: String { "cannot listen on \(address): \(reason). Is another server running there?" }
 
     /// Runs what begins to listen.
-    static func naming<Value>(
-        _ host: String, _ port: Int, _ listen: () async throws -> Value
-    ) async throws -> Value {
+    static func naming<Value>(_ place: ListenPlace, _ listen: () async throws -> Value) async throws -> Value {
         do {
             return try await listen()
         } catch let error as IOError {
-            throw ListenFault(address: HostAndPort.text(host, port), reason: error.description)
+            throw ListenFault(address: place.description, reason: error.description)
         }
     }
 }

@@ -8,7 +8,7 @@ import Synchronization
 /// NIO closes a listening socket on most errors of `accept`. On Linux these can be errors of the connection that was to be accepted
 /// (accept(2), "Error handling").
 struct ListenerKeeper: Sendable {
-    let address: String
+    let place: ListenPlace
     let limits: ListenerRetry.Limits
     let readiness: Readiness
     let logger: Logger
@@ -53,19 +53,19 @@ struct ListenerKeeper: Sendable {
         ServerMetric.listenersClosed.counter().increment()
         logger.error(
             "listener closed; opening it again",
-            metadata: ["address": "\(address)", "reason": "\(fault.map { "\($0)" } ?? "an error of accept")"])
+            metadata: ["address": "\(place)", "reason": "\(fault.map { "\($0)" } ?? "an error of accept")"])
     }
 
     private func noteReopening() {
         readiness.listenerOpened()
-        logger.notice("listener is open again", metadata: ["address": "\(address)"])
+        logger.notice("listener is open again", metadata: ["address": "\(place)"])
     }
 
     private func lost(because fault: (any Error)?, isAgain: Bool) -> any Error {
-        guard isAgain else { return fault ?? ListenFault(address: address, reason: "it closed at once") }
+        guard isAgain else { return fault ?? ListenFault(address: place.description, reason: "it closed at once") }
         let reason = (fault as? ListenFault)?.reason ?? fault.map { "\($0)" } ?? "it closed at once"
-        let lost = ListenerLost(address: address, reason: reason, seconds: limits.patience.components.seconds)
-        logger.error("cannot open listener again; stopping", metadata: ["address": "\(address)", "reason": "\(reason)"])
+        let lost = ListenerLost(address: place.description, reason: reason, seconds: limits.patience.components.seconds)
+        logger.error("cannot open listener again; stopping", metadata: ["address": "\(place)", "reason": "\(reason)"])
         return lost
     }
 }

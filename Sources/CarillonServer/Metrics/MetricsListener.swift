@@ -31,10 +31,10 @@ struct MetricsListener: Service {
         }
         health.add(to: routes)
         let responder = routes.router().buildResponder()
-        let keeper = ListenerKeeper(
-            address: HostAndPort.text(host, port), limits: retry, readiness: readiness, logger: logger)
+        let place = ListenPlace.address(host: host, port: port)
+        let keeper = ListenerKeeper(place: place, limits: retry, readiness: readiness, logger: logger)
         try await keeper.run(until: { Task.isShuttingDownGracefully || Task.isCancelled }) { opened in
-            try await ListenFault.naming(host, port) {
+            try await ListenFault.naming(place) {
                 try await listen(responder) {
                     opened()
                     onListening()

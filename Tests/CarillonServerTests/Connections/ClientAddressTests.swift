@@ -64,8 +64,10 @@ struct ClientAddressTests {
                 == NetworkAddress("192.0.2.1"))
     }
 
-    @Test func `the path of a socket is no address`() throws {
-        #expect(NetworkAddress(try SocketAddress(unixDomainSocketPath: "/run/carillon")) == nil)
+    @Test func `all clients on Unix sockets have one address, of this machine`() throws {
+        let address = try #require(NetworkAddress(try SocketAddress(unixDomainSocketPath: "/run/carillon")))
+        #expect(address.isLoopback)
+        #expect(NetworkAddress(try SocketAddress(unixDomainSocketPath: "")) == address)
         #expect(NetworkAddress(nil) == nil)
     }
 }

@@ -11,6 +11,8 @@ import NIOPosix
 struct ServedConnections: Sendable {
     let domain: Domain
     let port: Int
+    /// The path of the Unix socket that the server listens on instead.
+    var unixSocket: String?
 
     /// Serves while the closure runs.
     static func run(
@@ -32,7 +34,8 @@ struct ServedConnections: Sendable {
                 try await server.run()
             }
             for await running in running {
-                try await body(ServedConnections(domain: running.domain, port: running.port))
+                try await body(
+                    ServedConnections(domain: running.domain, port: running.port, unixSocket: settings.unixSocket))
                 break
             }
             group.cancelAll()
@@ -111,12 +114,15 @@ struct ServedConnections: Sendable {
         let loop = group.next()
         let received = loop.makePromise(of: String.self)
         do {
-            let channel = try await ClientBootstrap(group: loop).channelInitializer { channel in
+            let bootstrap = ClientBootstrap(group: loop).channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(Collector(received))
                 }
-            }.connect(host: "127.0.0.1", port: port).get()
-            return (channel, received.futureResult)
+            }
+            let connected =
+                unixSocket.map { bootstrap.connect(unixDomainSocketPath: $0) }
+                ?? bootstrap.connect(host: "127.0.0.1", port: port)
+            return (try await connected.get(), received.futureResult)
         } catch {
             received.fail(error)
             throw error

@@ -19,4 +19,12 @@ struct ServerSettingsTests {
         settings.publicURL = "https://push.example.com"
         #expect(!settings.lacksPublicURL)
     }
+
+    @Test func `a Unix socket is no address to reach`() {
+        var settings = ServerSettings(dataDirectory: "")
+        settings.unixSocket = "/run/carillon/socket"
+        #expect(settings.lacksPublicURL)
+        #expect(settings.listenPlace == .unix(path: "/run/carillon/socket"))
+        #expect("\(settings.listenPlace)" == "unix:/run/carillon/socket")
+    }
 }

@@ -20,9 +20,19 @@ extension ServeSetting {
             credentials](pushes.md#set-it-up) need it. Keep it apart from the data and its backups.
             """),
         ServeSetting(
-            "listen", "HOST:PORT, such as 127.0.0.1:8080", standard: "`127.0.0.1:8080`", isOption: true,
-            "The address and port to listen on, with IPv6 in brackets."
+            "listen", "HOST:PORT, such as 127.0.0.1:8080, or unix: and an absolute path of up to 103 bytes",
+            standard: "`127.0.0.1:8080`", isOption: true,
+            """
+            The address and port to listen on, with IPv6 in brackets; or [a Unix socket](connecting.md#unix-sockets), \
+            which needs `public-url`.
+            """
         ) { text, settings in
+            if text.hasPrefix("unix:") {
+                let path = String(text.dropFirst("unix:".count))
+                guard isSocketPath(path) else { return false }
+                settings.unixSocket = path
+                return true
+            }
             let place = try HostPort(text)
             settings.host = place.host
             settings.port = place.port
@@ -87,4 +97,8 @@ extension ServeSetting {
             return true
         },
     ]
+    /// Whether a Unix socket can have the path. `sockaddr_un` has room for 103 bytes on every system.
+    private static func isSocketPath(_ path: String) -> Bool {
+        path.hasPrefix("/") && path.utf8.count <= 103 && !path.utf8.contains(0)
+    }
 }

@@ -1,0 +1,13 @@
+/// A place where a server listens.
+package enum ListenPlace: Equatable, Sendable, CustomStringConvertible {
+    case address(host: String, port: Int)
+    /// A Unix socket that the server makes.
+    case unix(path: String)
+
+    package var description: String {
+        switch self {
+        case .address(let host, let port): HostAndPort.text(host, port)
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+}
