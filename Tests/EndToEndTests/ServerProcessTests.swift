@@ -55,4 +55,18 @@ struct ServerProcessTests {
         #expect(!FileManager.default.fileExists(atPath: socket))
         #expect(try await run(["health", "--server", "unix:\(socket)"]).status == 1)
     }
+
+    @Test func `a service manager hears that the process is ready, works and stops`() async throws {
+        let directory = TemporaryDirectory()
+        let receiver = try NotifyReceiver(directory.path + "/notify")
+        let program = try Program(
+            Program.carillon,
+            ["serve", "--data", directory.path + "/data", "--listen", "127.0.0.1:\(try LiveServer.freePort())"],
+            environment: ["NOTIFY_SOCKET": directory.path + "/notify", "WATCHDOG_USEC": "1000000"])
+        var states: Set<String> = []
+        while !states.isSuperset(of: ["READY=1", "WATCHDOG=1"]) { states.insert(try #require(await receiver.next())) }
+        program.signal(SIGTERM)
+        while !states.contains("STOPPING=1") { states.insert(try #require(await receiver.next())) }
+        #expect(await program.exitStatus() == 0)
+    }
 }

@@ -41,14 +41,15 @@ struct ServeCommand: AsyncParsableCommand {
         try await reportingFaults {
             let options = try ServeOptions(flags: flags, file: config)
             let logger = options.logger
-            let settings = try options.settings(openFiles: OpenFiles.raiseLimit())
+            var settings = try options.settings(openFiles: OpenFiles.raiseLimit())
+            settings.notifySocket = NotifySocket(environment: Environment.all)
             if settings.lacksPublicURL {
                 logger.warning(
                     "endpoints begin with an address that no other machine can reach; say with public-url what they do",
                     metadata: ["public-url": "\(settings.listenURL)"])
             }
             let metrics = settings.metrics == nil ? nil : MetricsRegistry.install()
-            let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { running in
+            let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { [settings] running in
                 logger.info(
                     "serving",
                     metadata: ["listen": "\(settings.listenPlace)", "public-url": "\(running.addresses.base)"])

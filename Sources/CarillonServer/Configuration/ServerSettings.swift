@@ -74,6 +74,9 @@ package struct ServerSettings: Sendable {
     /// Where `/metrics` is answered; nil answers it nowhere.
     package var metrics: (host: String, port: Int)?
 
+    /// Where the service manager hears that the server is ready, stops and works; nil without one.
+    package var notifySocket: NotifySocket?
+
     /// How long a stop may take in all.
     package var stopSeconds: Int
 

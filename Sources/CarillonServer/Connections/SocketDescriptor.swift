@@ -8,14 +8,28 @@
 
 /// Calls of the system for sockets that are known by their descriptors.
 enum SocketDescriptor {
-    /// A new Unix socket for streams; nil when the system has none, as `errno` says.
-    static func makeUnix() -> CInt? {
-        #if canImport(Glibc)
-            let kind = CInt(SOCK_STREAM.rawValue)
-        #else
-            let kind = SOCK_STREAM
-        #endif
-        let descriptor = socket(AF_UNIX, kind, 0)
+    enum Kind {
+        case streams
+        case datagrams
+
+        fileprivate var number: CInt {
+            #if canImport(Glibc)
+                switch self {
+                case .streams: return CInt(SOCK_STREAM.rawValue)
+                case .datagrams: return CInt(SOCK_DGRAM.rawValue)
+                }
+            #else
+                switch self {
+                case .streams: return SOCK_STREAM
+                case .datagrams: return SOCK_DGRAM
+                }
+            #endif
+        }
+    }
+
+    /// A new Unix socket; nil when the system has none, as `errno` says.
+    static func makeUnix(_ kind: Kind) -> CInt? {
+        let descriptor = socket(AF_UNIX, kind.number, 0)
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         return descriptor

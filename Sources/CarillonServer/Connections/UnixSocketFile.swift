@@ -68,7 +68,7 @@ struct UnixSocketFile {
     }
 
     private static func newSocket(_ path: String) throws -> CInt {
-        guard let descriptor = SocketDescriptor.makeUnix() else { throw fault(path, code: errno) }
+        guard let descriptor = SocketDescriptor.makeUnix(.streams) else { throw fault(path, code: errno) }
         return descriptor
     }
 

@@ -126,9 +126,16 @@ package struct CarillonServer: Service {
         ) { [onRunning, settings] channel in
             await onRunning(
                 Running(domain: domain, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
+            await settings.notifySocket?.send("READY=1")
         }
+        var first: [ServiceGroupConfiguration.ServiceConfiguration] = []
+        if let socket = settings.notifySocket, let time = socket.watchdog {
+            // Stopped last.
+            first.append(.init(service: Watchdog(socket: socket, time: time, group: group, store: store)))
+        }
+        if let metricsListener { first.append(.init(service: metricsListener)) }
         var configuration = ServiceGroupConfiguration(
-            services: (metricsListener.map { [.init(service: $0)] } ?? []) + [
+            services: first + [
                 .init(
                     service: Sweeper(
                         store: store, domain: domain,
@@ -139,7 +146,7 @@ package struct CarillonServer: Service {
                 .init(service: FreedMemory()),
                 .init(service: listener),
                 // Stopped first, as services stop in the reverse of this order.
-                .init(service: StopNotice(readiness: readiness, homes: domain.homes)),
+                .init(service: StopNotice(readiness: readiness, homes: domain.homes, notifySocket: settings.notifySocket)),
             ],
             logger: quiet)
         configuration.maximumGracefulShutdownDuration = .seconds(settings.stopSeconds)
