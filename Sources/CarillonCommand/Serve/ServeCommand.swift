@@ -42,17 +42,23 @@ struct ServeCommand: AsyncParsableCommand {
             let options = try ServeOptions(flags: flags, file: config)
             let logger = options.logger
             var settings = try options.settings(openFiles: OpenFiles.raiseLimit())
+            do throws(InheritedSocket.Fault) {
+                settings.inheritedSockets = try InheritedSocket.all(environment: Environment.all)
+            } catch {
+                throw CommandFault(.validationFailure, error.sentence)
+            }
             settings.notifySocket = NotifySocket(environment: Environment.all)
             if settings.lacksPublicURL {
                 logger.warning(
                     "endpoints begin with an address that no other machine can reach; say with public-url what they do",
                     metadata: ["public-url": "\(settings.listenURL)"])
             }
+            let listen = settings.listenPlaces.map(\.description).joined(separator: ", ")
             let metrics = settings.metrics == nil ? nil : MetricsRegistry.install()
-            let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { [settings] running in
+            let server = CarillonServer(settings: settings, metrics: metrics, logger: logger) { running in
                 logger.info(
                     "serving",
-                    metadata: ["listen": "\(settings.listenPlace)", "public-url": "\(running.addresses.base)"])
+                    metadata: ["listen": "\(listen)", "public-url": "\(running.addresses.base)"])
             }
             var group = ServiceGroupConfiguration(
                 services: [

@@ -6,6 +6,8 @@ package struct ServerSettings: Sendable {
     package var port: Int
     /// The path of a Unix socket to listen on instead.
     package var unixSocket: String?
+    /// Sockets to listen on instead of all that.
+    package var inheritedSockets: [InheritedSocket] = []
     package var listenerRetry = ListenerRetry.Limits()
     /// What endpoints and message addresses begin with; no slash at the end. Nil: `http://host:port` of the listener.
     package var publicURL: String?
@@ -86,15 +88,19 @@ package struct ServerSettings: Sendable {
             socketsPerAddress: socketsPerAddress ?? max(1, maximumSockets / 4))
     }
 
-    package var listenPlace: ListenPlace { unixSocket.map(ListenPlace.unix) ?? .address(host: host, port: port) }
+    package var listenPlaces: [ListenPlace] {
+        if !inheritedSockets.isEmpty { return inheritedSockets.map(ListenPlace.inherited) }
+        return [unixSocket.map(ListenPlace.unix) ?? .address(host: host, port: port)]
+    }
 
     /// What addresses begin with when no public URL is set.
-    package var listenURL: String { unixSocket == nil ? "http://\(listenPlace)" : "http://localhost" }
+    package var listenURL: String { unixSocket == nil ? "http://\(HostAndPort.text(host, port))" : "http://localhost" }
 
     /// Whether nobody but this machine, if anybody, could use the addresses that the server gives out: it listens
-    /// everywhere or on a Unix socket, and was not told under which name it is reached.
+    /// everywhere or on a socket that says no name, and was not told under which name it is reached.
     package var lacksPublicURL: Bool {
-        publicURL == nil && (unixSocket != nil || ["0.0.0.0", "::", "[::]", "*"].contains(host))
+        publicURL == nil
+            && (unixSocket != nil || !inheritedSockets.isEmpty || ["0.0.0.0", "::", "[::]", "*"].contains(host))
     }
 
     package init(host: String = "127.0.0.1", port: Int = 8080, dataDirectory: String) {

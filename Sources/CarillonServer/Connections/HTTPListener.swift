@@ -4,11 +4,12 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import ServiceLifecycle
+import Synchronization
 
 /// Accepts connections until the server stops, and then waits until the last one is closed.
 struct HTTPListener: Service {
     let group: any EventLoopGroup
-    let place: ListenPlace
+    let places: [ListenPlace]
     let connections: HTTPConnectionHandler.Shared
     let loops: [ObjectIdentifier: LoopContext]
     let readiness: Readiness
@@ -16,7 +17,7 @@ struct HTTPListener: Service {
     let logger: Logger
     /// Ends when all else listens: who finds this port open finds the server whole.
     let others: AsyncStream<Void>
-    /// Called once, with the first listener.
+    /// Called once, when all places are listened on.
     let onListening: @Sendable (any NIOCore.Channel) async -> Void
     private let openConnections = OpenConnections()
 
@@ -25,12 +26,7 @@ struct HTTPListener: Service {
         try Task.checkCancellation()
         try await withTaskCancellationHandler {
             try await withGracefulShutdownHandler {
-                do {
-                    try await listen()
-                } catch {
-                    openConnections.stop()
-                    throw error
-                }
+                try await listen()
                 // Ends when the last connection is closed, or with the patience of whoever runs this.
                 await openConnections.allClosed()
             } onGracefulShutdown: {
@@ -43,6 +39,37 @@ struct HTTPListener: Service {
 
     /// Returns when the server stops.
     private func listen() async throws {
+        let unopened = Unopened(places.count)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for place in places {
+                group.addTask {
+                    do {
+                        try await listen(at: place) { listener in
+                            if unopened.wasLast() { await onListening(listener) }
+                        }
+                    } catch {
+                        // The listeners of other places end as well.
+                        openConnections.stop()
+                        throw error
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// The number of places that are not listened on yet.
+    private final class Unopened: Sendable {
+        private let count: Atomic<Int>
+
+        init(_ count: Int) { self.count = Atomic(count) }
+
+        /// One was opened. Returns whether it was the last.
+        func wasLast() -> Bool { count.wrappingSubtract(1, ordering: .relaxed).newValue == 0 }
+    }
+
+    /// - Parameter onFirst: Called with the first listener of the place.
+    private func listen(at place: ListenPlace, onFirst: (any NIOCore.Channel) async -> Void) async throws {
         var place = place
         var isFirst = true
         var file: UnixSocketFile?
@@ -60,18 +87,24 @@ struct HTTPListener: Service {
             case .unix(let path):
                 let made = try UnixSocketFile.make(path)
                 file = made.file
-                listener = try await adopt(made.descriptor, isTCP: false)
+                listener = try await adopt(made.descriptor, isTCP: false, of: place)
+            case .inherited(let socket):
+                // NIO closes the descriptor with the listener, and another listener may need it.
+                guard let descriptor = SocketDescriptor.duplicate(socket.descriptor) else {
+                    throw ListenFault(address: place.description, reason: "the process has no more file descriptors")
+                }
+                listener = try await adopt(descriptor, isTCP: socket.isTCP, of: place)
             }
             openConnections.add(listener)
             opened()
-            if isFirst { await onListening(listener) }
+            if isFirst { await onFirst(listener) }
             isFirst = false
             try await listener.closeFuture.get()
         }
     }
 
     /// Listens on a socket that is bound.
-    private func adopt(_ descriptor: CInt, isTCP: Bool) async throws -> any NIOCore.Channel {
+    private func adopt(_ descriptor: CInt, isTCP: Bool, of place: ListenPlace) async throws -> any NIOCore.Channel {
         let listener = try await ListenFault.naming(place) {
             try await bootstrap(isTCP: isTCP).withBoundSocket(descriptor).get()
         }

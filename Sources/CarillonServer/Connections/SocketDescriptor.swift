@@ -12,7 +12,7 @@ enum SocketDescriptor {
         case streams
         case datagrams
 
-        fileprivate var number: CInt {
+        var number: CInt {
             #if canImport(Glibc)
                 switch self {
                 case .streams: return CInt(SOCK_STREAM.rawValue)
@@ -33,6 +33,12 @@ enum SocketDescriptor {
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         return descriptor
+    }
+
+    /// Another descriptor of the same socket; nil when the system has none, as `errno` says.
+    static func duplicate(_ descriptor: CInt) -> CInt? {
+        let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+        return duplicate >= 0 ? duplicate : nil
     }
 
     /// The number of connections that may wait until the listener accepts them.

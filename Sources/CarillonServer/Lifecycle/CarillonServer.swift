@@ -111,7 +111,7 @@ package struct CarillonServer: Service {
         }
         if metricsListener == nil { othersListening.finish() }
         let listener = HTTPListener(
-            group: group, place: settings.listenPlace,
+            group: group, places: settings.listenPlaces,
             connections: HTTPConnectionHandler.Shared(
                 routes: RouteCall(responder: responder, answers: domain.answers, logger: quiet),
                 publishDoor: PublishDoor(domain: domain, addresses: addresses, logger: quiet),

@@ -24,7 +24,8 @@ extension ServeSetting {
             standard: "`127.0.0.1:8080`", isOption: true,
             """
             The address and port to listen on, with IPv6 in brackets; or [a Unix socket](connecting.md#unix-sockets), \
-            which needs `public-url`.
+            which needs `public-url`. It is not used if [a service manager passes \
+            sockets](service-managers.md#socket-activation).
             """
         ) { text, settings in
             if text.hasPrefix("unix:") {
