@@ -26,13 +26,15 @@ struct SecretInputTests {
             _ = try InputFile.bytes(path)
         }
         try withFile(content, 0o600) { path in
-            #expect(try InputFile.secret(path) == Data(content.utf8))
+            let read = try InputFile.secret(path)
+            #expect(read == Data(content.utf8))
         }
     }
 
     @Test func `a certificate without a private key is no secret`() throws {
         try withFile(Self.certificate, 0o644) { path in
-            #expect(try InputFile.secretText(path) == Self.certificate)
+            let read = try InputFile.secretText(path)
+            #expect(read == Self.certificate)
         }
     }
 

@@ -64,13 +64,7 @@ struct InheritedSocketTests {
         SocketDescriptor.setBacklog(1, of: made.descriptor)
         let sockets = try passed(descriptor) + passed(made.descriptor)
         #expect(sockets.map(\.isTCP) == [true, false])
-        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        var address = sockaddr_in()
-        let isNamed = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) == 0 }
-        }
-        #expect(isNamed)
-        let port = Int(UInt16(bigEndian: address.sin_port))
+        let port = try #require(LocalPort.of(descriptor))
         try await ServedConnections.run {
             $0.inheritedSockets = sockets
         } _: { server in

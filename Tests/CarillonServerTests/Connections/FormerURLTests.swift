@@ -60,7 +60,7 @@ struct FormerURLTests {
     }
 
     @Test func `a page of a former origin gets a socket`() async throws {
-        try await Self.run { server in
+        try await Self.run { (server) async throws in
             func status(_ origin: String) async throws -> Int {
                 let fields = [
                     "GET / HTTP/1.1", "Host: h", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",

@@ -27,14 +27,7 @@ struct ListenerFaultTests {
             guard getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size) == 0, isListening != 0 else {
                 continue
             }
-            var address = sockaddr_in()
-            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-            let isNamed = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) == 0 }
-            }
-            guard isNamed, Int32(address.sin_family) == AF_INET, Int(UInt16(bigEndian: address.sin_port)) == port else {
-                continue
-            }
+            guard LocalPort.of(descriptor) == port else { continue }
             // EINVAL from now on.
             return shutdown(descriptor, Int32(SHUT_RDWR)) == 0
         }

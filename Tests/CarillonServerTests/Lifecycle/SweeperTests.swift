@@ -73,8 +73,9 @@ struct SweeperTests {
             routes = try await RouteFixture(
                 attachmentFiles: AttachmentFolder(in: directory.path), time: clocks.time, ticks: clocks.ticks,
                 logger: catcher.logger)
-            let id = try await routes.device().id
-            device = try #require(try await routes.store.device(try #require(DeviceID(id))))
+            let text = try await routes.device().id
+            let id = try #require(DeviceID(text))
+            device = try #require(try await routes.store.device(id))
             app = try #require(AppID("com.example.app"))
         }
 
