@@ -31,6 +31,9 @@ package enum StrictJSON {
             throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" must be \(name(of: type)), not null.")
         } catch DecodingError.dataCorrupted(let context) where !context.codingPath.isEmpty {
             throw Refusal(.fieldInvalid, "The field \"\(path(context.codingPath))\" is wrong: \(context.debugDescription)")
+        } catch DecodingError.dataCorrupted(let context) {
+            // The decoder names no place for some numbers.
+            throw Refusal(.fieldInvalid, "A field is wrong: \(context.debugDescription)")
         } catch {
             throw notJSON
         }

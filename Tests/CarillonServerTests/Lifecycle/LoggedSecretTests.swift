@@ -129,7 +129,7 @@ struct LoggedSecretTests {
 
     // MARK: Faults of the store
 
-    @Test(arguments: ["device_profile", "envelope"])
+    @Test(arguments: ["device_profile", "device"])
     func `requests that meet a store fault`(table: String) async throws {
         let store = try SQLiteStore(inMemory: .init())
         let routes = try await RouteFixture(store: store, logger: catcher.logger)
@@ -139,12 +139,7 @@ struct LoggedSecretTests {
             .post, "/v1/device/channels", key: device.credential, #"{"channelID":"\#(id)"}"#)
         #expect(channel.status == 201)
         try await store.run("ALTER TABLE \(table) RENAME TO gone")
-        let fields = [
-            HTTPField(name: try #require(HTTPField.Name("TTL")), value: "60"),
-            HTTPField(name: .contentEncoding, value: "identity"),
-        ]
         let statuses = [
-            try await routes.request(.post, "/push/\(channel["token"])", Self.secret, headers: fields).status,
             try await routes.request(.patch, "/v1/device", key: device.credential, #"{"locale":"de"}"#).status,
             try await routes.request(.get, "/v1/inbox?carillon=4", key: device.credential).status,
         ]
