@@ -37,9 +37,10 @@ check: lint setup-tests
 	$(MAKE) thread-sanitizer-core
 	$(MAKE) test
 
-## The executable to install: it needs no toolchain where it runs.
+## The executable to install, and its symbols beside it: it needs no toolchain where it runs.
 release: setup
 	swift build -c release --static-swift-stdlib --product carillon
+	Scripts/separate-symbols $(RELEASE)
 	@echo "$(RELEASE)"
 
 ## The tables of docs/benchmarks.md. Beside Nchan where nginx and its module are installed.
