@@ -1,133 +1,225 @@
-/// A comparison of a variable with constants by `==` or `in`. It holds where the variable's value, or an element of that where it is a
-/// list, is one of the constants.
+/// Constants that the value of a variable, or each element of the value where it is a list, is compared with by `==` or `in`.
 struct Membership {
     let slot: Int
-    /// Where the variable's name stands.
+    /// The offset of the variable's name in the source.
     let offset: Int
     /// All of the type of the variable, or of its elements.
-    var constants: [ExpressionValue]
-
-    /// Units of its evaluation.
-    var cost: Int { 1 + constants.count / Self.constantsPerUnit }
-
-    private static let constantsPerUnit = 16
+    let constants: [ExpressionValue]
 }
 
-/// Finds the memberships of a condition. They are looked up in sets, which an environment must ask for.
+/// The memberships of a condition, which are looked up in sets. An environment must ask for sets.
 ///
-/// Inside of macros there is none: there a part is evaluated many times.
-struct MembershipFinder {
-    /// An operand of `||`.
-    enum Operand {
-        case part(SyntaxTree.ID)
-        case membership(Membership)
+/// A node is a membership if it does nothing but compare one variable with constants, or negate such a comparison. A compiler must not use
+/// the memberships inside of macros, because a macro evaluates its parts many times.
+struct Memberships {
+    /// A node that is a membership.
+    struct Entry {
+        let slot: Int
+        /// The offset of the first variable in the source.
+        let offset: Int
+        /// The number of constants in all parts of the node.
+        let count: Int
+        /// Whether the node holds where the value is none of the constants.
+        let isNegated: Bool
+        /// Empty where the constants belong to the parts of the node.
+        fileprivate var constants: [ExpressionValue] = []
     }
 
-    let tree: SyntaxTree
-    let environment: ExpressionEnvironment
+    /// An operand of `||` or `&&`.
+    enum Operand {
+        case part(SyntaxTree.ID)
+        /// Operands that are memberships of one variable.
+        case memberships([SyntaxTree.ID])
+    }
 
-    /// The operands of `||`, the memberships of one variable as one.
-    func operands(ofAny ids: [SyntaxTree.ID]) -> [Operand] {
+    private let tree: SyntaxTree
+    private let environment: ExpressionEnvironment
+    /// By node.
+    private var entries: [Entry?] = []
+
+    /// Children stand before their parents, so that one pass over the nodes is enough.
+    init(of tree: SyntaxTree, in environment: ExpressionEnvironment) {
+        self.tree = tree
+        self.environment = environment
+        guard environment.usesSets else { return }
+        entries.reserveCapacity(tree.nodes.count)
+        for id in tree.nodes.indices { entries.append(entry(tree[id].form)) }
+    }
+
+    subscript(id: SyntaxTree.ID) -> Entry? { entries.isEmpty ? nil : entries[id] }
+
+    /// Returns the operands of `||`, or of `&&`. The memberships of one variable are one operand: of `||` those that are not negated, of `&&`
+    /// those that are.
+    func operands(_ ids: [SyntaxTree.ID], areNegated: Bool) -> [Operand] {
         var operands: [Operand] = []
         var places: [Int: Int] = [:]
+        var members: [[SyntaxTree.ID]] = []
         for id in ids {
-            guard let found = membership(id) else {
+            guard let entry = self[id], entry.isNegated == areNegated else {
                 operands.append(.part(id))
                 continue
             }
-            if let place = places[found.slot], case .membership(var known) = operands[place] {
-                // Not copied while it grows.
-                operands[place] = .part(id)
-                known.constants += found.constants
-                operands[place] = .membership(known)
+            if let place = places[entry.slot] {
+                members[place].append(id)
             } else {
-                places[found.slot] = operands.count
-                operands.append(.membership(found))
+                places[entry.slot] = members.count
+                members.append([id])
+                operands.append(.memberships([id]))
             }
         }
-        return operands
+        return operands.map { operand in
+            guard case .memberships(let first) = operand, let slot = self[first[0]]?.slot, let place = places[slot] else {
+                return operand
+            }
+            return .memberships(members[place])
+        }
     }
 
-    /// What a part is, if it is nothing but a membership.
-    func membership(_ id: SyntaxTree.ID) -> Membership? {
-        guard environment.usesSets else { return nil }
-        switch tree[id].form {
-        case .binary(.equal, let one, let other):
-            if let constant = tree.constant(other) { return membership(of: one, [constant]) }
-            return tree.constant(one).flatMap { membership(of: other, [$0]) }
-        case .binary(.contained, let one, let other):
-            if case .list(let constants)? = tree.constant(other) { return membership(of: one, constants) }
-            return tree.constant(one).flatMap { membership(ofElementsOf: other, [$0]) }
-        case .any(let ids):
-            guard let first = ids.first, membership(first) != nil else { return nil }
-            let operands = self.operands(ofAny: ids)
-            guard operands.count == 1, case .membership(let found) = operands[0] else { return nil }
-            return found
-        case .fold(let fold) where fold.kind == .exists && fold.second == nil:
-            guard let predicate = fold.predicate else { return nil }
-            return constants(comparedWith: fold.variable, in: predicate).flatMap {
-                membership(ofElementsOf: fold.range, $0)
+    /// Returns the number of constants of memberships of one variable.
+    func count(_ ids: [SyntaxTree.ID]) -> Int { ids.reduce(0) { $0 + (self[$1]?.count ?? 0) } }
+
+    /// Collects the constants of memberships of one variable. To read each constant once, a caller must not ask for a part as well.
+    func membership(_ ids: [SyntaxTree.ID]) -> Membership? {
+        guard let first = ids.first.flatMap({ self[$0] }) else { return nil }
+        var constants: [ExpressionValue] = []
+        constants.reserveCapacity(count(ids))
+        var rest = Array(ids.reversed())
+        while let id = rest.popLast() {
+            switch tree[id].form {
+            case .any(let operands), .all(let operands): rest += operands.reversed()
+            case .unary(_, let operand): rest.append(operand)
+            default: constants += self[id]?.constants ?? []
             }
+        }
+        return Membership(slot: first.slot, offset: first.offset, constants: constants)
+    }
+
+    // MARK: Finding
+
+    private func entry(_ form: SyntaxTree.Form) -> Entry? {
+        switch form {
+        case .unary(.not, let operand):
+            return entries[operand].map {
+                Entry(slot: $0.slot, offset: $0.offset, count: $0.count, isNegated: !$0.isNegated)
+            }
+        case .any(let ids): return entry(joining: ids, areNegated: false)
+        case .all(let ids): return entry(joining: ids, areNegated: true)
+        case .binary(.equal, let one, let other): return equality(one, other, isNegated: false)
+        case .binary(.unequal, let one, let other): return equality(one, other, isNegated: true)
+        case .binary(.contained, let one, let other):
+            if slot(one) != nil {
+                guard case .list(let constants)? = tree.constant(other) else { return nil }
+                return entry(of: one, constants)
+            }
+            return tree.constant(one).flatMap { entry(ofElementsOf: other, [$0]) }
+        case .fold(let fold) where fold.kind == .exists && fold.second == nil:
+            guard let predicate = fold.predicate, slot(fold.range) != nil else { return nil }
+            var constants: [ExpressionValue] = []
+            guard collect(&constants, comparedWith: fold.variable, in: predicate) else { return nil }
+            return entry(ofElementsOf: fold.range, constants)
         default: return nil
         }
     }
 
-    private func membership(of id: SyntaxTree.ID, _ constants: [ExpressionValue]) -> Membership? {
+    private func entry(joining ids: [SyntaxTree.ID], areNegated: Bool) -> Entry? {
+        guard let first = entries[ids[0]], first.isNegated == areNegated else { return nil }
+        var count = 0
+        for id in ids {
+            guard let entry = entries[id], entry.slot == first.slot, entry.isNegated == areNegated else { return nil }
+            count += entry.count
+        }
+        return Entry(slot: first.slot, offset: first.offset, count: count, isNegated: areNegated)
+    }
+
+    private func equality(_ one: SyntaxTree.ID, _ other: SyntaxTree.ID, isNegated: Bool) -> Entry? {
+        if slot(one) != nil { return tree.constant(other).flatMap { entry(of: one, [$0], isNegated: isNegated) } }
+        guard slot(other) != nil else { return nil }
+        return tree.constant(one).flatMap { entry(of: other, [$0], isNegated: isNegated) }
+    }
+
+    private func entry(of id: SyntaxTree.ID, _ constants: [ExpressionValue], isNegated: Bool = false) -> Entry? {
         guard let slot = slot(id) else { return nil }
-        return membership(slot, id, constants, environment.variables[slot].type)
+        return entry(slot, id, constants, environment.variables[slot].type, isNegated)
     }
 
-    private func membership(ofElementsOf id: SyntaxTree.ID, _ constants: [ExpressionValue]) -> Membership? {
+    private func entry(ofElementsOf id: SyntaxTree.ID, _ constants: [ExpressionValue]) -> Entry? {
         guard let slot = slot(id), case .list(let element) = environment.variables[slot].type else { return nil }
-        return membership(slot, id, constants, element)
+        return entry(slot, id, constants, element, false)
     }
 
-    private func membership(
-        _ slot: Int, _ id: SyntaxTree.ID, _ constants: [ExpressionValue], _ type: ExpressionType
-    ) -> Membership? {
-        let fitting = constants.compactMap { Self.constant($0, comparedWith: type) }
-        guard fitting.count == constants.count else { return nil }
-        return Membership(slot: slot, offset: tree[id].offset, constants: fitting)
+    private func entry(
+        _ slot: Int, _ id: SyntaxTree.ID, _ constants: [ExpressionValue], _ type: ExpressionType, _ isNegated: Bool
+    ) -> Entry? {
+        var fitting: [ExpressionValue] = []
+        fitting.reserveCapacity(constants.count)
+        for constant in constants {
+            switch Self.equal(of: constant, among: type) {
+            case .value(let value): fitting.append(value)
+            case .nothing: break
+            case .unknown: return nil
+            }
+        }
+        return Entry(
+            slot: slot, offset: tree[id].offset, count: fitting.count, isNegated: isNegated, constants: fitting)
     }
 
     private func slot(_ id: SyntaxTree.ID) -> Int? {
+        switch tree[id].form {
+        case .name, .select: break
+        default: return nil
+        }
         guard let (parts, isRoot) = tree.dottedName(id),
             case (.variable(let slot), parts.count)? = environment.meaning(of: parts, isRoot: isRoot)
         else { return nil }
         return slot
     }
 
-    /// Nil where the predicate of a macro says more than that its variable is one of some constants.
-    private func constants(comparedWith variable: String, in predicate: SyntaxTree.ID) -> [ExpressionValue]? {
+    /// Returns false where the predicate of a macro says more than that its variable is one of some constants.
+    private func collect(
+        _ constants: inout [ExpressionValue], comparedWith variable: String, in predicate: SyntaxTree.ID
+    ) -> Bool {
         func isVariable(_ id: SyntaxTree.ID) -> Bool {
             if case .name(variable, isRoot: false) = tree[id].form { true } else { false }
         }
         switch tree[predicate].form {
         case .binary(.equal, let one, let other):
-            if isVariable(one) { return tree.constant(other).map { [$0] } }
-            return isVariable(other) ? tree.constant(one).map { [$0] } : nil
-        case .binary(.contained, let one, let other):
-            guard isVariable(one), case .list(let constants)? = tree.constant(other) else { return nil }
-            return constants
-        case .any(let ids):
-            var all: [ExpressionValue] = []
-            for id in ids {
-                guard let some = constants(comparedWith: variable, in: id) else { return nil }
-                all += some
+            guard isVariable(one) || isVariable(other), let constant = tree.constant(isVariable(one) ? other : one) else {
+                return false
             }
-            return all
-        default: return nil
+            constants.append(constant)
+            return true
+        case .binary(.contained, let one, let other):
+            guard isVariable(one), case .list(let some)? = tree.constant(other) else { return false }
+            constants += some
+            return true
+        case .any(let ids):
+            return ids.allSatisfy { collect(&constants, comparedWith: variable, in: $0) }
+        default: return false
         }
     }
 
-    /// A constant that equals the same values of a type as another constant; nil where it is not of that type.
-    private static func constant(_ value: ExpressionValue, comparedWith type: ExpressionType) -> ExpressionValue? {
-        switch (type, value) {
-        case (.string, .string), (.bool, .bool), (.int, .int), (.double, .double): return value
-        // A larger one equals several integers.
-        case (.int, .double(let number)) where number.magnitude < 0x1p53: return Int64(exactly: number).map { .int($0) }
-        case (.double, .int(let number)): return .double(Double(number))
-        default: return nil
+    /// The value of a type that a constant equals.
+    private enum Equal {
+        case value(ExpressionValue)
+        /// None: the constant equals no value of the type.
+        case nothing
+        /// The constant equals several values, or the type has no sets.
+        case unknown
+    }
+
+    private static func equal(of constant: ExpressionValue, among type: ExpressionType) -> Equal {
+        switch (type, constant) {
+        case (.string, .string), (.bool, .bool), (.int, .int): return .value(constant)
+        case (.double, .double(let number)): return number.isNaN ? .nothing : .value(constant)
+        // Above 2^53 a double equals several integers.
+        case (.int, .double(let number)):
+            guard number.magnitude < 0x1p53 else { return number.isFinite ? .unknown : .nothing }
+            return Int64(exactly: number).map { Equal.value(.int($0)) } ?? .nothing
+        case (.double, .int(let number)): return .value(.double(Double(number)))
+        case (.int, .uint(let number)): return Int64(exactly: number).map { Equal.value(.int($0)) } ?? .nothing
+        case (.double, .uint(let number)): return .value(.double(Double(number)))
+        case (.string, _), (.bool, _), (.int, _), (.double, _): return .nothing
+        default: return .unknown
         }
     }
 }
@@ -146,19 +238,20 @@ package indirect enum ExpressionNeed: Sendable {
 extension ExpressionProgram {
     /// Nil where it may hold for any value. Only an environment that uses sets has needs.
     package var need: ExpressionNeed? {
-        NeedFinder(finder: MembershipFinder(tree: tree, environment: environment)).need(tree.root, isNegated: false)
+        NeedFinder(tree: tree, environment: environment, memberships: Memberships(of: tree, in: environment))
+            .need(tree.root, isNegated: false)
     }
 }
 
 private struct NeedFinder {
-    let finder: MembershipFinder
-
-    private var tree: SyntaxTree { finder.tree }
+    let tree: SyntaxTree
+    let environment: ExpressionEnvironment
+    let memberships: Memberships
 
     func need(_ id: SyntaxTree.ID, isNegated: Bool) -> ExpressionNeed? {
-        if !isNegated, let membership = finder.membership(id) {
-            return .oneOf(
-                variable: finder.environment.variables[membership.slot].name, constants: membership.constants)
+        if let entry = memberships[id] {
+            guard entry.isNegated == isNegated, let found = memberships.membership([id]) else { return nil }
+            return .oneOf(variable: environment.variables[found.slot].name, constants: found.constants)
         }
         switch tree[id].form {
         case .unary(.not, let operand): return need(operand, isNegated: !isNegated)
@@ -185,8 +278,8 @@ private struct NeedFinder {
     /// Of a variable that is a condition by itself.
     private func variable(_ id: SyntaxTree.ID, _ isNegated: Bool) -> ExpressionNeed? {
         guard let (parts, isRoot) = tree.dottedName(id),
-            case (.variable(let slot), parts.count)? = finder.environment.meaning(of: parts, isRoot: isRoot),
-            case let variable = finder.environment.variables[slot], variable.type == .bool, finder.environment.usesSets
+            case (.variable(let slot), parts.count)? = environment.meaning(of: parts, isRoot: isRoot),
+            case let variable = environment.variables[slot], variable.type == .bool, environment.usesSets
         else { return nil }
         return .oneOf(variable: variable.name, constants: [.bool(!isNegated)])
     }

@@ -33,19 +33,23 @@ struct CostEstimate {
     private let tree: SyntaxTree
     private let types: [ExpressionType]
     private let environment: ExpressionEnvironment
-    private let memberships: MembershipFinder
+    private let memberships: Memberships
     private var scope: [(name: String, extent: Extent)] = []
 
-    static func of(_ tree: SyntaxTree, types: [ExpressionType], in environment: ExpressionEnvironment) -> Part {
-        var estimate = CostEstimate(tree: tree, types: types, environment: environment)
+    static func of(
+        _ tree: SyntaxTree, types: [ExpressionType], _ memberships: Memberships, in environment: ExpressionEnvironment
+    ) -> Part {
+        var estimate = CostEstimate(tree: tree, types: types, memberships: memberships, environment: environment)
         return estimate.part(tree.root)
     }
 
-    private init(tree: SyntaxTree, types: [ExpressionType], environment: ExpressionEnvironment) {
+    private init(
+        tree: SyntaxTree, types: [ExpressionType], memberships: Memberships, environment: ExpressionEnvironment
+    ) {
         self.tree = tree
         self.types = types
         self.environment = environment
-        memberships = MembershipFinder(tree: tree, environment: environment)
+        self.memberships = memberships
     }
 
     private static func product(_ one: Int, _ other: Int) -> Int {
@@ -93,7 +97,7 @@ struct CostEstimate {
     }
 
     private mutating func find(_ id: SyntaxTree.ID) -> Part {
-        if scope.isEmpty, let found = memberships.membership(id) { return Self.part(of: found) }
+        if scope.isEmpty, let found = memberships[id] { return lookup(of: [id], found) }
         if let value = tree.constant(id) { return Part(least: 0, most: 0, extent: Extent(size: value.extent)) }
         switch tree[id].form {
         case .literal(let value): return Part(least: 0, most: 0, extent: Extent(size: value.extent))
@@ -104,16 +108,8 @@ struct CostEstimate {
             return sum([one, other], 1 + other.extent.bytes / 10, extent(of: types[id]))
         case .unary(_, let operand): return sum([part(operand)], 1)
         case .binary(let sign, let one, let other): return binary(sign, one, other, id)
-        case .all(let operands): return logic(operands.map { part($0) })
-        case .any(let operands) where scope.isEmpty:
-            return logic(
-                memberships.operands(ofAny: operands).map { operand in
-                    switch operand {
-                    case .part(let id): part(id)
-                    case .membership(let found): Self.part(of: found)
-                    }
-                })
-        case .any(let operands): return logic(operands.map { part($0) })
+        case .all(let operands): return logic(operands, areNegated: true)
+        case .any(let operands): return logic(operands, areNegated: false)
         case .conditional(let condition, let one, let other):
             let (condition, one, other) = (part(condition), part(one), part(other))
             return Part(
@@ -130,13 +126,30 @@ struct CostEstimate {
         }
     }
 
-    private static func part(of membership: Membership) -> Part {
-        Part(least: membership.cost, most: membership.cost)
+    /// Of `||`, or of `&&`: the first operand may decide.
+    private mutating func logic(_ ids: [SyntaxTree.ID], areNegated: Bool) -> Part {
+        guard scope.isEmpty else { return logic(ids.map { part($0) }) }
+        return logic(
+            memberships.operands(ids, areNegated: areNegated).map { operand in
+                switch operand {
+                case .part(let id): return part(id)
+                case .memberships(let ids):
+                    guard let first = memberships[ids[0]] else { return Part(least: 1, most: 1) }
+                    return lookup(of: ids, first)
+                }
+            })
     }
 
-    /// Of `&&` or `||`: the first operand may decide.
     private func logic(_ parts: [Part]) -> Part {
         Part(least: 1 + parts[0].least, most: parts.reduce(parts.count) { $0 + $1.most })
+    }
+
+    /// Of memberships of one variable, which are one lookup in a set; each element of a list is looked up.
+    private func lookup(of ids: [SyntaxTree.ID], _ first: Memberships.Entry) -> Part {
+        let own = ConstantSet.cost(of: memberships.count(ids)) + (first.isNegated ? 1 : 0)
+        let variable = environment.variables[first.slot]
+        guard case .list = variable.type else { return Part(least: own, most: own) }
+        return Part(least: own, most: Self.sum(own, ConstantSet.cost(ofElements: extent(of: variable).size)))
     }
 
     private func sum(_ parts: [Part], _ own: Int, _ extent: Extent = .one) -> Part {

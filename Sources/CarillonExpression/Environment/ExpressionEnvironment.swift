@@ -53,9 +53,9 @@ public struct ExpressionEnvironment: Sendable {
     public var container: String { storage.container }
     public var extensions: Set<ExpressionExtension> { storage.extensions }
     public var limits: ExpressionLimits { storage.limits }
-    /// Whether comparisons of one variable with constants by `==` and `in` are answered together by a set, which costs one unit and one for
-    /// each 16 constants. The constants of a set belong to the shape of a condition: with sets, only equal conditions share a shape. Bindings
-    /// must have the types that are declared.
+    /// Whether comparisons of one variable with constants by `==` and `in` are answered together by a set, which costs one unit, one for
+    /// each 16 constants, and one for each 16 elements of a list. The constants of a set belong to the shape of a condition: with sets, only
+    /// equal conditions share a shape. Bindings must have the types that are declared.
     public var usesSets: Bool { storage.usesSets }
     /// Seconds east of UTC in a zone of the tz database at an instant; nil where it does not know the zone. It is not asked for `UTC` and
     /// for offsets such as `-03:30`.

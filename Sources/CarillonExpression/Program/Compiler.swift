@@ -11,7 +11,7 @@ struct Compiler {
     private var folds: [FoldOperation] = []
     private var patterns: [Pattern] = []
     private var sets: [ConstantSet] = []
-    private let memberships: MembershipFinder
+    private let memberships: Memberships
     private var constants: [ExpressionValue] = []
     private var places: [SyntaxTree.ID: Int] = [:]
     private var scope: [String] = []
@@ -27,8 +27,10 @@ struct Compiler {
         let problems: [Problem]
     }
 
-    static func compile(_ tree: SyntaxTree, in environment: ExpressionEnvironment) -> Result {
-        var compiler = Compiler(tree, environment)
+    static func compile(
+        _ tree: SyntaxTree, _ memberships: Memberships, in environment: ExpressionEnvironment
+    ) -> Result {
+        var compiler = Compiler(tree, memberships, environment)
         _ = compiler.operation(tree.root)
         let shape = Shape(
             operations: compiler.operations, offsets: compiler.offsets, operands: compiler.operands, names: compiler.names,
@@ -39,10 +41,10 @@ struct Compiler {
             shape: shape, constants: compiler.constants, places: compiler.places, problems: compiler.problems)
     }
 
-    private init(_ tree: SyntaxTree, _ environment: ExpressionEnvironment) {
+    private init(_ tree: SyntaxTree, _ memberships: Memberships, _ environment: ExpressionEnvironment) {
         self.tree = tree
+        self.memberships = memberships
         self.environment = environment
-        memberships = MembershipFinder(tree: tree, environment: environment)
     }
 
     private mutating func emit(_ operation: Operation, _ offset: Int) -> Int32 {
@@ -69,25 +71,29 @@ struct Compiler {
         return Int32(operands.count - made.count)
     }
 
-    private mutating func disjunction(of ids: [SyntaxTree.ID], _ offset: Int) -> Int32 {
-        guard scope.isEmpty else { return emit(.any(first: row(ids), count: Int32(ids.count)), offset) }
-        let made = memberships.operands(ofAny: ids).map { operand in
+    /// Operands of `||`, or of `&&`, in a row: the memberships of one variable as one.
+    private mutating func row(_ ids: [SyntaxTree.ID], areNegated: Bool) -> (first: Int32, count: Int32) {
+        guard scope.isEmpty else { return (row(ids), Int32(ids.count)) }
+        let made = memberships.operands(ids, areNegated: areNegated).map { operand in
             switch operand {
             case .part(let id): operation(id)
-            case .membership(let found): member(found)
+            case .memberships(let ids): member(ids, isNegated: areNegated)
             }
         }
-        return emit(.any(first: row(of: made), count: Int32(made.count)), offset)
+        return (row(of: made), Int32(made.count))
     }
 
-    private mutating func member(_ membership: Membership) -> Int32 {
+    private mutating func member(_ ids: [SyntaxTree.ID], isNegated: Bool) -> Int32 {
+        let offset = tree[ids[0]].offset
+        guard let membership = memberships.membership(ids) else { return emit(.noOverload, offset) }
         sets.append(ConstantSet(membership))
-        return emit(.member(slot: Int32(membership.slot), set: Int32(sets.count - 1)), membership.offset)
+        let member = emit(.member(slot: Int32(membership.slot), set: Int32(sets.count - 1)), membership.offset)
+        return isNegated ? emit(.not(member), offset) : member
     }
 
     private mutating func operation(_ id: SyntaxTree.ID) -> Int32 {
         let offset = tree[id].offset
-        if scope.isEmpty, let found = memberships.membership(id) { return member(found) }
+        if scope.isEmpty, let found = memberships[id] { return member([id], isNegated: found.isNegated) }
         if let value = tree.constant(id) {
             places[id] = constants.count
             return constant(value, offset)
@@ -107,8 +113,12 @@ struct Compiler {
         case .binary(let sign, let one, let other):
             let (one, other) = (operation(one), operation(other))
             return emit(Self.operation(sign, one, other), offset)
-        case .all(let ids): return emit(.all(first: row(ids), count: Int32(ids.count)), offset)
-        case .any(let ids): return disjunction(of: ids, offset)
+        case .all(let ids):
+            let (first, count) = row(ids, areNegated: true)
+            return emit(.all(first: first, count: count), offset)
+        case .any(let ids):
+            let (first, count) = row(ids, areNegated: false)
+            return emit(.any(first: first, count: count), offset)
         case .conditional(let condition, let one, let other):
             return emit(.conditional(first: row([condition, one, other])), offset)
         case .call(let name, let target, let arguments): return call(name, target, arguments, offset)

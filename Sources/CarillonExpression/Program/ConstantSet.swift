@@ -7,14 +7,14 @@ struct ConstantSet: Sendable {
         case truths(Set<Bool>)
     }
 
-    /// Units of a lookup, with the reading of the variable.
+    /// Units of a lookup, with the reading of the variable; a list costs ``cost(ofElements:)`` beside.
     let cost: Int
     private let values: Values
 
     /// - Parameter membership: Its constants all have the type of its variable, or of the elements of that.
     init(_ membership: Membership) {
         let constants = membership.constants
-        cost = membership.cost
+        cost = Self.cost(of: constants.count)
         values =
             switch constants.first {
             case .int?: .ints(Set(constants.compactMap(\.int)))
@@ -23,6 +23,14 @@ struct ConstantSet: Sendable {
             default: Self.texts(constants.compactMap(\.text))
             }
     }
+
+    /// Units of a lookup in a set of so many constants.
+    static func cost(of constants: Int) -> Int { 1 + constants / perUnit }
+
+    /// Units of the lookup of all elements of a list.
+    static func cost(ofElements count: Int) -> Int { count / perUnit }
+
+    private static let perUnit = 16
 
     private static func texts(_ texts: [TextBytes]) -> Values {
         .texts(Set(texts), longest: texts.reduce(0) { max($0, $1.text.utf8.count) })

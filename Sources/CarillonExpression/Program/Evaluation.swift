@@ -92,6 +92,7 @@ struct Evaluation {
         let set = shape._withUnsafeGuaranteedRef { $0.sets[Int(number)] }
         try spend(set.cost, at: place)
         guard let value = slots[Int(slot)] else { throw Fault(reason: .unbound, operation: place) }
+        if case .list(let elements) = value { try spend(ConstantSet.cost(ofElements: elements.count), at: place) }
         return set.contains(value)
     }
 

@@ -49,9 +49,10 @@ public struct ExpressionProgram: Sendable {
                 throw ExpressionRefusal(error.problems, in: source)
             }
         }
-        let compiled = Compiler.compile(tree, in: environment)
+        let memberships = Memberships(of: tree, in: environment)
+        let compiled = Compiler.compile(tree, memberships, in: environment)
         guard !isChecked || compiled.problems.isEmpty else { throw ExpressionRefusal(compiled.problems, in: source) }
-        let cost = CostEstimate.of(tree, types: types, in: environment)
+        let cost = CostEstimate.of(tree, types: types, memberships, in: environment)
         guard !isChecked || cost.most <= environment.limits.cost else {
             let problem = Problem(
                 .cost,

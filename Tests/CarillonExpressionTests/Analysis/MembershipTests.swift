@@ -12,7 +12,7 @@ struct MembershipTests {
 
     private static func environment(usesSets: Bool = true) -> ExpressionEnvironment {
         var limits = ExpressionLimits()
-        limits.bytes = 100_000
+        limits.bytes = 120_000
         limits.nodes = 30_000
         limits.constants = 10_000
         return ExpressionEnvironment(variables, limits: limits, usesSets: usesSets)
@@ -27,15 +27,17 @@ struct MembershipTests {
     }
 
     private static let costs: [(String, Int)] = [
-        ("user in " + list(15), 1), ("user in " + list(22), 2), ("user in " + list(5000), 313), ("'a' in tags", 1),
-        ("user == 'a'", 1), ("'a' == user", 1), ("level == 3", 1), ("tags.exists(t, t == 'a')", 1),
-        ("tags.exists(t, t in " + list(32) + ")", 3), (either(10) { $0 + " in tags" }, 1),
-        (either(2500) { $0 + " in tags" }, 157), (either(32) { "user == " + $0 }, 3),
-        ("user in ['a'] && ('b' in tags || 'c' in tags)", 4), ("'a' in tags || open || 'b' in tags", 4),
+        ("user in " + list(15), 1), ("user in " + list(22), 2), ("user in " + list(5000), 313), ("'a' in tags", 7),
+        ("user == 'a'", 1), ("'a' == user", 1), ("level == 3", 1), ("tags.exists(t, t == 'a')", 7),
+        ("tags.exists(t, t in " + list(32) + ")", 9), (either(10) { $0 + " in tags" }, 7),
+        (either(2500) { $0 + " in tags" }, 163), (either(32) { "user == " + $0 }, 3), ("level in [1, 2.5, 3]", 1),
+        ("user in ['a'] && ('b' in tags || 'c' in tags)", 10), ("'a' in tags || open || 'b' in tags", 10),
+        ("user != 'a'", 2), ((0..<32).map { "user != 't\($0)'" }.joined(separator: " && "), 4),
+        ((0..<10).map { "!('t\($0)' in tags)" }.joined(separator: " && "), 8),
     ]
 
     @Test(arguments: costs)
-    func `a membership costs a unit, and one for each 16 constants`(source: String, cost: Int) throws {
+    func `a membership costs a unit, and one for each 16 constants and each 16 elements`(source: String, cost: Int) throws {
         let program = try ExpressionProgram(source, in: Self.environment())
         #expect(program.cost.upperBound == cost)
         var bindings = ExpressionBindings(program.environment)
@@ -44,6 +46,41 @@ struct MembershipTests {
         bindings["open"] = .bool(false)
         bindings["level"] = .int(1)
         #expect(Self.spent(program, bindings) <= cost)
+    }
+
+    @Test func `a lookup of the elements of a list ends at the limit`() throws {
+        let program = try ExpressionProgram("'a' in tags", in: Self.environment())
+        var bindings = ExpressionBindings(program.environment)
+        bindings["tags"] = .list(Array(repeating: .string("x"), count: 1600))
+        #expect(try !program.holds(bindings, limit: 101))
+        #expect(throws: ExpressionError.self) { try program.holds(bindings, limit: 100) }
+    }
+
+    /// So many levels of `||`, each with a share of 5,000 constants.
+    private static func nested(_ levels: Int, isRight: Bool, _ term: (Int) -> String) -> String {
+        let each = 5000 / levels
+        var source = "user == 'last'"
+        for level in 0..<levels {
+            let terms = (0..<each).map { term(level * each + $0) }.joined(separator: " || ")
+            source = isRight ? "\(terms) || (\(source))" : "(\(source)) || \(terms)"
+        }
+        return source
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: [true, false])
+    func `nested conditions are read in a time that grows with their constants`(isRight: Bool) throws {
+        for levels in [45, 90] {
+            let one = Self.nested(levels, isRight: isRight) { "user == 't\($0)'" }
+            let program = try ExpressionProgram(one, in: Self.environment())
+            #expect(program.compiled.sets.count == 1)
+            guard case .oneOf("user", let constants)? = program.need else { return #expect(Bool(false)) }
+            #expect(constants.count == 5000 / levels * levels + 1)
+            // Each level has a part that is no membership.
+            let mixed = Self.nested(levels, isRight: isRight) {
+                $0.isMultiple(of: 25) ? "level > \($0)" : "user == 't\($0)'"
+            }
+            #expect(try ExpressionProgram(mixed, in: Self.environment()).compiled.sets.count <= levels + 1)
+        }
     }
 
     private static func spent(_ program: ExpressionProgram, _ bindings: ExpressionBindings) -> Int {
@@ -65,7 +102,10 @@ struct MembershipTests {
         "tags.exists(t, t in ['a', 'b'] || 'c' == t)",
         "tags.exists(user, user == 'b') && user == 'a'", "tags.all(t, user == 'a' || user == 'b')",
         "'a' in tags || region == 'x'", "region == 'x' || region == 'y'", "user == 'a' ? 'a' in tags : 'b' in tags",
-        "anything == 'a' || anything == 'b'", "user in ['a', 'b'] && !('a' in tags)",
+        "anything == 'a' || anything == 'b'", "user in ['a', 'b'] && !('a' in tags)", "user != 'a'", "!(user != 'a')",
+        "user != 'a' && level > 3 && user != 'b'", "!('a' in tags) && !('b' in tags)", "region != 'x' && region != 'y'",
+        "!(user == 'a' || user == 'b') && open", "!(user != 'a' && user != 'b')", "level in [3, 4.5]", "ratio != 1.5",
+        "user != 'a' || user != 'b'", "user == 'a' && user == 'b'", "(user == 'a' || (user == 'b' || user == ''))",
     ]
 
     private static let numbers: [(Int64, Double)] = [
@@ -127,6 +167,8 @@ struct MembershipTests {
         ("user == 'a' || level > 2", "-"), ("user == 'a' && level > 2", "all(user:1)"),
         ("user == 'a' && level == 2", "all(user:1 level:1)"), ("!(level > 2 || !(user == 'a'))", "all(user:1)"),
         ("!(user != 'a' && level > 2)", "-"), ("open && level > 2", "all(open:1)"), ("!open", "open:1"),
+        ("!(user != 'a')", "user:1"), ("user != 'a'", "-"), ("!(user != 'a' && user != 'b')", "user:2"),
+        ("level in [1, 2.5]", "level:1"), ("level == 2.5", "level:0"), ("level == 9007199254740992.0", "-"),
         ("level > 2", "-"), ("anything == 'a'", "-"), ("(open || level > 2) && (level < 5 || user == 'a')", "-"),
         (
             either(12) { "(" + $0 + " in tags && level > 2)" },
