@@ -53,12 +53,10 @@ package struct SubscriptionExplanation: Sendable {
         verdict = .holds
         if let trigger = subscription.definition.trigger {
             let program = try ExpressionProgram.unchecked(trigger, in: conditions.environment)
-            let parts = try Self.alternatives(of: program, bindings, cost)
-            alternatives = parts.alternatives
-            // The engine evaluates only what it compares of a condition that it looks up.
-            let limit = !parts.isOverCost && ConditionShapes.looksUp(program) ? .max : cost
+            let finding = try Finding(of: program, bindings, cost)
+            alternatives = finding.alternatives
             do {
-                verdict = try program.holds(bindings, limit: limit) ? .holds : .doesNotHold
+                verdict = try finding.verdict(of: program, bindings, cost) ? .holds : .doesNotHold
             } catch {
                 verdict = .noValue
                 self.error = "\(error)"
@@ -73,30 +71,66 @@ package struct SubscriptionExplanation: Sendable {
         if subscription.machine.isPaused { verdict = .deviceSuspended }
         if let end = subscription.definition.expiresAt, end <= now { verdict = .expired }
     }
+}
 
-    private static func alternatives(
+/// The parts of a condition as the engine decides on them: it looks comparisons up, and evaluates the condition only if those of an
+/// alternative hold.
+private struct Finding {
+    private(set) var alternatives: [[SubscriptionExplanation.Part]] = []
+    /// Whether all comparisons that the engine looks up hold in an alternative.
+    private var isFull = false
+    /// Whether the engine evaluates a part of the condition.
+    private var hasResidue = false
+    /// Of a compared expression that cost too much, in an alternative of which no comparison is false.
+    private var overCost: ExpressionError?
+
+    init(
         of program: ExpressionProgram, _ bindings: ExpressionBindings, _ cost: Int
-    ) throws(ExpressionRefusal) -> (alternatives: [[Part]], isOverCost: Bool) {
-        var alternatives: [[Part]] = []
-        var isOverCost = false
+    ) throws(ExpressionRefusal) {
         for alternative in program.terms.alternatives {
-            var parts: [Part] = []
+            var parts: [SubscriptionExplanation.Part] = []
+            var holdsIndexed = true
+            var isFalse = false
+            var over: ExpressionError?
             for term in alternative.terms {
                 let compared = try ExpressionProgram.unchecked(term.expression, in: program.environment)
+                let isIndexed = ConditionShapes.isIndexed(term)
+                var value: ExpressionValue?
                 var units = cost
-                let value = try? compared.value(bindings, spending: &units)
-                isOverCost = isOverCost || units < 0
-                parts.append(
-                    Part(
-                        text: term.description, value: value, holds: value.map { term.holds(for: $0) } ?? false,
-                        isIndexed: true))
+                do {
+                    value = try compared.value(bindings, spending: &units)
+                } catch {
+                    if isIndexed, error.code == .budget { over = over ?? error }
+                }
+                let holds = value.map { term.holds(for: $0) } ?? false
+                if isIndexed {
+                    holdsIndexed = holdsIndexed && holds
+                    isFalse = isFalse || value != nil && !holds
+                } else {
+                    hasResidue = true
+                }
+                parts.append(.init(text: term.description, value: value, holds: holds, isIndexed: isIndexed))
             }
             for residue in alternative.residue {
                 let rest = try ExpressionProgram.unchecked(residue, in: program.environment)
-                parts.append(Part(text: residue, holds: (try? rest.holds(bindings, limit: cost)) ?? false, isIndexed: false))
+                hasResidue = true
+                parts.append(
+                    .init(text: residue, holds: (try? rest.holds(bindings, limit: cost)) ?? false, isIndexed: false))
             }
+            isFull = isFull || holdsIndexed
+            if !isFalse { overCost = overCost ?? over }
             alternatives.append(parts)
         }
-        return (alternatives, isOverCost)
+    }
+
+    /// - Throws: ``ExpressionError`` where the condition has no value.
+    func verdict(
+        of program: ExpressionProgram, _ bindings: ExpressionBindings, _ cost: Int
+    ) throws(ExpressionError) -> Bool {
+        if isFull { return hasResidue ? try program.holds(bindings, limit: cost) : true }
+        if let overCost { throw overCost }
+        // It does not fire: the evaluation only shows whether a value is missing.
+        _ = try program.holds(bindings)
+        return false
     }
 }

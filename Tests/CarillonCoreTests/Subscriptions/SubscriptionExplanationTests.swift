@@ -65,6 +65,33 @@ struct SubscriptionExplanationTests {
         #expect(try explain(lookedUp, long, cost: 5).verdict == .holds)
     }
 
+    private static let long = ItemValue(.string(String(repeating: "x", count: 1000)))
+    private static let decided: [(String, ItemValue, SubscriptionExplanation.Verdict)] = [
+        ("a == a || b == 1.0", ItemValue(.double(1)), .holds), ("a == a || b == 1.0", ItemValue(.double(2)), .noValue),
+        ("a == a && b == 1.0", ItemValue(.double(2)), .doesNotHold), ("a != a", ItemValue(.double(1)), .noValue),
+        ("a.contains('x') && b > 100.0", ItemValue(.double(1)), .doesNotHold),
+        ("a.contains('x') && b > 100.0", ItemValue(.double(101)), .noValue),
+        ("a.contains('x') && b > 100.0", ItemValue(.null), .noValue),
+        ("a.contains('x') || b > 100.0", ItemValue(.double(101)), .noValue),
+    ]
+
+    @Test(arguments: decided)
+    func `a condition of which a part costs too much is decided as by the engine`(
+        trigger: String, value: ItemValue, verdict: SubscriptionExplanation.Verdict
+    ) throws {
+        let fields = ["a": Self.long, "b": value]
+        #expect(try explain(subscription(trigger), fields, cost: 50).verdict == verdict)
+        let shapes = ConditionShapes(conditions.environment)
+        var index = ItemIndex(shapes)
+        index.costLimit = 50
+        let program = try ExpressionProgram.unchecked(trigger, in: conditions.environment)
+        _ = index.add(1, .once, shape: try shapes.number(of: program), constants: program.constants)
+        var state = ItemState(.merge)
+        state.apply(.init(fields, at: Timestamp(milliseconds: 1)))
+        let fires = !index.update(try #require(conditions.bindings("i", state))).fired.isEmpty
+        #expect(fires == (verdict == .holds))
+    }
+
     @Test func `each verdict has its reason`() throws {
         let one = ["a": ItemValue(.double(1))]
         #expect(try explain(subscription("a > 0.0"), nil).verdict == .noUpdate)

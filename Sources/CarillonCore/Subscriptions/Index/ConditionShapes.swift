@@ -82,13 +82,8 @@ package final class ConditionShapes {
         return number
     }
 
-    /// Whether the engine evaluates nothing of a condition but the expressions that it compares.
-    static func looksUp(_ condition: ExpressionProgram) -> Bool {
-        condition.terms.alternatives.allSatisfy { $0.residue.isEmpty && $0.terms.allSatisfy(isIndexed) }
-    }
-
     /// Whether all constants that conditions of the shape can have decide as they do in the evaluation: their kind is the shape's.
-    private static func isIndexed(_ term: ExpressionTerms.Term) -> Bool {
+    static func isIndexed(_ term: ExpressionTerms.Term) -> Bool {
         guard term.comparison == .oneOf else { return term.constants.allSatisfy(TermKeys.takes) }
         // Where it is negated, no constant must equal; and numbers of two kinds could equal one value twice.
         guard !term.isNegated, let first = term.constants.first else { return false }
