@@ -173,9 +173,14 @@ struct CostEstimate {
                 let own = 1 + fields(count)
                 // What is declared of a map says nothing of what is in it.
                 let isWhole = count == parts.count
+                // An environment that does not declare the dotted name looks for it, and first for longer ones.
+                let lengths = (count...parts.count).map { parts.prefix($0).reduce($0 - 1) { $0 + $1.utf8.count } }
+                let search = count > 1 ? lengths.reduce(0) { $0 + $1 / 10 } : 0
                 return Part(
-                    least: own, most: own, extent: isWhole ? extent(of: environment.variables[slot]) : extent(of: types[id]))
+                    least: own, most: own + search,
+                    extent: isWhole ? extent(of: environment.variables[slot]) : extent(of: types[id]))
             }
+            guard parts.count > 1 else { return Part(least: 1, most: 1, extent: extent(of: types[id])) }
             // Each part is looked for, in each namespace.
             var most = fields(1)
             for count in 1...parts.count {

@@ -231,7 +231,8 @@ struct Evaluation {
             try spend(1, at: place)
             let candidates = shape._withUnsafeGuaranteedRef { $0.names[Int(first + index)] }
             for candidate in candidates {
-                try spend(candidate.utf8.count / 10, at: place)
+                // A name of one part costs as much as a declared one.
+                if count > 1 { try spend(candidate.utf8.count / 10, at: place) }
                 guard var found = bindings.pointee.others[candidate] else { continue }
                 for number in (fields + count - index)..<(fields + count) {
                     found = try selected(field(number), of: found, place)

@@ -54,6 +54,18 @@ struct ConditionCostTests {
         #expect(try most("name > 1.0", .double, maxBytes: 200) == most("name > 1.0", .double))
     }
 
+    @Test(arguments: ["a", "temperature_of_the_water_in_the_harbour", "weather.temperature_of_the_water"])
+    func `an evaluation costs what the estimate says, also of fields with long names`(field: String) throws {
+        let source = "\(field) > 1.0 && \(field) < 3.0"
+        let cost = try conditions.expression(source, over: [field: .double]).cost
+        let program = try conditions.condition(source, over: [field: .double], cost: cost.lowerBound)
+        var state = ItemState(.merge)
+        state.apply(.init([field: ItemValue(.double(2))], at: Timestamp(milliseconds: 0)))
+        let bindings = try #require(conditions.bindings("i", state))
+        #expect(try program.holds(bindings, limit: cost.upperBound))
+        #expect(throws: ExpressionError.self) { try program.holds(bindings, limit: 5) }
+    }
+
     // MARK: While they are evaluated
 
     private func state(_ names: String...) -> ItemState {
