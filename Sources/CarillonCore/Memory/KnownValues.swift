@@ -18,6 +18,13 @@ package final class KnownValues<Key: Hashable & Sendable, Value: Sendable>: Send
 
     package init(capacity: Int) { state = Mutex(State(known: RecentValues(capacity: capacity))) }
 
+    package func known(_ key: Key) -> Value? { state.withLock { $0.known[key] } }
+
+    /// Returns which of some keys are known, or are being read.
+    package func known(among keys: some Sequence<Key>) -> Set<Key> {
+        state.withLock { state in Set(keys.filter { state.known.contains($0) || state.readings[$0] != nil }) }
+    }
+
     /// - Parameter read: Reads the value from the store, where it is not known.
     package func value(of key: Key, read: () async throws -> Value) async throws -> Value {
         let known = state.withLock { state -> Value? in

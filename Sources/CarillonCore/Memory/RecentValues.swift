@@ -10,6 +10,9 @@ package struct RecentValues<Key: Hashable & Sendable, Value: Sendable>: Sendable
 
     @inlinable package var count: Int { newer.count + older.count }
 
+    /// Whether a key is here. The answer makes the key no newer.
+    @inlinable package func contains(_ key: Key) -> Bool { newer[key] != nil || older[key] != nil }
+
     @inlinable package subscript(key: Key) -> Value? {
         @inline(__always) mutating get {
             if let value = newer[key] { return value }

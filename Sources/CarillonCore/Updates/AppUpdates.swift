@@ -48,19 +48,17 @@ package struct AppUpdates: Sendable {
     package func publish(
         _ definition: Update.Definition, of app: AppSerial, by key: KeyID, idempotencyKey: String? = nil
     ) async throws -> (update: Update, isNew: Bool) {
-        var (audience, hasRoom) = (Audience?.none, true)
+        var read: UpdateLogs.ReadAudience?
         if let source = definition.audience {
-            let log = try await logs.log(of: app)
-            audience = try logs.audience(source, by: log.rules)
-            hasRoom = log.live.hasRoom(for: definition, limits.audienceBytes)
+            let rules = try await rules(of: app)
+            read = .init(audience: try logs.audience(source, by: rules), rules: rules)
         }
         var random = random
         let id = UpdateID.random(using: &random)
         let now = time.now()
         let wish = UpdateWish(
             proposed: id, app: app, key: key, definition: definition, body: definition.body(id, at: now),
-            isIndexed: audience == nil || audience?.lookup != nil,
-            hasRoom: hasRoom,
+            isIndexed: read == nil || read?.audience.lookup != nil,
             idempotency: idempotencyKey.map { (Self.hash($0), Self.hash(definition.fingerprint)) }, limits: limits)
         switch try await store.publishUpdate(wish, at: now) {
         case .made(let update, let superseded, let previous):
@@ -68,7 +66,7 @@ package struct AppUpdates: Sendable {
                 logs.ended(superseded, of: app)
                 delivery.ended(superseded, of: app)
             }
-            logs.published(update, after: previous)
+            logs.published(update, read, after: previous)
             delivery.published(update)
             return (update, true)
         case .repeated(let update): return (update, false)
@@ -81,15 +79,18 @@ package struct AppUpdates: Sendable {
                 .updatesTooMany,
                 "An app may have \(limits.unindexed) live updates whose audience no index finds; name a value that a parameter must have (==, in), or withdraw some first."
             )
-        case .tooManyAudienceBytes:
-            throw Refusal(
-                .updatesTooMany,
-                "The audiences of an app's live updates may have \(limits.audienceBytes) bytes together; withdraw some updates first."
-            )
+        case .tooManyAudienceBytes: throw tooManyAudienceBytes
         case .supersededUnknown:
             throw Refusal(.updateUnknown, "There is no live update that \"supersedes\" names.")
         case .appGone: throw Refusal(.appUnknown, "The app was deleted.")
         }
+    }
+
+    private var tooManyAudienceBytes: Refusal {
+        Refusal(
+            .updatesTooMany,
+            "The audiences of an app's live updates may have \(limits.audienceBytes) bytes together; withdraw some updates first."
+        )
     }
 
     private static func hash(_ text: String) -> [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
@@ -190,14 +191,15 @@ package struct AppUpdates: Sendable {
     package func resume(_ id: UpdateID, of app: AppSerial, by key: KeyID) async throws -> Update {
         var update = try await update(id, of: app)
         if update.status == .live, update.isPaused {
-            if try await store.resumeUpdate(update, by: key, at: time.now()) {
+            switch try await store.resumeUpdate(update, by: key, audienceBytes: limits.audienceBytes, at: time.now()) {
+            case .resumed:
                 logs.forget(app)
                 update.isPaused = false
                 delivery.published(update)
                 return update
+            case .notPaused: update = try await self.update(id, of: app)
+            case .tooManyAudienceBytes: throw tooManyAudienceBytes
             }
-            // It ended meanwhile, or another request resumed it.
-            update = try await self.update(id, of: app)
         }
         guard update.status == .live else {
             throw Refusal(.updateFinal, "The update is \(update.status.name) and cannot be resumed.")

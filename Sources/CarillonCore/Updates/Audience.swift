@@ -42,6 +42,8 @@ package struct Audience: Sendable {
     private let program: ExpressionProgram
     /// Nil where no index finds its devices.
     package let lookup: Lookup?
+    /// About what the program takes in memory, in bytes.
+    package let weight: Int
 
     /// - Throws: ``ExpressionRefusal`` with all that is wrong.
     package init(_ source: String, over rules: ParameterRules, in language: AudienceLanguage) throws(ExpressionRefusal) {
@@ -57,8 +59,12 @@ package struct Audience: Sendable {
             throw ExpressionRefusal(source: source, sentence: "an audience is a bool, not \(program.type)", code: .type)
         }
         self.program = program
+        weight = source.utf8.count + Self.bytesPerNode * program.nodeCount
         lookup = program.need.flatMap(Self.makeLookup)
     }
+
+    /// About what a name, a constant or an operator takes in the tree, and a constant in a set and in ``lookup``.
+    private static let bytesPerNode = 128
 
     private static func makeLookup(_ need: ExpressionNeed) -> Lookup? {
         switch need {

@@ -17,7 +17,15 @@ package struct LiveUpdates: Sendable {
         package var change: ContentChange?
         /// Under which keys it stands; nil where it is looked at for every device.
         var keys: [Audience.Key]?
+
+        fileprivate var weight: Int {
+            let program = if case .some(let audience) = audience { audience.weight } else { 0 }
+            return update.body.count + update.audienceBytes + program + LiveUpdates.bytesPerKey * (keys?.count ?? 0)
+        }
     }
+
+    /// About what a key takes in the array of an entry and in the index, with a set of one update.
+    private static let bytesPerKey = 256
 
     private var entries: [UpdateSerial: Entry] = [:]
     /// Ascending.
@@ -28,8 +36,8 @@ package struct LiveUpdates: Sendable {
     package init() {}
 
     package var count: Int { entries.count }
-    /// Of all that are here.
-    package private(set) var audienceBytes = 0
+    /// About what all take in memory, in bytes.
+    package private(set) var weight = 0
     /// The latest; zero where there is none.
     package var last: UpdateSerial { serials.last ?? UpdateSerial(0) }
     package var serialsInOrder: [UpdateSerial] { serials }
@@ -44,8 +52,9 @@ package struct LiveUpdates: Sendable {
             case .unreadable: []
             case .some(let audience): audience.lookup.map { rarest(of: $0) }
             }
-        entries[update.serial] = Entry(update: update, audience: audience, change: update.change, keys: keys)
-        audienceBytes += update.audienceBytes
+        let entry = Entry(update: update, audience: audience, change: update.change, keys: keys)
+        entries[update.serial] = entry
+        weight += entry.weight
         let place = serials.lastIndex { $0 < update.serial }.map { $0 + 1 } ?? 0
         serials.insert(update.serial, at: place)
         if let keys {
@@ -57,22 +66,13 @@ package struct LiveUpdates: Sendable {
 
     package mutating func remove(_ serial: UpdateSerial) {
         guard let entry = entries.removeValue(forKey: serial) else { return }
-        audienceBytes -= entry.update.audienceBytes
+        weight -= entry.weight
         serials.removeAll { $0 == serial }
         unkeyed.remove(serial)
         for key in entry.keys ?? [] {
             keyed[key]?.remove(serial)
             if keyed[key]?.isEmpty == true { keyed[key] = nil }
         }
-    }
-
-    /// Whether the audience of another update fits beside those that are here, without the one that it supersedes.
-    package func hasRoom(for definition: Update.Definition, _ limit: Int) -> Bool {
-        guard let audience = definition.audience, case let bytes = audienceBytes + audience.utf8.count, bytes > limit else {
-            return true
-        }
-        let superseded = definition.supersedes.flatMap { id in entries.values.first { $0.update.id == id } }
-        return bytes - (superseded?.update.audienceBytes ?? 0) <= limit
     }
 
     /// Where it can be chosen what to look for, the keys under which the fewest stand.

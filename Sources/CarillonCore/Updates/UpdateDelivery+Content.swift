@@ -79,7 +79,12 @@ extension UpdateDelivery {
         let expired = try await store.expiredContent(of: log.app, after: binding.seenTo, limit: Self.mostExpired)
         let known = Set(
             try await store.completions(of: binding.serial, expired?.map(\.serial) ?? []).map(\.key.update))
-        let isMissed = expired?.contains { !known.contains($0.serial) && logs.holds($0, for: facts, by: log.rules) } ?? true
+        let unknown = expired?.filter { !known.contains($0.serial) }
+        let isMissed =
+            unknown.map { unknown in
+                unknown.reduce(0) { $0 + $1.audienceBytes } > OtherAudiences.mostBytes
+                    || unknown.contains { logs.holds($0, for: facts, by: log.rules) }
+            } ?? true
         guard isMissed else { return log.expiredContent }
         try await resync(binding)
         return nil

@@ -27,27 +27,57 @@ package final class UpdateLogs: Sendable {
 
     private let store: any UpdateStore
     private let language: AudienceLanguage
-    private let logs = KnownValues<AppSerial, Log>(capacity: 500)
-    /// How many bytes the known logs' updates have.
+    private let logs: KnownValues<AppSerial, Log>
+    /// Logs that are being read, each by one task.
+    private let loads = Mutex<[AppSerial: Task<Log, any Error>]>([:])
+    /// About what the known logs take in memory, in bytes; of one at most ``mostBytesOfApp``.
     private let weights = Mutex<[AppSerial: Int]>([:])
     private let mostBytes: Int
+    /// So an app at its limits leaves room for the logs of others.
+    private var mostBytesOfApp: Int { mostBytes / 4 }
     /// Of updates that are in no log.
     private let otherAudiences = Mutex(OtherAudiences())
 
-    /// - Parameter mostBytes: Of the updates of all logs that are known; beyond it those of other apps are forgotten.
-    package init(store: any UpdateStore, language: AudienceLanguage, mostBytes: Int = 256 << 20) {
+    /// - Parameters:
+    ///   - mostBytes: Of all logs that are known; beyond it the largest of other apps are forgotten.
+    ///   - capacity: Logs that are known at least, where they have room.
+    package init(
+        store: any UpdateStore, language: AudienceLanguage, mostBytes: Int = 256 << 20, capacity: Int = 500
+    ) {
+        logs = KnownValues(capacity: capacity)
         self.store = store
         self.language = language
         self.mostBytes = mostBytes
     }
 
+    /// How often a log was read from the store.
+    package var reads: Int { readCount.load(ordering: .relaxed) }
+    private let readCount = Atomic(0)
+
     package func log(of app: AppSerial) async throws -> Log {
+        if let known = logs.known(app) { return known }
+        let task = loads.withLock { loads in
+            if let task = loads[app] { return task }
+            // Ends when the log is read. Others wait for it, too.
+            let task = Task { try await self.read(app) }
+            loads[app] = task
+            return task
+        }
+        defer { loads.withLock { if $0[app] == task { $0[app] = nil } } }
+        return try await task.value
+    }
+
+    /// What is being read may be what was before a change: who asks after the change does not wait for it.
+    private func leaveLoad(of app: AppSerial) { loads.withLock { $0[app] = nil } }
+
+    private func read(_ app: AppSerial) async throws -> Log {
         try await logs.value(of: app) {
+            readCount.wrappingAdd(1, ordering: .relaxed)
             let (rules, version) = try await readRules(of: app)
             var live = LiveUpdates()
             let updates = try await store.liveUpdates(of: app)
             for update in updates { live.insert(update, wanted(update.audience, by: rules)) }
-            weigh(app, updates.reduce(0) { $0 + $1.weight })
+            weigh(app, live.weight)
             return Log(
                 app: app, rules: rules, version: version, live: live,
                 expiredContent: try await store.lastExpiredContent(of: app))
@@ -59,11 +89,18 @@ package final class UpdateLogs: Sendable {
 
     private func weigh(_ app: AppSerial, _ bytes: Int) {
         let forgotten = weights.withLock { weights -> [AppSerial] in
-            weights[app] = bytes
-            guard weights.values.reduce(0, +) > mostBytes else { return [] }
-            let others = weights.keys.filter { $0 != app }
-            weights = [app: bytes]
-            return others
+            weights[app] = min(bytes, mostBytesOfApp)
+            let known = logs.known(among: weights.keys)
+            weights = weights.filter { $0.key == app || known.contains($0.key) }
+            var excess = weights.values.reduce(0, +) - mostBytes
+            var forgotten: [AppSerial] = []
+            for (other, weight) in weights.sorted(by: { $0.value > $1.value }) where other != app {
+                guard excess > 0 else { break }
+                excess -= weight
+                weights[other] = nil
+                forgotten.append(other)
+            }
+            return forgotten
         }
         for other in forgotten { logs.forget(other) }
     }
@@ -95,16 +132,43 @@ package final class UpdateLogs: Sendable {
         language.facts(binding.values, device: device, user: binding.user, app: app, by: rules)
     }
 
-    /// - Parameter previous: The update before it in the app's log. Where that is not known here yet, as two were published at once, the
-    ///   log is read anew: a device is held to the last that it has.
-    package func published(_ update: Update, after previous: UpdateSerial) {
-        var isBehind = false
-        logs.change(update.app) { log in
-            isBehind = log.live.last < previous
-            if !isBehind { log.live.insert(update, wanted(update.audience, by: log.rules)) }
+    /// An audience, and the rules that it was read by.
+    package struct ReadAudience: Sendable {
+        package var audience: Audience
+        package var rules: ParameterRules
+
+        package init(audience: Audience, rules: ParameterRules) {
+            self.audience = audience
+            self.rules = rules
         }
-        if isBehind { logs.forget(update.app) }
-        if let bytes = weights.withLock({ $0[update.app] }) { weigh(update.app, bytes + update.weight) }
+    }
+
+    /// - Parameters:
+    ///   - read: The update's audience. Where the app has other rules by now, the log is read anew.
+    ///   - previous: The update before it in the app's log. Where that is not known here yet, as two were published at once, the log is
+    ///     read anew: a device is held to the last that it has.
+    package func published(_ update: Update, _ read: ReadAudience? = nil, after previous: UpdateSerial) {
+        var isBehind = false
+        var weight: Int?
+        logs.change(update.app) { log in
+            let audience: LiveUpdates.Wanted? =
+                if update.audience == nil {
+                    LiveUpdates.Wanted.everyone
+                } else if let read, read.rules == log.rules {
+                    LiveUpdates.Wanted.some(read.audience)
+                } else {
+                    nil
+                }
+            guard let audience, log.live.last >= previous else {
+                isBehind = true
+                return
+            }
+            log.live.insert(update, audience)
+            weight = log.live.weight
+        }
+        leaveLoad(of: update.app)
+        if isBehind { forget(update.app) }
+        if let weight { weigh(update.app, weight) }
     }
 
     package func ended(_ update: UpdateSerial, of app: AppSerial) { remove(update, of: app, isExpired: false) }
@@ -112,7 +176,7 @@ package final class UpdateLogs: Sendable {
     package func expired(_ update: UpdateSerial, of app: AppSerial) { remove(update, of: app, isExpired: true) }
 
     private func remove(_ serial: UpdateSerial, of app: AppSerial, isExpired: Bool) {
-        var bytes = 0
+        var weight: Int?
         var isUnknown = false
         logs.change(app) { log in
             guard let update = log.live[serial]?.update else {
@@ -121,11 +185,10 @@ package final class UpdateLogs: Sendable {
             }
             if isExpired, update.kind == .content { log.expiredContent = max(log.expiredContent, serial) }
             log.live.remove(serial)
-            bytes = update.weight
+            weight = log.live.weight
         }
-        weights.withLock { weights in
-            if let before = weights[app] { weights[app] = before - bytes }
-        }
+        leaveLoad(of: app)
+        if let weight { weigh(app, weight) }
         // A paused one is not in the log, and may be content that devices missed.
         if isExpired, isUnknown { forget(app) }
     }
@@ -145,14 +208,17 @@ package final class UpdateLogs: Sendable {
     /// The app was deleted, declares other parameters, or resumed an update.
     package func forget(_ app: AppSerial) {
         logs.forget(app)
+        leaveLoad(of: app)
         weights.withLock { $0[app] = nil }
     }
 }
 
 /// Audiences that were read for one device and are soon asked for by others.
-private struct OtherAudiences {
-    private var entries: [UpdateSerial: (audience: LiveUpdates.Wanted, rules: ParameterRules)] = [:]
-    private var bytes = 0
+struct OtherAudiences {
+    private var entries: [UpdateSerial: (audience: LiveUpdates.Wanted, rules: ParameterRules, bytes: Int)] = [:]
+    /// The oldest first.
+    private var order: [UpdateSerial] = []
+    private(set) var bytes = 0
 
     /// Nil where it is to be read.
     func audience(of update: UpdateSerial, by rules: ParameterRules) -> LiveUpdates.Wanted? {
@@ -161,16 +227,24 @@ private struct OtherAudiences {
     }
 
     mutating func note(_ audience: LiveUpdates.Wanted, of update: Update, by rules: ParameterRules) {
-        if entries.count >= Self.most || bytes + update.audienceBytes > Self.mostBytes { (entries, bytes) = ([:], 0) }
-        entries[update.serial] = (audience, rules)
+        remove(update.serial)
+        while let oldest = order.first, order.count >= Self.most || bytes + update.audienceBytes > Self.mostBytes {
+            remove(oldest)
+        }
+        entries[update.serial] = (audience, rules, update.audienceBytes)
+        order.append(update.serial)
         bytes += update.audienceBytes
     }
 
-    private static let most = 200
-    private static let mostBytes = 1 << 20
-}
+    private mutating func remove(_ update: UpdateSerial) {
+        guard let entry = entries.removeValue(forKey: update) else { return }
+        bytes -= entry.bytes
+        order.removeAll { $0 == update }
+    }
 
-extension Update {
-    /// About what it takes in memory, in bytes: of an audience mostly the keys of its constants.
-    fileprivate var weight: Int { body.count + 32 * audienceBytes }
+    var updates: [UpdateSerial] { order }
+
+    static let most = 200
+    /// Of their texts.
+    static let mostBytes = 1 << 20
 }

@@ -23,8 +23,12 @@ package protocol UpdateStore: Sendable {
     func expiredContent(of app: AppSerial, after place: UpdateSerial, limit: Int) async throws -> [Update]?
     /// Ends an update that lives: no device is given it any more. Answers false when it did not live.
     func withdrawUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
-    /// Ends the pause of a live update: every binding is held against the log anew. Answers false when the update was not paused.
-    func resumeUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool
+    /// Ends the pause of a live update: every binding is held against the log anew.
+    ///
+    /// - Parameter limit: The bytes of the audiences of the app's live updates that are not paused.
+    func resumeUpdate(
+        _ update: Update, by key: KeyID, audienceBytes limit: Int, at now: Timestamp
+    ) async throws -> UpdateResumption
     /// Ends those whose time is over.
     func endExpiredUpdates(at now: Timestamp, limit: Int) async throws -> [EndedUpdate]
     /// Forgets the oldest of an app's ended updates beyond a number, and those that ended before a moment, as far as nothing of them is
@@ -228,15 +232,13 @@ package struct UpdateWish: Sendable {
     package var body: [UInt8]
     /// That an index finds its audience, or that it has none.
     package var isIndexed: Bool
-    /// Whether its audience fits beside those of other live updates.
-    package var hasRoom: Bool
     /// The hash of the `Idempotency-Key`, and that of the request.
     package var idempotency: (key: [UInt8], fingerprint: [UInt8])?
     package var limits: UpdateLimits
 
     package init(
         proposed: UpdateID, app: AppSerial, key: KeyID, definition: Update.Definition, body: [UInt8], isIndexed: Bool,
-        hasRoom: Bool = true, idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: UpdateLimits
+        idempotency: (key: [UInt8], fingerprint: [UInt8])?, limits: UpdateLimits
     ) {
         self.proposed = proposed
         self.app = app
@@ -244,7 +246,6 @@ package struct UpdateWish: Sendable {
         self.definition = definition
         self.body = body
         self.isIndexed = isIndexed
-        self.hasRoom = hasRoom
         self.idempotency = idempotency
         self.limits = limits
     }
@@ -281,6 +282,13 @@ package struct Resync: Sendable {
         self.update = update
         self.absorbed = absorbed
     }
+}
+
+package enum UpdateResumption: Sendable {
+    case resumed
+    /// The update ended, or another request resumed it.
+    case notPaused
+    case tooManyAudienceBytes
 }
 
 package enum UpdatePut: Sendable {

@@ -87,13 +87,16 @@ extension SQLiteStore: UpdateStore {
         }
     }
 
-    package func resumeUpdate(_ update: Update, by key: KeyID, at now: Timestamp) async throws -> Bool {
+    package func resumeUpdate(
+        _ update: Update, by key: KeyID, audienceBytes limit: Int, at now: Timestamp
+    ) async throws -> UpdateResumption {
         // The update is paused until all of it is due.
         while try await !group.run({ db in try CompletionTable(db).bringForward(update.serial, limit: 1000) }) {}
         return try await group.run { db in
-            guard try UpdateTable(db).resume(update) else { return false }
+            let resumption = try UpdateTable(db).resume(update, audienceBytes: limit)
+            guard resumption == .resumed else { return resumption }
             try AuditTable(db).append(AuditEntry(at: now, key: key, action: .resumed, update: update.id), of: update.app)
-            return true
+            return .resumed
         }
     }
 

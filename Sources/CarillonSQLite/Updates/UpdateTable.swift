@@ -103,7 +103,21 @@ struct UpdateTable {
         }
         guard counts.live - (superseded == nil ? 0 : 1) < wish.limits.live else { return .tooMany }
         guard wish.isIndexed || counts.unindexed < wish.limits.unindexed else { return .tooManyUnindexed }
-        return wish.hasRoom ? nil : .tooManyAudienceBytes
+        guard let audience = wish.definition.audience, counts.live * UpdateLimits.audienceBytes > wish.limits.audienceBytes
+        else { return nil }
+        let freed = superseded.map { $0.isPaused ? 0 : $0.audienceBytes } ?? 0
+        let bytes = try audienceBytes(of: wish.app) - freed + audience.utf8.count
+        return bytes > wish.limits.audienceBytes ? .tooManyAudienceBytes : nil
+    }
+
+    /// Of the live updates that are not paused.
+    private func audienceBytes(of app: AppSerial) throws -> Int {
+        try Int.first(
+            db,
+            """
+            SELECT coalesce(sum(length(CAST(audience AS BLOB))), 0) FROM audience_update INDEXED BY audience_update_live
+            WHERE app = ? AND status = 0 AND NOT is_resync AND paused_at IS NULL
+            """, [app.rawValue]) ?? 0
     }
 
     private func insert(_ wish: UpdateWish, _ content: SharedContentID, at now: Timestamp) throws -> UpdateSerial {
@@ -227,15 +241,19 @@ struct UpdateTable {
         ).map { UpdateSerial($0) }
     }
 
-    /// Returns false where it was not paused.
-    func resume(_ update: Update) throws -> Bool {
-        try db.run(
-            "UPDATE audience_update SET paused_at = NULL WHERE serial = ? AND status = 0 AND paused_at NOT NULL",
+    /// - Parameter limit: The bytes of the audiences of the app's live updates that are not paused.
+    func resume(_ update: Update, audienceBytes limit: Int) throws -> UpdateResumption {
+        let isPaused = try Int.first(
+            db, "SELECT 1 FROM audience_update WHERE serial = ? AND status = 0 AND paused_at NOT NULL",
             [update.serial.rawValue])
-        guard db.changesCount == 1 else { return false }
+        guard isPaused != nil else { return .notPaused }
+        if update.audience != nil, try audienceBytes(of: update.app) + update.audienceBytes > limit {
+            return .tooManyAudienceBytes
+        }
+        try db.run("UPDATE audience_update SET paused_at = NULL WHERE serial = ?", [update.serial.rawValue])
         try unsee(update)
         try db.run("UPDATE app SET log_revision = log_revision + 1 WHERE serial = ?", [update.app.rawValue])
-        return true
+        return .resumed
     }
 
     /// Of content that was paused, no binding saw anything: what follows it in the log does not show that the device has it.

@@ -1,8 +1,10 @@
 import CarillonBasics
-import CarillonCore
 import CarillonExpression
 import CarillonWire
+import TestSupport
 import Testing
+
+@testable import CarillonCore
 
 /// What an audience may say, and which devices an index finds for it.
 struct AudienceTests {
@@ -79,7 +81,7 @@ struct AudienceTests {
         }
         let found = live.candidates(for: facts, after: UpdateSerial(-1)).map(\.rawValue)
         for number in live.serialsInOrder { live.remove(number) }
-        #expect(live.candidates(for: facts, after: UpdateSerial(-1)).isEmpty && live.audienceBytes == 0)
+        #expect(live.candidates(for: facts, after: UpdateSerial(-1)).isEmpty && live.weight == 0)
         return found
     }
 
@@ -104,17 +106,89 @@ struct AudienceTests {
         #expect(ofOther.contains(1) && ofOther.contains(2) && ofOther.contains(4) && !ofOther.contains(0))
     }
 
-    @Test func `the audiences of live updates have room together, without that which is superseded`() throws {
-        var live = LiveUpdates()
-        live.insert(Self.update(1, String(repeating: "x", count: 40)), .unreadable)
-        live.insert(Self.update(2, nil), .everyone)
-        func hasRoom(_ bytes: Int?, superseding serial: UInt64? = nil) -> Bool {
-            live.hasRoom(
-                for: Update.Definition(
-                    kind: .definitions, payload: [], audience: bytes.map { String(repeating: "y", count: $0) }, mode: .once,
-                    ttlSeconds: 60, orderKey: nil, supersedes: serial.map { UpdateID(Bytes16(high: 1, low: $0)) }), 100)
+    @Test func `the weight of an update grows with the constants of its audience`() throws {
+        func weight(_ source: String) throws -> Int {
+            var live = LiveUpdates()
+            live.insert(Self.update(1, source), .some(try audience(source)))
+            return live.weight
         }
-        #expect(hasRoom(60) && !hasRoom(61) && hasRoom(nil))
-        #expect(hasRoom(100, superseding: 1) && !hasRoom(101, superseding: 1) && !hasRoom(61, superseding: 2))
+        let text = "region == '" + String(repeating: "x", count: 40_000) + "'"
+        #expect(try weight(text) < 3 * 40_000)
+        #expect(try weight("user in [\(names(5000))]") > 5000 * 350)
+    }
+
+    /// Texts, with names that a device has and others, and constants of the kinds that parameters have.
+    private struct Generator {
+        var random: SeededRandom
+
+        mutating func one(of texts: [String]) -> String { texts.randomElement(using: &random) ?? "true" }
+
+        mutating func term() -> String {
+            let text = one(of: ["'a'", "'b'", "'c'", "'x'"])
+            let number = one(of: ["1", "2", "2.5", "3"])
+            let names =
+                "["
+                + (0..<Int.random(in: 0...4, using: &random)).map { _ in one(of: ["'a'", "'b'", "'x'"]) }
+                .joined(separator: ", ") + "]"
+            return one(of: [
+                "region == \(text)", "region != \(text)", "user == \(text)", "user in \(names)", "\(text) in tags",
+                "tags.exists(t, t in \(names))", "level == \(number)", "level != \(number)", "level in [\(number), 1]",
+                "level > 1", "region.startsWith(\(text))", "size(tags) > 1",
+            ])
+        }
+
+        mutating func condition(_ depth: Int) -> String {
+            guard depth > 0, Int.random(in: 0..<4, using: &random) > 0 else { return term() }
+            let parts = (0..<Int.random(in: 2...3, using: &random)).map { _ in condition(depth - 1) }
+            let joined = "(" + parts.joined(separator: one(of: [" && ", " || "])) + ")"
+            return Bool.random(using: &random) ? joined : "!" + joined
+        }
+
+        mutating func values() -> [JSONValue.Member] {
+            var members: [JSONValue.Member] = []
+            if Bool.random(using: &random) {
+                members.append(.init(name: "region", value: .string(one(of: ["a", "b", "x"]))))
+            }
+            if Bool.random(using: &random) {
+                members.append(.init(name: "level", value: .integer(Int.random(in: 0...3, using: &random))))
+            }
+            if Bool.random(using: &random) {
+                let tags = (0..<Int.random(in: 0...3, using: &random)).map { _ in JSONValue.string(one(of: ["a", "b", "y"]))
+                }
+                members.append(.init(name: "tags", value: .array(tags)))
+            }
+            return members
+        }
+    }
+
+    @Test func `an index finds each device of a random audience, and sets answer what comparisons answer`() throws {
+        var generator = Generator(random: .forTest())
+        let plain = language.environment(over: rules)
+        let environment = ExpressionEnvironment(
+            plain.variables, extensions: plain.extensions, limits: plain.limits, usesSets: false)
+        let app = try #require(AppID("com.example.app"))
+        var (belonging, missing) = (0, 0)
+        for _ in 0..<600 {
+            let source = generator.condition(3)
+            guard let audience = try? audience(source) else { continue }
+            let program = try ExpressionProgram(source, in: environment)
+            var live = LiveUpdates()
+            live.insert(Self.update(1, source), .some(audience))
+            for device in 0..<10 as Range<UInt64> {
+                let values = try ParameterValues(.object(generator.values()), by: rules)
+                let user = Bool.random(using: &generator.random) ? UserID(generator.one(of: ["a", "b", "y"])) : nil
+                let facts = language.facts(
+                    values, device: DeviceID(Bytes16(high: 2, low: device)), user: user, app: app, by: rules)
+                let verdict = audience.verdict(for: facts)
+                #expect(verdict == program.verdict(facts.bindings), "\(source) \(values)")
+                if verdict == true {
+                    belonging += 1
+                    #expect(live.candidates(for: facts, after: UpdateSerial(0)) == [UpdateSerial(1)], "\(source) \(values)")
+                } else {
+                    missing += 1
+                }
+            }
+        }
+        #expect(belonging > 100 && missing > 100)
     }
 }

@@ -13,13 +13,13 @@ struct PresentUpdatesTests {
     private static let start = Timestamp(milliseconds: 1)
 
     private func made(
-        _ store: SQLiteStore, _ number: UInt64, bytes: Int = 10
+        _ store: SQLiteStore, _ number: UInt64, bytes: Int = 10, app: Int64 = 1, audience: String? = nil
     ) async throws -> (update: Update, previous: UpdateSerial) {
         let definition = Update.Definition(
-            kind: .definitions, payload: Array("{}".utf8), audience: nil, mode: .once, ttlSeconds: 3600, orderKey: nil,
-            supersedes: nil)
+            kind: .definitions, payload: Array("{}".utf8), audience: audience, mode: .once, ttlSeconds: 3600,
+            orderKey: nil, supersedes: nil)
         let wish = UpdateWish(
-            proposed: UpdateID(Bytes16(high: 1, low: number)), app: AppSerial(1), key: KeyID(1), definition: definition,
+            proposed: UpdateID(Bytes16(high: 1, low: number)), app: AppSerial(app), key: KeyID(1), definition: definition,
             body: Array(repeating: 7, count: bytes), isIndexed: true, idempotency: nil, limits: .init())
         guard case .made(let update, nil, let previous) = try await store.publishUpdate(wish, at: Self.start) else {
             throw StoreFault(.unavailable, "not published")
@@ -44,25 +44,102 @@ struct PresentUpdatesTests {
         #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == both)
     }
 
-    @Test func `logs of other apps make room`() async throws {
+    private func store(apps: Int) async throws -> SQLiteStore {
         let store = try SQLiteStore(inMemory: .init())
-        for name in ["com.example.app", "com.example.other"] {
-            _ = try await store.createApp(try #require(AppID(name)), at: Self.start)
+        for number in 1...apps {
+            _ = try await store.createApp(try #require(AppID("com.example.app\(number)")), at: Self.start)
         }
+        return store
+    }
+
+    @Test func `the largest logs of other apps make room, as few as are needed`() async throws {
+        let store = try await store(apps: 6)
         let logs = UpdateLogs(store: store, language: language, mostBytes: 1000)
-        _ = try await logs.log(of: AppSerial(1))
-        _ = try await logs.log(of: AppSerial(2))
-        for number in 1...9 as ClosedRange<UInt64> {
-            let (update, previous) = try await made(store, number, bytes: 100)
-            logs.published(update, after: previous)
+        var number: UInt64 = 0
+        func publish(_ count: Int, of app: Int64) async throws {
+            _ = try await logs.log(of: AppSerial(app))
+            for _ in 0..<count {
+                number += 1
+                let (update, previous) = try await made(store, number, bytes: 100, app: app)
+                logs.published(update, after: previous)
+            }
         }
-        #expect(logs.knownLogs == 2)
-        let (last, previous) = try await made(store, 10, bytes: 101)
-        logs.published(last, after: previous)
-        #expect(logs.knownLogs == 1)
-        logs.ended(last.serial, of: AppSerial(1))
-        _ = try await logs.log(of: AppSerial(2))
-        #expect(logs.knownLogs == 2, "what ended weighs nothing")
+        // A quarter of the room is what the first counts for.
+        try await publish(9, of: 1)
+        for app in 2...4 as ClosedRange<Int64> { try await publish(2, of: app) }
+        try await publish(1, of: 5)
+        try await publish(0, of: 6)
+        #expect(logs.knownLogs == 6)
+        try await publish(1, of: 5)
+        #expect(logs.knownLogs == 5)
+        let reads = logs.reads
+        for app in 2...6 as ClosedRange<Int64> { _ = try await logs.log(of: AppSerial(app)) }
+        #expect(logs.reads == reads, "only the largest was forgotten")
+        #expect(try await logs.log(of: AppSerial(1)).live.weight == 900)
+        #expect(logs.knownLogs == 5, "one of the others made room")
+        for serial in try await logs.log(of: AppSerial(1)).live.serialsInOrder { logs.ended(serial, of: AppSerial(1)) }
+        #expect(try await logs.log(of: AppSerial(1)).live.weight == 0)
+        for app in 2...5 as ClosedRange<Int64> { _ = try await logs.log(of: AppSerial(app)) }
+        #expect(logs.knownLogs == 6, "what ended weighs nothing")
+    }
+
+    @Test func `logs that gave way to more recent ones weigh nothing`() async throws {
+        let store = try await store(apps: 6)
+        let logs = UpdateLogs(store: store, language: language, capacity: 2)
+        for app in 1...6 as ClosedRange<Int64> { _ = try await logs.log(of: AppSerial(app)) }
+        #expect(logs.knownLogs <= 4)
+    }
+
+    @Test func `a log that many ask for is read once`() async throws {
+        let store = try await store(apps: 1)
+        let logs = UpdateLogs(store: store, language: language)
+        for round in 1...10 {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<50 { group.addTask { _ = try? await logs.log(of: AppSerial(1)) } }
+            }
+            #expect(logs.reads == round)
+            logs.forget(AppSerial(1))
+        }
+    }
+
+    @Test func `the audience of a published update is taken as it was read, or read anew where the rules changed`()
+        async throws
+    {
+        let store = try await store(apps: 1)
+        let logs = UpdateLogs(store: store, language: language)
+        let rules = try await logs.log(of: AppSerial(1)).rules
+        let read = UpdateLogs.ReadAudience(audience: try logs.audience("user == 'anna'", by: rules), rules: rules)
+        let (first, none) = try await made(store, 1, audience: "user == 'anna'")
+        logs.published(first, read, after: none)
+        #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == [first.serial])
+        #expect(logs.reads == 1)
+        let (second, previous) = try await made(store, 2, audience: "user == 'bela'")
+        let others = try ParameterRules(
+            .object([.init(name: "parameters", value: .object([.init(name: "region", value: .string("string"))]))]))
+        let foreign = UpdateLogs.ReadAudience(audience: try logs.audience("user == 'bela'", by: others), rules: others)
+        logs.published(second, foreign, after: previous)
+        #expect(try await logs.log(of: AppSerial(1)).live.serialsInOrder == [first.serial, second.serial])
+        #expect(logs.reads == 2)
+    }
+
+    @Test func `of the audiences of ended updates the oldest make room`() throws {
+        var audiences = OtherAudiences()
+        func update(_ serial: Int64, bytes: Int) -> Update {
+            Update(
+                serial: UpdateSerial(serial), id: UpdateID(Bytes16(high: 1, low: UInt64(serial))), app: AppSerial(1),
+                kind: .content, audience: String(repeating: "x", count: bytes), mode: .once, orderKey: nil, supersedes: nil,
+                publishedAt: Self.start, expiresAt: Self.start, status: .expired, statusAt: Self.start, body: [],
+                content: SharedContentID(1))
+        }
+        let rules = ParameterRules()
+        for serial in 1...201 as ClosedRange<Int64> { audiences.note(.everyone, of: update(serial, bytes: 10), by: rules) }
+        #expect(audiences.updates.count == 200 && audiences.updates.first == UpdateSerial(2) && audiences.bytes == 2000)
+        audiences.note(.everyone, of: update(201, bytes: 10), by: rules)
+        #expect(audiences.updates.count == 200 && audiences.bytes == 2000, "it is there once")
+        audiences.note(.everyone, of: update(300, bytes: 1 << 20), by: rules)
+        #expect(audiences.updates == [UpdateSerial(300)] && audiences.bytes == 1 << 20)
+        audiences.note(.everyone, of: update(301, bytes: 1), by: rules)
+        #expect(audiences.updates == [UpdateSerial(301)] && audiences.bytes == 1)
     }
 
     @Test func `of those who are there only they are looked at that may belong to an audience`() throws {

@@ -200,6 +200,35 @@ struct UpdateBoundsTests {
         #expect(try await publish(world, body("region == 'north'", #","supersedes":"\#(first)""#)).status == 201)
     }
 
+    @Test func `an update that was paused is resumed only where its audience has room`() async throws {
+        let world = try await UpdateWorld(limits: UpdateLimits(audienceBytes: 40))
+        func resume(_ update: String) async throws -> RouteFixture.Answer {
+            try await world.routes.request(.post, "/v1/updates/\(update)/resume", key: world.sender)
+        }
+        let paused = try await world.publish(audience: "'a' in tags || 'b' in tags")
+        try await world.routes.store.run("UPDATE audience_update SET paused_at = 1 WHERE status = 0")
+        let other = try await world.publish(audience: "region == 'north'")
+        let answer = try await resume(paused)
+        #expect(answer.status == 409 && answer.code == "updates_too_many" && answer["detail"].contains("40 bytes"))
+        try await world.withdraw(other)
+        #expect(try await resume(paused).status == 200)
+    }
+
+    @Test(arguments: [(23, 0), (24, 1)])
+    func `a device fetches everything where more than 1 MiB of audiences would decide what it missed`(
+        updates: Int, resyncs: Int
+    ) async throws {
+        let world = try await UpdateWorld()
+        _ = try await world.poll(nil, UpdateWorld.parameters(#""region":"south""#))
+        world.advance(seconds: 6)
+        try await world.sweep()
+        let audience = "region == '" + String(repeating: "n", count: 45_000) + "'"
+        for _ in 0..<updates { try await world.publish("content", nil, audience: audience, #","ttl":60"#) }
+        world.advance(seconds: 61)
+        try await world.sweep()
+        #expect(try await world.poll().count == resyncs)
+    }
+
     @Test func `row 15: a validation says for how many devices an update would be, and publishes nothing`() async throws {
         let world = try await UpdateWorld()
         for number in 0..<6 {
