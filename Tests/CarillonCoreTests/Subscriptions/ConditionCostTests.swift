@@ -99,6 +99,18 @@ struct ConditionCostTests {
         #expect(outcome.overCost == 0 && outcome.errors == 0)
     }
 
+    @Test func `what is armed and costs too much is counted`() throws {
+        let shapes = ConditionShapes(conditions.environment)
+        var index = ItemIndex(shapes, at: try #require(conditions.bindings("i", state(Self.long, Self.long + "b"))))
+        index.costLimit = 50
+        for (number, source) in ["name.contains('b')", "name != previous.name", "price > 1.0"].enumerated() {
+            let program = try conditions.condition(source, over: ["name": .dynamic, "price": .dynamic])
+            _ = index.add(Int64(number), .once, shape: try shapes.number(of: program), constants: program.constants)
+        }
+        #expect(index.takeArmedOverCost() == 2)
+        #expect(index.takeArmedOverCost() == 0)
+    }
+
     @Test func `expressions of a notification share what they may cost`() throws {
         let format = try NotificationFormat(
             .object([

@@ -71,6 +71,22 @@ struct SubscriptionBoundsTests {
         #expect(try await world.titles() == ["found"])
     }
 
+    @Test func `the engine takes the cost that an app allows from the store`() async throws {
+        let world = try await SubscriptionWorld(rules: Self.rules(cost: 100))
+        try await world.subscribe(
+            SubscriptionWorld.body("name.contains('b')", key: "a", format: #"{"title":"found"}"#))
+        let long = #"{"name":"\#(String(repeating: "a", count: 2000))b"}"#
+        try await world.publish("stock.ACME", long)
+        #expect(try await world.titles() == [])
+        let app = try #require(AppID("com.example.app"))
+        let serial = try #require(try await world.routes.domain.apps.serial(of: app))
+        // Another request was the last, whichever is done first.
+        _ = try await world.routes.store.putItemRules(Self.rules(cost: 1000), of: serial, at: Timestamp(milliseconds: 1))
+        try await world.routes.domain.itemEngine.conditionCostChanged(of: serial)
+        try await world.publish("stock.ACME", long)
+        #expect(try await world.titles() == ["found"])
+    }
+
     @Test func `an app has so many items and subscriptions, and no more`() async throws {
         let world = try await SubscriptionWorld()
         try await world.routes.store.run("UPDATE app SET items = \(ItemLimits.itemsPerApp - 1)")

@@ -2,6 +2,7 @@ import CarillonBasics
 import CarillonExpression
 import CarillonWire
 import Logging
+import Metrics
 
 /// Items come into memory when they are wanted, and go when others need the room.
 extension ItemEngine {
@@ -95,18 +96,33 @@ extension ItemEngine {
     /// What the evaluation of one condition, and the rendering of one notification, may cost in an app.
     func conditionCost(of app: AppSerial) async throws -> Int {
         if let known = conditionCosts[app] { return known }
-        var rules = ItemRules()
-        if let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8)) {
-            rules = try ItemRules(body)
-        }
+        let cost = try await readConditionCost(of: app)
         // What the app said meanwhile is newer.
         if let known = conditionCosts[app] { return known }
-        setConditionCost(rules.conditionCost, of: app)
-        return rules.conditionCost
+        if costChanges[app] == nil { setConditionCost(cost, of: app) }
+        return cost
     }
 
-    /// An app says what its conditions may cost: it counts from the next evaluation on.
-    package func setConditionCost(_ cost: Int, of app: AppSerial) {
+    private func readConditionCost(of app: AppSerial) async throws -> Int {
+        guard let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8)) else {
+            return ItemRules().conditionCost
+        }
+        return try ItemRules(body).conditionCost
+    }
+
+    /// An app said what its conditions may cost: it counts from the next evaluation on. Of requests at the same time the store has the last.
+    package func conditionCostChanged(of app: AppSerial) async throws {
+        lastCostChange += 1
+        let change = lastCostChange
+        costChanges[app] = change
+        conditionCosts[app] = nil
+        defer { if costChanges[app] == change { costChanges[app] = nil } }
+        let cost = try await readConditionCost(of: app)
+        // The reading of a later change is newer.
+        if costChanges[app] == change { setConditionCost(cost, of: app) }
+    }
+
+    private func setConditionCost(_ cost: Int, of app: AppSerial) {
         if conditionCosts.count >= Self.knownCosts { conditionCosts = [:] }
         conditionCosts[app] = cost
         for item in items.values where item.key.app == app { item.index.costLimit = cost }
@@ -126,6 +142,7 @@ extension ItemEngine {
         do {
             let (shape, constants) = try shape(of: condition)
             item.arm(armed, isNew: isNew, shape: shape, constants: constants)
+            overCost.increment(by: item.index.takeArmedOverCost())
         } catch {
             // An earlier version took it; it fires never.
             logger.error(

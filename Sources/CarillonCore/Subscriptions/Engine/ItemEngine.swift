@@ -47,6 +47,9 @@ package actor ItemEngine {
     var loads = 0
     /// What one evaluation may cost, of the apps whose rules were read.
     var conditionCosts: [AppSerial: Int] = [:]
+    /// Changes of these that are being read, by number; of each app the last.
+    var costChanges: [AppSerial: Int] = [:]
+    var lastCostChange = 0
     /// Firings that are being told.
     var underWay: Set<Int64> = []
     /// Firings that were told while some item was being loaded, which may have read that they were not.
@@ -67,7 +70,7 @@ package actor ItemEngine {
     private let repeated = ServerMetric.itemUpdates.counter("repeated")
     private let refused = ServerMetric.itemUpdates.counter("refused")
     private let errors = ServerMetric.conditionErrors.counter()
-    private let overCost = ServerMetric.conditionsOverCost.counter()
+    let overCost = ServerMetric.conditionsOverCost.counter()
 
     package init(
         store: any SubscriptionStore, firings: Firings, conditions: ItemConditions, time: TimeSource, ticks: TickSource,

@@ -108,11 +108,19 @@ package struct ItemIndex {
     private var usages = ConditionUsages()
     /// Subscriptions without a condition.
     private var unconditional: [Int32] = []
+    /// Evaluations of what was armed that ended as they cost more than they may.
+    private var armedOverCost = 0
 
     /// - Parameter bindings: What the last update left; nil before the first.
     package init(_ shapes: ConditionShapes, at bindings: ExpressionBindings? = nil) {
         self.shapes = shapes
         self.bindings = bindings
+    }
+
+    /// Returns how many evaluations ended as they cost more than they may, since this was asked, while conditions were armed.
+    package mutating func takeArmedOverCost() -> Int {
+        defer { armedOverCost = 0 }
+        return armedOverCost
     }
 
     /// Subscriptions that are armed.
@@ -604,7 +612,12 @@ package struct ItemIndex {
             return
         }
         let values = constants.row(from: conditions[condition].constants, entry.shape.constantCount)
-        conditions[condition].holds = (try? entry.shape.holds(bindings, constants: values, limit: costLimit)) ?? false
+        do {
+            conditions[condition].holds = try entry.shape.holds(bindings, constants: values, limit: costLimit)
+        } catch {
+            if error.code == .budget { armedOverCost += 1 }
+            conditions[condition].holds = false
+        }
     }
 
     private mutating func remove(condition: Int32) {
@@ -659,9 +672,9 @@ package struct ItemIndex {
     private mutating func known(_ expression: Int) -> ExpressionValue? {
         if keys[expression] == nil {
             keys[expression] = [:]
-            // The next update counts what happens to it.
             var outcome = Outcome()
             values[expression] = value(of: expression, &outcome)
+            armedOverCost += outcome.overCost
         }
         return values[expression]
     }

@@ -36,7 +36,7 @@ package struct AppItems: Sendable {
             throw Refusal(.appUnknown, "The app was deleted.")
         }
         forget(app)
-        await engine.setConditionCost(rules.conditionCost, of: app)
+        try await engine.conditionCostChanged(of: app)
     }
 
     /// The app was deleted, or says something else of its items.
