@@ -70,6 +70,9 @@ public struct ExpressionProgram: Sendable {
         self.cost = min(cost.least, cost.most)...cost.most
     }
 
+    /// The upper bound of ``cost``, for a message.
+    package var costText: String { Self.text(cost.upperBound) }
+
     private static func text(_ units: Int) -> String {
         units >= CostEstimate.unbounded ? "any number of" : String(units)
     }

@@ -39,7 +39,17 @@ struct ConditionCostTests {
             try conditions.condition(source, over: ["price": .double], cost: 7)
         }
         #expect(refusal?.problems.map(\.code) == [.cost])
-        #expect(refusal?.problems.first?.message.contains("at least 8 units") == true)
+        #expect(refusal?.problems.first?.message.contains("at least 8 units and at most 8,") == true)
+    }
+
+    @Test(arguments: [nil, 200] as [Int?])
+    func `the answer of a refused condition names what it costs with the longest texts`(maxBytes: Int?) throws {
+        let refusal = #expect(throws: ExpressionRefusal.self) {
+            try conditions.condition(
+                "name == headline", over: ["name": .string, "headline": .string],
+                maxBytes: maxBytes.map { ["name": $0, "headline": $0] } ?? ["name": 4096, "headline": 4096], cost: 1)
+        }
+        #expect(refusal?.problems.first?.message.contains("at most \(3 + (maxBytes ?? 4096) / 10),") == true)
     }
 
     @Test func `two values of unknown type are compared as two texts of 4,096 bytes`() throws {
@@ -101,7 +111,7 @@ struct ConditionCostTests {
 
     @Test func `what is armed and costs too much is counted`() throws {
         let shapes = ConditionShapes(conditions.environment)
-        var index = ItemIndex(shapes, at: try #require(conditions.bindings("i", state(Self.long, Self.long + "b"))))
+        var index = ItemIndex(shapes, at: conditions.bindings("i", state(Self.long, Self.long + "b")))
         index.costLimit = 50
         for (number, source) in ["name.contains('b')", "name != previous.name", "price > 1.0"].enumerated() {
             let program = try conditions.condition(source, over: ["name": .dynamic, "price": .dynamic])

@@ -30,7 +30,8 @@ package struct ItemConditions: Sendable {
         guard program.cost.lowerBound <= most else {
             throw ExpressionRefusal(
                 source: source,
-                sentence: "the condition costs at least \(program.cost.lowerBound) units, more than the \(most) it may",
+                sentence:
+                    "the condition costs at least \(program.cost.lowerBound) units and at most \(program.costText), more than the \(most) it may",
                 code: .cost)
         }
         guard program.type == .bool || program.type == .dynamic else {
