@@ -18,11 +18,14 @@ UNREACHABLE = "accept,accept4:error=EHOSTUNREACH:when=1"
 
 
 def is_traced(pid: int) -> bool:
-    """Whether strace has every thread."""
-    for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/status") as status:
-            if "\nTracerPid:\t0\n" in status.read():
-                return False
+    """Whether strace has every thread. A thread can end meanwhile."""
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/status") as status:
+                if "\nTracerPid:\t0\n" in status.read():
+                    return False
+    except OSError:
+        return False
     return True
 
 
@@ -41,8 +44,10 @@ def injected(server, *faults):
     try:
         deadline = time.monotonic() + PATIENCE
         while not is_traced(pid):
-            if strace.poll() is not None or time.monotonic() > deadline:
-                pytest.skip(f"strace cannot attach here: {strace.stderr.read(500) if strace.poll() is not None else ''}")
+            if strace.poll() is not None:
+                pytest.skip(f"strace cannot attach here: {strace.stderr.read(500)}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"strace has not attached to every thread within {PATIENCE} seconds")
             time.sleep(0.01)
         yield
     finally:

@@ -8,7 +8,7 @@ import sys
 
 import requests
 
-from carillon_peer import ENVIRONMENT, PATIENCE
+from carillon_peer import ENVIRONMENT, PATIENCE, free_port
 
 # Passes a socket as systemd does (sd_listen_fds(3)): as descriptor 3, with the number of the process that gets it.
 PASS = """
@@ -20,12 +20,21 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 def start(executable, tmp_path, descriptor: int) -> subprocess.Popen:
-    serve = [str(executable), "serve", "--data", str(tmp_path / "data"), "--public-url", "http://push.example.com"]
+    serve = [
+        str(executable), "serve", "--data", str(tmp_path / "data"), "--public-url", "http://push.example.com",
+        "--listen", f"127.0.0.1:{free_port()}",
+    ]
     with (tmp_path / "log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-c", PASS, str(descriptor), *serve],
             pass_fds=[descriptor], env=ENVIRONMENT, stdout=log, stderr=log,
         )
+
+
+def end(process: subprocess.Popen) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
 
 
 def test_a_socket_that_was_passed_is_served_and_outlives_the_server(executable, tmp_path):
@@ -38,15 +47,19 @@ def test_a_socket_that_was_passed_is_served_and_outlives_the_server(executable, 
                 assert requests.get(url, timeout=3 * PATIENCE).status_code == 200
             finally:
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(3 * PATIENCE) == 0, (tmp_path / "log").read_text()
+                try:
+                    assert process.wait(3 * PATIENCE) == 0, (tmp_path / "log").read_text()
+                finally:
+                    end(process)
 
 
 def test_a_descriptor_that_does_not_listen_ends_the_start(executable, tmp_path):
     reading, writing = os.pipe()
+    process = start(executable, tmp_path, reading)
     try:
-        process = start(executable, tmp_path, reading)
         assert process.wait(3 * PATIENCE) == 64
         assert "file descriptor 3" in (tmp_path / "log").read_text()
     finally:
+        end(process)
         os.close(reading)
         os.close(writing)
