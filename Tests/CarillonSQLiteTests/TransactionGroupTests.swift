@@ -132,6 +132,26 @@ struct TransactionGroupTests {
         try await work
     }
 
+    @Test func `the time of a commit does not include the wait before it`() async throws {
+        let (group, database) = (group, database)
+        #expect(group.commitTime == .zero)
+        let (before, commit) = (Gate(), Gate())
+        async let other: Void = database.writeWithoutTransaction { _ in before.pass() }
+        await before.reached()
+        async let work: Void = group.run { _ in commit.pass() }
+        // No commit is on its way.
+        try await eventually { group.commitTime >= .milliseconds(20) }
+        before.open()
+        await commit.reached()
+        let time = group.commitTime
+        #expect(group.oldestWait >= time + .milliseconds(20))
+        try await eventually { group.commitTime >= time + .milliseconds(20) }
+        commit.open()
+        try await other
+        try await work
+        try await eventually { group.commitTime == .zero }
+    }
+
     @Test func `many share few commits`() async throws {
         let before = commits.count
         _ = try await inOneGroup((1...200).map(insert))

@@ -1,15 +1,20 @@
 /// Decides when a listener that closed is opened again, and when the server gives it up.
 ///
 /// A listener that closed is opened after ``Limits/delay``, and again after each opening that fails, until openings have failed for
-/// ``Limits/patience``. A listener that cannot be opened the first time is given up at once.
+/// ``Limits/patience``. A listener that cannot be opened the first time is given up at once. A listener that was opened again counts
+/// as open when it has stayed open for ``Limits/steady``.
 package struct ListenerRetry: Sendable {
     package struct Limits: Sendable {
         package var delay: Duration
         package var patience: Duration
+        package var steady: Duration
 
-        package init(delay: Duration = .milliseconds(200), patience: Duration = .seconds(10)) {
+        package init(
+            delay: Duration = .milliseconds(200), patience: Duration = .seconds(10), steady: Duration = .seconds(1)
+        ) {
             self.delay = delay
             self.patience = patience
+            self.steady = steady
         }
     }
 
@@ -20,6 +25,8 @@ package struct ListenerRetry: Sendable {
 
     private let limits: Limits
     private var closedAt: ContinuousClock.Instant?
+    private var reportedAt: ContinuousClock.Instant?
+    private static let reportInterval = Duration.seconds(60)
 
     package init(limits: Limits = Limits()) { self.limits = limits }
 
@@ -30,6 +37,13 @@ package struct ListenerRetry: Sendable {
     package mutating func closed(at now: ContinuousClock.Instant) -> Action {
         closedAt = now
         return .open(after: limits.delay)
+    }
+
+    /// Whether a closing is logged: at most one a minute.
+    package mutating func isReported(at now: ContinuousClock.Instant) -> Bool {
+        if let reportedAt, now - reportedAt < Self.reportInterval { return false }
+        reportedAt = now
+        return true
     }
 
     package func openingFailed(at now: ContinuousClock.Instant) -> Action {

@@ -23,6 +23,9 @@ package protocol ServerStore: Sendable {
     func checkWrites() async throws
     /// How long the oldest change has waited that is not on disk; zero without one.
     var oldestChangeWait: Duration { get }
+    /// How long the commit has taken that is on its way. When none is, how long the oldest change has waited for one; zero
+    /// without a change.
+    var commitTime: Duration { get }
 }
 
 /// Bodies that many envelopes point to (``Envelope/Content/shared``).

@@ -139,6 +139,7 @@ package final class SQLiteStore: Sendable {
     }
 
     package var oldestChangeWait: Duration { group.oldestWait }
+    package var commitTime: Duration { group.commitTime }
 
     func read<Value: Sendable>(_ work: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await noting { try await reads.lookUps.run(work) }

@@ -21,6 +21,8 @@ final class TransactionGroup: Sendable {
         var jobs: [Job] = []
         /// When the oldest job of the group was queued that is being written.
         var writingSince: ContinuousClock.Instant?
+        /// When the commit began that is on its way.
+        var commitBegan: ContinuousClock.Instant?
         var isDraining = false
     }
 
@@ -96,6 +98,12 @@ final class TransactionGroup: Sendable {
         return oldest.map { ContinuousClock.now - $0 } ?? .zero
     }
 
+    /// How long the commit has taken that is on its way. When none is, how long the oldest work has waited for one; zero without work.
+    var commitTime: Duration {
+        let began = queue.withLock { $0.commitBegan ?? $0.jobs.first?.queuedAt }
+        return began.map { ContinuousClock.now - $0 } ?? .zero
+    }
+
     private func enqueue(_ job: Job) {
         let startsDraining = queue.withLock { queue in
             queue.jobs.append(job)
@@ -113,7 +121,10 @@ final class TransactionGroup: Sendable {
                     let jobs = Array(queue.jobs.prefix(Self.groupLimit))
                     queue.jobs.removeFirst(jobs.count)
                     queue.writingSince = jobs.first?.queuedAt
-                    if jobs.isEmpty { queue.isDraining = false }
+                    if jobs.isEmpty {
+                        queue.commitBegan = nil
+                        queue.isDraining = false
+                    }
                     return jobs
                 }
                 if jobs.isEmpty { return }
@@ -164,6 +175,7 @@ final class TransactionGroup: Sendable {
     }
 
     private func commit(_ jobs: [Job], in db: Database, eachInSavepoint: Bool = false) -> Attempt {
+        queue.withLock { $0.commitBegan = .now }
         var isAtWork = false
         do {
             try db.inTransaction(.immediate) {

@@ -40,11 +40,17 @@ final class AcceptPause: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        guard let fault = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(fault.errnoCode) else {
+        let fault = error as? IOError
+        switch fault?.errnoCode {
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM:
+            if !isPausing { begin(on: context.channel, reason: "\(error)") }
+        case ECONNABORTED:
+            // The peer ended the connection before it was accepted. The listener goes on.
+            break
+        default:
             logger.warning("cannot accept a connection", metadata: ["reason": "\(error)"])
-            return context.fireErrorCaught(error)
+            context.fireErrorCaught(error)
         }
-        if !isPausing { begin(on: context.channel, reason: "\(fault)") }
     }
 
     private func begin(on channel: any NIOCore.Channel, reason: String) {

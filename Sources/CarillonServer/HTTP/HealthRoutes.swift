@@ -8,8 +8,11 @@ struct HealthRoutes: Sendable {
     private let store: StoreProbe
     private let readiness: Readiness
     private let gateways: Gateways
+    private let isOnOwnListener: Bool
 
-    init(store: any ServerStore, readiness: Readiness, gateways: Gateways) {
+    /// - Parameter isOnOwnListener: Whether the routes are not on the HTTP listener, which may open later.
+    init(store: any ServerStore, readiness: Readiness, gateways: Gateways, isOnOwnListener: Bool = false) {
+        self.isOnOwnListener = isOnOwnListener
         self.store = StoreProbe(store)
         self.readiness = readiness
         self.gateways = gateways
@@ -29,6 +32,9 @@ struct HealthRoutes: Sendable {
             if readiness.isStopping { throw Refusal(.stopping, "The server is stopping.", retryAfterSeconds: 5) }
             if readiness.hasClosedListener {
                 throw Refusal(.listenerClosed, "The server opens a listener again that closed.", retryAfterSeconds: 5)
+            }
+            if isOnOwnListener, !readiness.isListening {
+                throw Refusal(.listenerClosed, "The HTTP listener of the server is not open yet.", retryAfterSeconds: 5)
             }
             if let fault = await store.fault() {
                 throw Refusal(
@@ -56,12 +62,18 @@ private struct HealthBody: Codable {
 /// Whether the server should be sent work, as far as it is not up to the store.
 final class Readiness: Sendable {
     private let stopping = Atomic<Bool>(false)
+    private let listening = Atomic<Bool>(false)
     private let closedListeners = Atomic<Int>(0)
 
     /// Whether the server has begun to stop.
     var isStopping: Bool { stopping.load(ordering: .relaxed) }
 
     func beginStopping() { stopping.store(true, ordering: .relaxed) }
+
+    /// Whether the HTTP listener has opened.
+    var isListening: Bool { listening.load(ordering: .relaxed) }
+
+    func beganListening() { listening.store(true, ordering: .relaxed) }
 
     /// Whether a listener closed that is not open again.
     var hasClosedListener: Bool { closedListeners.load(ordering: .relaxed) > 0 }

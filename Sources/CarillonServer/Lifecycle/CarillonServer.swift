@@ -101,7 +101,9 @@ package struct CarillonServer: Service {
         let metricsListener = metrics.flatMap { registry in
             settings.metrics.map {
                 MetricsListener(
-                    registry: registry, health: HealthRoutes(store: store, readiness: readiness, gateways: domain.gateways),
+                    registry: registry,
+                    health: HealthRoutes(
+                        store: store, readiness: readiness, gateways: domain.gateways, isOnOwnListener: true),
                     host: $0.host, port: $0.port, domain: domain, readiness: readiness, retry: settings.listenerRetry,
                     logger: quiet
                 ) {
@@ -124,6 +126,7 @@ package struct CarillonServer: Service {
                 sharing: CrossOriginSharing(origins: settings.allowedOrigins.on(own: addresses.own))),
             loops: loops, readiness: readiness, retry: settings.listenerRetry, logger: logger, others: othersListen
         ) { [onRunning, settings] channel in
+            readiness.beganListening()
             await onRunning(
                 Running(domain: domain, addresses: addresses, port: channel.localAddress?.port ?? settings.port))
             await settings.notifySocket?.send("READY=1")

@@ -21,23 +21,34 @@ struct ListenerKeeper: Sendable {
         until isStopping: () -> Bool, _ listen: (_ opened: @escaping @Sendable () -> Void) async throws -> Void
     ) async throws {
         var retry = ListenerRetry(limits: limits)
+        // Whether readiness counts the listener as closed, and whether a closing was logged since it was open for long enough.
+        var isClosed = false
+        var isReported = false
         while !isStopping() {
-            let wasOpen = Atomic<Bool>(false)
+            let opening = Opening()
             let isAgain = retry.hasClosed
             var fault: (any Error)?
             do {
-                try await listen { [self] in
-                    wasOpen.store(true, ordering: .relaxed)
-                    if isAgain { noteReopening() }
+                if isAgain {
+                    try await listenAgain(opening, isReported: isReported, listen)
+                } else {
+                    try await listen { opening.began() }
                 }
             } catch {
                 fault = error
             }
             if isStopping() { return }
             let action: ListenerRetry.Action
-            if wasOpen.load(ordering: .relaxed) {
+            if opening.hasBegun {
                 action = retry.closed(at: .now)
-                noteClosing(fault)
+                if opening.wasSteady { (isClosed, isReported) = (false, false) }
+                if !isClosed { readiness.listenerClosed() }
+                isClosed = true
+                ServerMetric.listenersClosed.counter().increment()
+                if retry.isReported(at: .now) {
+                    reportClosing(fault)
+                    isReported = true
+                }
             } else {
                 action = retry.openingFailed(at: .now)
             }
@@ -48,17 +59,49 @@ struct ListenerKeeper: Sendable {
         }
     }
 
-    private func noteClosing(_ fault: (any Error)?) {
-        readiness.listenerClosed()
-        ServerMetric.listenersClosed.counter().increment()
+    /// One time for which the listener is open.
+    private final class Opening: Sendable {
+        private let isOpen = Atomic<Bool>(false)
+        private let isSteady = Atomic<Bool>(false)
+        private let openings = AsyncStream.makeStream(of: Void.self)
+
+        var hasBegun: Bool { isOpen.load(ordering: .relaxed) }
+        /// Whether the listener stayed open for ``ListenerRetry/Limits/steady``.
+        var wasSteady: Bool { isSteady.load(ordering: .relaxed) }
+
+        func began() {
+            isOpen.store(true, ordering: .relaxed)
+            openings.continuation.finish()
+        }
+
+        func becameSteady() { isSteady.store(true, ordering: .relaxed) }
+
+        /// Returns when the listener is open, or the task is cancelled.
+        func waitUntilBegun() async { for await _ in openings.stream {} }
+    }
+
+    /// Listens, and counts the listener as open when it has stayed open for a while.
+    private func listenAgain(
+        _ opening: Opening, isReported: Bool,
+        _ listen: (_ opened: @escaping @Sendable () -> Void) async throws -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { [self] in
+                await opening.waitUntilBegun()
+                try await Task.sleep(for: limits.steady)
+                opening.becameSteady()
+                readiness.listenerOpened()
+                if isReported { logger.notice("listener is open again", metadata: ["address": "\(place)"]) }
+            }
+            try await listen { opening.began() }
+            group.cancelAll()
+        }
+    }
+
+    private func reportClosing(_ fault: (any Error)?) {
         logger.error(
             "listener closed; opening it again",
             metadata: ["address": "\(place)", "reason": "\(fault.map { "\($0)" } ?? "an error of accept")"])
-    }
-
-    private func noteReopening() {
-        readiness.listenerOpened()
-        logger.notice("listener is open again", metadata: ["address": "\(place)"])
     }
 
     private func lost(because fault: (any Error)?, isAgain: Bool) -> any Error {

@@ -4,7 +4,8 @@ import ServiceLifecycle
 
 /// Tells the service manager that the process works, at half of the time that it allows.
 ///
-/// The process works when each event loop answers, and no change has waited for the disk for more than 5 seconds or half of the time.
+/// The process works when each event loop answers, and no commit has taken more than 5 seconds or half of the time. A queue of
+/// changes that is long but moves is no reason to end the process.
 struct Watchdog: Service {
     let socket: NotifySocket
     /// See ``NotifySocket/watchdog``.
@@ -37,7 +38,7 @@ struct Watchdog: Service {
                     return await untilCancelled()
                 }
             }
-            if store.oldestChangeWait <= longest { return }
+            if store.commitTime <= longest { return }
             try? await Task.sleep(for: min(.milliseconds(100), interval))
         } while !Task.isCancelled
     }

@@ -56,6 +56,14 @@ struct MetricsListener: Service {
                 availableConnectionsDelegate: MaximumAvailableConnections(Self.connections)),
             onServerRunning: { channel in
                 channel.closeFuture.whenComplete { _ in closing.finish() }
+                do {
+                    // Before the handler of the application, which closes the listener on each error of `accept`.
+                    try await channel.eventLoop.submit {
+                        try channel.pipeline.syncOperations.addHandler(AcceptPause(logger: logger), position: .first)
+                    }.get()
+                } catch {
+                    channel.close(promise: nil)
+                }
                 opened()
             }, logger: logger)
         try await withThrowingTaskGroup(of: Void.self) { group in

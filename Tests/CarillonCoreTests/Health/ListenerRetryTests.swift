@@ -21,6 +21,14 @@ struct ListenerRetryTests {
         #expect(retry.openingFailed(at: start + .seconds(70)) == .giveUp)
     }
 
+    @Test func `one closing a minute is logged`() {
+        var retry = ListenerRetry()
+        let reported = [0, 200, 400, 59_999, 60_000, 119_000].filter {
+            retry.isReported(at: start + .milliseconds($0))
+        }
+        #expect(reported == [0, 60_000])
+    }
+
     @Test func `the first opening is tried once`() {
         let retry = ListenerRetry()
         #expect(!retry.hasClosed)

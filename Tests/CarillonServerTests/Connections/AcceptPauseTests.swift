@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import NIOCore
+import NIOEmbedded
 import NIOPosix
 import Synchronization
 import Testing
@@ -83,11 +84,24 @@ struct AcceptPauseTests {
         }
     }
 
-    @Test func `another fault is none of its business`() async throws {
+    @Test func `another fault begins no pause`() async throws {
         try await listen(pause: .hours(1)) { listener, accepted in
-            #expect(try await fail(listener, ECONNABORTED))
+            #expect(try await fail(listener, ECONNABORTED, EPROTO))
             try await connect(to: listener)
             for await _ in accepted { break }
         }
+    }
+
+    @Test(arguments: [
+        (EMFILE, false), (ENFILE, false), (ENOBUFS, false), (ENOMEM, false), (ECONNABORTED, false), (EPROTO, true),
+        (EHOSTUNREACH, true),
+    ])
+    func `handlers behind it receive only errors that close a listener`(code: CInt, isPassed: Bool) throws {
+        let channel = EmbeddedChannel(handler: AcceptPause(logger: Self.logger, isReserveReached: { false }))
+        channel.pipeline.fireErrorCaught(IOError(errnoCode: code, reason: "accept"))
+        var passed: (any Error)?
+        do { try channel.throwIfErrorCaught() } catch { passed = error }
+        #expect((passed != nil) == isPassed)
+        _ = try channel.finish(acceptAlreadyClosed: true)
     }
 }

@@ -3,6 +3,7 @@ import CarillonSQLite
 import CarillonWire
 import Dispatch
 import HTTPTypes
+import Hummingbird
 import TestSupport
 import Testing
 
@@ -57,6 +58,20 @@ struct ReadinessTests {
         let answer = try await created
         #expect(answer.status == 201)
         try await eventually { try await ready().status == 200 }
+    }
+
+    @Test func `routes beside the HTTP listener are not ready before it is open`() async throws {
+        var fixture = try await RouteFixture()
+        let routes = Routes(fixture.domain.answers)
+        HealthRoutes(
+            store: fixture.store, readiness: fixture.readiness, gateways: fixture.domain.gateways, isOnOwnListener: true
+        ).add(to: routes)
+        fixture.responder = routes.router().buildResponder()
+        let early = try await fixture.request(.get, "/health/ready")
+        #expect(early.status == 503 && early.code == "listener_closed")
+        #expect(try await fixture.request(.get, "/health/live").status == 200)
+        fixture.readiness.beganListening()
+        #expect(try await fixture.request(.get, "/health/ready").status == 200)
     }
 
     @Test func `a store that does not answer is reported in time`() async throws {

@@ -44,7 +44,7 @@ struct RouteFixture {
     let routeNames: [String]
     /// See ``Routes/queries``.
     let queries: [String: QueryParameters]
-    let responder: any HTTPResponder<RouteContext>
+    var responder: any HTTPResponder<RouteContext>
 
     init(
         _ allowances: Allowances.Settings = .init(), key: WrappingKey? = nil, userKeys: UserKeySource = .none,

@@ -81,6 +81,17 @@ def test_an_error_of_accept_does_not_end_a_listener(make_server, which):
     assert int(re.search(r"^carillon_listeners_closed_total (\d+)$", metrics, re.MULTILINE)[1]) >= 1
 
 
+@pytest.mark.parametrize("which", ["requests", "metrics"])
+@pytest.mark.parametrize("error", ["EMFILE", "ECONNABORTED"])
+def test_a_connection_that_cannot_be_accepted_does_not_close_a_listener(make_server, which, error):
+    port = free_port()
+    server = make_server(CARILLON_METRICS_LISTEN=port)
+    url = server.url if which == "requests" else f"http://127.0.0.1:{port}"
+    with injected(server, f"accept,accept4:error={error}:when=1"):
+        assert answers(url)
+    assert "listener closed" not in server.log.read_text()
+
+
 def test_a_listener_that_cannot_be_opened_again_ends_the_server_with_1(make_server):
     server = make_server()
     with injected(server, UNREACHABLE, "bind:error=EADDRNOTAVAIL"):

@@ -82,4 +82,5 @@ private func storeThatIsWellSaysSo(_ stores: any StoreMaker) async throws {
     let store = try await stores.open(StoreSettings())
     try await store.checkHealth()
     #expect(store.oldestChangeWait == .zero)
+    #expect(store.commitTime == .zero)
 }
