@@ -333,6 +333,9 @@ let package = Package(
             dependencies: [
                 "CarillonAPNs", "CarillonCommand", "CarillonCore", "CarillonServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser", condition: server),
+                .product(name: "NIOCore", package: "swift-nio", condition: network),
+                .product(name: "NIOHTTP1", package: "swift-nio", condition: network),
+                .product(name: "NIOPosix", package: "swift-nio", condition: network),
             ],
             swiftSettings: settings
         ),

@@ -31,10 +31,15 @@ struct SecretInputTests {
         }
     }
 
-    @Test func `a certificate without a private key is no secret`() throws {
+    @Test func `a certificate without a private key is no secret where a certificate is read`() throws {
         try withFile(Self.certificate, 0o644) { path in
-            let read = try InputFile.secretText(path)
-            #expect(read == Self.certificate)
+            let read = try InputFile.secretOrCertificate(path)
+            #expect(read == Data(Self.certificate.utf8))
+            _ = try CredentialFiles.parse(["--cert", path]).body()
+            #expect(throws: CommandFault.self) { try InputFile.secret(path) }
+        }
+        try withFile(Self.certificate + Self.privateKey, 0o644) { path in
+            #expect(throws: CommandFault.self) { try InputFile.secretOrCertificate(path) }
         }
     }
 
@@ -48,6 +53,11 @@ struct SecretInputTests {
                         { _ = try APNsCredentialOptions.parse(["--cert", pem]).certificate() },
                         { _ = try APNsCredentialOptions.parse(["--cert", open]).certificate() },
                         { _ = try APNsCredentialOptions.parse(["--cert", certificate, "--cert-key", pem]).certificate() },
+                        // A file of the wrong kind is checked before it is understood.
+                        { _ = try APNsCredentialOptions.parse(["--key", certificate] + key).tokenKey() },
+                        { _ = try CredentialFiles.parse(["--p12", certificate]).body() },
+                        { _ = try CredentialFiles.parse(["--cert", certificate, "--cert-key", certificate]).body() },
+                        { _ = try PassphraseFile.read(certificate) },
                         { _ = try PassphraseFile.read(open) },
                         { _ = try CredentialFiles.parse(["--p8", pem] + key).body() },
                         { _ = try CredentialFiles.parse(["--p12", open]).body() },

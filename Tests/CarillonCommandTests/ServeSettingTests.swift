@@ -83,9 +83,7 @@ struct ServeSettingTests {
         ("channel-rate", "0:1", "PER_SECOND:AT_ONCE"), ("channel-rate", "1:2:3", "PER_SECOND:AT_ONCE"),
         ("channel-rate", "", "PER_SECOND:AT_ONCE"), ("upload-resumption", "true", "on or off"),
         ("dev", "maybe", "true or false"), ("anonymous-app", "a b", "the name of an app"),
-        ("log", "loud", "trace, debug"), ("allowed-origins", "app.example.com", "origins such as"),
-        ("allowed-origins", "https://app.example.com:99999", "origins such as"),
-        ("allowed-origins", "https://", "origins such as"),
+        ("log", "loud", "trace, debug"),
     ])
     func `a wrong value ends the start with a sentence about its setting alone`(
         name: String, value: String, values: String
@@ -113,6 +111,7 @@ struct ServeSettingTests {
         ("https://push.example.com:0", "must have a port from 1 to 65535"),
         ("https://push.example.com:", "must have a port from 1 to 65535"),
         ("https://push.example.com\\x", "must not have a backslash"),
+        ("https://push.example.com/a,b", "must "),
         ("https://push.example.com/a<b>", "must have a path of"), ("https://push.example.com/%4", "must have a path of"),
         ("ftp://push.example.com", "must begin with http:// or https://"), ("push.example.com", "must begin with"),
         ("https://bücher.example", "must be ASCII"),
@@ -124,8 +123,35 @@ struct ServeSettingTests {
             #expect(fault.message.hasPrefix("\"\(name)\" must be ") && fault.message.contains(part), "\(fault.message)")
             #expect(!fault.message.contains("password@"))
         }
-        let error = #expect(throws: ValidationError.self) { try ServerChoice.url(text) }
-        #expect(error?.message.hasPrefix("--server ") == true && error?.message.contains(part) == true)
+        let servers: [() throws -> String] = [
+            { try ServerChoice.url(text) }, { try ServerChoice.urlOrSocket(text, standard: "http://h") },
+        ]
+        for server in servers {
+            let error = #expect(throws: ValidationError.self) { try server() }
+            #expect(error?.message.hasPrefix("--server ") == true && error?.message.contains(part) == true)
+            #expect(error?.message.contains("password@") == false)
+        }
+    }
+
+    @Test func `a Unix socket can be asked for its health`() throws {
+        #expect(try ServerChoice.urlOrSocket("unix:/run/carillon/socket", standard: "x") == "unix:/run/carillon/socket")
+        #expect(throws: ValidationError.self) { try ServerChoice.urlOrSocket("unix:run/socket", standard: "http://h") }
+        #expect(throws: ValidationError.self) { try ServerChoice.url("unix:/run/carillon/socket") }
+    }
+
+    @Test(arguments: [
+        ("", "no origin"), ("app.example.com", "no origin"), ("https://app.example.com/path", "no origin"),
+        ("https://app.example.com:99999", "must have a port from 1 to 65535"), ("https://", "must have a host"),
+        ("https://user:password@app.example.com", "must not have a user name or a password"),
+        ("https://app.example.com#f", "must not have a fragment"),
+    ])
+    func `a part that an origin cannot have is named`(text: String, part: String) throws {
+        for list in ["https://good.example, \(text)", "\(text), https://good.example"] {
+            let fault = try #require(refusal(["allowed-origins": list]))
+            #expect(fault.code == .validationFailure)
+            #expect(fault.message.hasPrefix("\"allowed-origins\" must be origins such as"), "\(fault.message)")
+            #expect(fault.message.contains(part) && !fault.message.contains("password@"), "\(fault.message)")
+        }
     }
 
     @Test(arguments: [
@@ -163,7 +189,16 @@ struct ServeSettingTests {
         #expect(two.formerPublicURLs == ["https://a.example", "https://b.example/x"])
         let many = (1...17).map { "https://h\($0).example" }
         #expect(try settings(["former-public-urls": many.dropLast().joined(separator: ",")]).formerPublicURLs.count == 16)
-        #expect(refusal(["former-public-urls": many.joined(separator: ",")])?.code == .validationFailure)
+        for texts in [many, many.map { $0.replacing("//", with: "//user:password@") }] {
+            let fault = try #require(refusal(["former-public-urls": texts.joined(separator: ",")]))
+            #expect(fault.code == .validationFailure && fault.message.contains("has 17 URLs"), "\(fault.message)")
+            #expect(!fault.message.contains("password@"))
+        }
+        #expect(try settings(["former-public-urls": ""]).formerPublicURLs == [])
+        for list in [",", "https://a.example,", ",https://a.example", "https://a.example,,https://b.example", " "] {
+            let fault = try #require(refusal(["former-public-urls": list]), "\(list)")
+            #expect(fault.message.contains("has an empty element"), "\(fault.message)")
+        }
         #expect(refusal(["former-public-urls": "https://a.example,https://b.example/?x"])?.message.contains("query") == true)
     }
 

@@ -6,7 +6,7 @@ import NIOHTTP1
 
 /// Speaks to a server's HTTP API for the command line.
 struct APIClient: Sendable {
-    struct Answer {
+    struct Answer: Sendable {
         var status: Int
         var headers: HTTPHeaders
         var body: Data
@@ -37,7 +37,12 @@ struct APIClient: Sendable {
         return server.hasSuffix("/") ? String(server.dropLast()) : server
     }
 
-    /// - Parameter path: A path of the server, or a whole address.
+    /// Sends a request and reads the whole answer.
+    ///
+    /// - Parameters:
+    ///   - path: A path of the server, or a whole address.
+    ///   - timeout: The time for the request and for the whole answer.
+    /// - Throws: ``CommandFault`` with ``ExitStatus/unreachable`` when the answer does not come.
     func send(
         _ method: HTTPMethod, _ path: String, headers: [(String, String)] = [], body: [UInt8]? = nil,
         timeout: TimeAmount = .seconds(30)
@@ -49,15 +54,35 @@ struct APIClient: Sendable {
         if socketPath != nil { request.headers.add(name: "host", value: "localhost") }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         if let body { request.body = .bytes(body) }
+        let place = socketPath == nil ? request.url : server
+        // The deadline of a request ends with the head of the answer, and the body could stall.
+        return try await withThrowingTaskGroup(of: Answer.self) { group in
+            group.addTask { [request] in try await Self.answer(to: request, of: place) }
+            group.addTask {
+                try await Task.sleep(for: .nanoseconds(timeout.nanoseconds))
+                let seconds = timeout.nanoseconds / 1_000_000_000
+                throw CommandFault(ExitStatus.unreachable, "\(place) has not answered within \(seconds) seconds")
+            }
+            defer { group.cancelAll() }
+            guard let answer = try await group.next() else { throw CancellationError() }
+            return answer
+        }
+    }
+
+    private static func answer(to request: HTTPClientRequest, of place: String) async throws -> Answer {
         let response: HTTPClientResponse
         do {
-            response = try await Self.http.execute(request, timeout: timeout)
+            response = try await http.execute(request, deadline: .distantFuture)
         } catch {
-            let place = socketPath == nil ? request.url : server
             throw CommandFault(ExitStatus.unreachable, "\(place) cannot be reached: \(error)")
         }
-        let bytes = try await response.body.collect(upTo: 8 << 20)
-        return Answer(status: Int(response.status.code), headers: response.headers, body: Data(bytes.readableBytesView))
+        do {
+            let bytes = try await response.body.collect(upTo: 8 << 20)
+            return Answer(
+                status: Int(response.status.code), headers: response.headers, body: Data(bytes.readableBytesView))
+        } catch {
+            throw CommandFault(ExitStatus.unreachable, "the answer of \(place) cannot be read: \(error)")
+        }
     }
 
     /// Sends a body of the API, if there is one, and reads one; a refusal is thrown.

@@ -119,7 +119,7 @@ struct CredentialFiles: ParsableArguments {
         } else if let p12 {
             members += [("p12", try InputFile.secret(p12).base64EncodedString()), ("passphrase", try passphrase())]
         } else if let cert {
-            let text = try InputFile.secretText(cert)
+            let text = String(decoding: try InputFile.secretOrCertificate(cert), as: UTF8.self)
             members += [
                 ("certificate", text), ("privateKey", try certKey.map(InputFile.secretText) ?? text),
                 ("passphrase", try passphrase()),

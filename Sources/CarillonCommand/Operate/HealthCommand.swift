@@ -22,7 +22,7 @@ struct HealthCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingFaults(interrupted: "interrupted") {
-            let address = server ?? Environment["CARILLON_SERVER"] ?? "http://127.0.0.1:8080"
+            let address = try ServerChoice.urlOrSocket(server, standard: "http://127.0.0.1:8080")
             let answer: APIClient.Answer
             do {
                 answer = try await APIClient(server: address, key: nil)

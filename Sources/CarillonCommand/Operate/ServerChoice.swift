@@ -12,6 +12,13 @@ enum ServerChoice {
         return try checked(variable, "CARILLON_SERVER")
     }
 
+    /// Returns the address of `--server`, or else of CARILLON_SERVER, or else the standard one. It can also be `unix:` and a path.
+    static func urlOrSocket(_ option: String?, standard: String) throws -> String {
+        let text = option ?? Environment["CARILLON_SERVER"] ?? standard
+        if text.hasPrefix("unix:/") { return text }
+        return try checked(text, option == nil ? "CARILLON_SERVER" : "--server")
+    }
+
     /// - Parameter name: The option or variable that has the address.
     static func checked(_ text: String, _ name: String) throws -> String {
         do {

@@ -47,6 +47,7 @@ struct ServeCommand: AsyncParsableCommand {
             } catch {
                 throw CommandFault(.validationFailure, error.sentence)
             }
+            try ServeOptions.checkPublicURL(settings)
             settings.notifySocket = NotifySocket(environment: Environment.all)
             if settings.lacksPublicURL {
                 logger.warning(

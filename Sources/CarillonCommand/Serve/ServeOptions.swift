@@ -44,15 +44,26 @@ struct ServeOptions {
         }
         var settings = ServerSettings(dataDirectory: data)
         try ServeSetting.read(values, into: &settings)
-        if settings.unixSocket != nil, settings.publicURL == nil {
-            throw CommandFault(
-                .validationFailure, "\"listen\" with unix: needs \"public-url\", as endpoints cannot begin with a path.")
-        }
+        try Self.checkPublicURL(settings)
         if isOn("anonymous-devices") || isOn("dev") { settings.anonymousApp = values["anonymous-app"] ?? "anonymous" }
         settings.outward.rules.allowsPrivate = isOn("allow-private-addresses") || isOn("dev")
         settings.attachments.transfersOfApp = max(1, settings.attachments.transfers / 2)
         try fit(&settings, to: openFiles)
         return settings
+    }
+
+    /// - Throws: ``CommandFault`` if the places where the server listens name no address and none was set.
+    static func checkPublicURL(_ settings: ServerSettings) throws {
+        if settings.publicURL != nil { return }
+        if !settings.inheritedSockets.isEmpty {
+            throw CommandFault(
+                .validationFailure,
+                "Sockets of a service manager need \"public-url\", as the server does not know where they are reached.")
+        }
+        if settings.unixSocket != nil {
+            throw CommandFault(
+                .validationFailure, "\"listen\" with unix: needs \"public-url\", as endpoints cannot begin with a path.")
+        }
     }
 
     private func isOn(_ name: String) -> Bool { values[name].flatMap(ServeSetting.truth) == true }

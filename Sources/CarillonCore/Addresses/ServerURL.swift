@@ -9,7 +9,7 @@ package struct ServerURL: Hashable, Sendable {
         var path = address.target[...]
         while path.hasSuffix("/") { path = path.dropLast() }
         guard Self.isPath(path) else {
-            throw CallAddress.Fault(reason: "must have a path of letters, digits, /-._~!$&'()*+,;=:@ and %XX")
+            throw CallAddress.Fault(reason: "must have a path of letters, digits, /-._~!$&'()*+;=:@ and %XX")
         }
         let scheme = address.isSecure ? "https" : "http"
         let host = HostPort.host(of: text.dropFirst(scheme.utf8.count + 3)).lowercased()
@@ -17,7 +17,7 @@ package struct ServerURL: Hashable, Sendable {
         self.text = "\(scheme)://\(host)\(port)\(path)"
     }
 
-    /// Whether the text has the characters of a path (RFC 3986 section 3.3).
+    /// Whether the text has the characters of a path (RFC 3986 section 3.3), without the comma, which separates URLs in a list.
     private static func isPath(_ text: Substring) -> Bool {
         var digits = 0
         for byte in text.utf8 {
@@ -37,5 +37,5 @@ package struct ServerURL: Hashable, Sendable {
         return digits == 0
     }
 
-    private static let marks = Set("/-._~!$&'()*+,;=:@".utf8)
+    private static let marks = Set("/-._~!$&'()*+;=:@".utf8)
 }

@@ -5,9 +5,10 @@ package import CarillonCore
 /// This guards people whose browser can reach the server against pages that they happen to visit. It says nothing about
 /// who may do what: secrets are asked for as ever, and whoever is no browser can claim any origin.
 package final class AllowedOrigins: Equatable, Sendable {
-    /// A text that is no list of origins.
+    /// A text that is no list of origins. The text is left out, as it can have a password.
     package struct Fault: Error, Equatable {
-        package let text: String
+        /// The part and the rule, as they follow "the list".
+        package let reason: String
     }
 
     package static let none = AllowedOrigins(own: nil, listed: [], all: false)
@@ -29,14 +30,12 @@ package final class AllowedOrigins: Equatable, Sendable {
     package convenience init(own: OwnAddresses? = nil, listing list: String) throws(Fault) {
         var listed: Set<String> = []
         var all = false
-        for part in list.split(separator: ",") {
+        for part in list.isEmpty ? [] : list.split(separator: ",", omittingEmptySubsequences: false) {
             let text = part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
             if String(text) == "*" {
                 all = true
-            } else if let origin = WebOrigin(String(text))?.text, Self.isReachable(origin) {
-                listed.insert(origin)
             } else {
-                throw Fault(text: String(text))
+                listed.insert(try Self.origin(String(text)))
             }
         }
         self.init(own: own, listed: listed, all: all)
@@ -66,9 +65,19 @@ package final class AllowedOrigins: Equatable, Sendable {
         return origin.hasPrefix("wss:") || origin.hasPrefix("ws:")
     }
 
-    /// Whether an origin can be that of a page: schemes other than HTTP have hosts of their own kinds.
-    private static func isReachable(_ origin: String) -> Bool {
-        guard origin.hasPrefix("http:") || origin.hasPrefix("https:") else { return true }
-        return (try? CallAddress(reading: origin)) != nil
+    /// Returns an origin that can be that of a page. Schemes other than HTTP have hosts of their own kinds.
+    private static func origin(_ text: String) throws(Fault) -> String {
+        let scheme = text.prefix { $0 != ":" }.lowercased()
+        if scheme == "http" || scheme == "https" {
+            do {
+                _ = try CallAddress(reading: text)
+            } catch {
+                throw Fault(reason: "has an origin that \(error.reason)")
+            }
+        }
+        guard let origin = WebOrigin(text)?.text else {
+            throw Fault(reason: "has an element that is no origin: a scheme, a host and no path, query or fragment")
+        }
+        return origin
     }
 }

@@ -46,7 +46,7 @@ struct AllowedOriginsTests {
         "https://a.example/path", "https://", "://a", "https://a b", "https://a.example;x", "null",
     ])
     func `what is no origin is no list`(text: String) {
-        #expect(throws: AllowedOrigins.Fault(text: text)) { try AllowedOrigins(listing: "https://good.example,\(text)") }
+        #expect(throws: AllowedOrigins.Fault.self) { try AllowedOrigins(listing: "https://good.example,\(text)") }
     }
 
     // MARK: Sharing

@@ -72,7 +72,7 @@ struct APNsCredentialOptions: ParsableArguments {
     func certificate() throws -> APNsCertificate? {
         guard let cert else { return nil }
         let passphrase = try passphrase()
-        let bytes = try InputFile.secret(cert)
+        let bytes = try InputFile.secretOrCertificate(cert)
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.contains("-----BEGIN") else {
             guard certKey == nil else {

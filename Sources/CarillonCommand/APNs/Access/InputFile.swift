@@ -11,8 +11,11 @@ enum InputFile {
 
     static func text(_ path: String) throws -> String { String(decoding: try bytes(path), as: UTF8.self) }
 
-    /// Reads a file that only the user of the process can be able to read. PEM without a private key is no secret.
-    static func secret(_ path: String) throws -> Data {
+    /// Reads a file that only the user of the process can be able to read.
+    static func secret(_ path: String) throws -> Data { try bytes(path) { _ in true } }
+
+    /// The same, of a file that can also be a certificate: PEM without a private key is no secret.
+    static func secretOrCertificate(_ path: String) throws -> Data {
         try bytes(path) { content in
             let text = String(decoding: content, as: UTF8.self)
             return !text.contains("-----BEGIN") || text.contains("PRIVATE KEY-----")

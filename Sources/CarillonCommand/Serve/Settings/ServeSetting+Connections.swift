@@ -14,8 +14,11 @@ extension ServeSetting {
             valid](connecting.md#a-new-name). In the file it can be an array.
             """
         ) { text, settings in
-            let urls = text.split(separator: ",").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " ")) }
-            guard urls.count <= ServerSettings.mostFormerPublicURLs else { return false }
+            let urls = elements(of: text)
+            guard urls.count <= ServerSettings.mostFormerPublicURLs else {
+                throw CallAddress.Fault(reason: "has \(urls.count) URLs")
+            }
+            guard !urls.contains("") else { throw CallAddress.Fault(reason: "has an empty element") }
             settings.formerPublicURLs = try urls.map { try ServerURL($0).text }
             return true
         },
@@ -86,4 +89,11 @@ extension ServeSetting {
             """),
         number("stop-seconds", \.stopSeconds, 1...3_600, "How long a stop can take."),
     ]
+
+    /// The elements of a list with commas between, without the spaces around them.
+    private static func elements(of list: String) -> [String] {
+        if list.isEmpty { return [] }
+        return list.split(separator: ",", omittingEmptySubsequences: false)
+            .map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " ")) }
+    }
 }

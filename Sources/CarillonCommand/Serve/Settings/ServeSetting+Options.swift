@@ -93,8 +93,11 @@ extension ServeSetting {
             isList: true,
             "[Pages of other origins](connecting.md#pages-in-a-browser) that can send and receive from a browser."
         ) { text, settings in
-            guard let origins = try? AllowedOrigins(listing: text) else { return false }
-            settings.allowedOrigins = origins
+            do throws(AllowedOrigins.Fault) {
+                settings.allowedOrigins = try AllowedOrigins(listing: text)
+            } catch {
+                throw CallAddress.Fault(reason: error.reason)
+            }
             return true
         },
     ]
