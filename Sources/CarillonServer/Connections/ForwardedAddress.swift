@@ -12,12 +12,18 @@ enum ForwardedAddress: Equatable {
     /// Reads the last element of a field, which the nearest proxy wrote; nil if the field is absent. Anybody can have
     /// written the elements before it.
     init?(lastOf values: [String]) {
-        guard let element = values.last.map(Self.lastElement) else { return nil }
+        guard let field = values.last else { return nil }
+        guard let element = Self.lastElement(of: field) else {
+            self = .invalid
+            return
+        }
         guard element.contains("=") else {
             self.init(node: element)
             return
         }
-        guard let node = HeaderParameters(element)["for"] else {
+        let parameters = HeaderParameters(element)
+        // More than one group: a comma that is outside of quotes, read from the start, is inside of them, read from the end.
+        guard parameters.groups.count == 1, let node = parameters["for"] else {
             self = .invalid
             return
         }
@@ -26,10 +32,10 @@ enum ForwardedAddress: Equatable {
 
     var address: NetworkAddress? { if case .known(let address) = self { address } else { nil } }
 
-    /// Returns what follows the last comma outside quotes, without white space around it.
+    /// Returns the text after the last comma outside quotes, without white space around it; nil if a quote is missing in it.
     ///
     /// It is looked for from the end: a quote that is missing in an earlier element changes nothing.
-    private static func lastElement(of text: String) -> Substring {
+    private static func lastElement(of text: String) -> Substring? {
         let bytes = text.utf8
         var start = bytes.endIndex
         var isQuoted = false
@@ -39,6 +45,7 @@ enum ForwardedAddress: Equatable {
             if bytes[index] == UInt8(ascii: "\""), !isEscaped(bytes[..<index]) { isQuoted.toggle() }
             start = index
         }
+        if isQuoted { return nil }
         var element = text[start...]
         while element.first == " " || element.first == "\t" { element.removeFirst() }
         while element.last == " " || element.last == "\t" { element.removeLast() }

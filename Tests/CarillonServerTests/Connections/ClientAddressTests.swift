@@ -49,6 +49,10 @@ struct ClientAddressTests {
         "192.0.2.1 192.0.2.2", "192.0.2.01", "[2001:db8::7", "2001:db8::7]", "[2001:db8::7]50001", "[2001:db8::7]:", "[]",
         "[x]:1", "proto=http",
         "for=", "for=\"\"", "for=x;proto=http", "by=192.0.2.1", "192.0.2.1;proto=http", "fe80::1%eth0", "ü",
+        // A last element whose quotes are broken does not make an earlier element count, which a client can have written.
+        "for=6.6.6.6, for=192.0.2.1;host=\"x\"\"", "for=6.6.6.6, for=\"192.0.2.1", "for=6.6.6.6, for=\"192.0.2.1\\\"",
+        "for=6.6.6.6;a=b\", for=192.0.2.1\"", "for=6.6.6.6, garbage\"", "for=\"192.0.2.1",
+        "6.6.6.6, 192.0.2.1\"", "6.6.6.6, \"192.0.2.1", "6.6.6.6, 192.0.2.1;host=\"x\"\"", "6.6.6.6\", 192.0.2.1\"",
     ])
     func `another value is no address, whatever came before it`(field: String) {
         #expect(ForwardedAddress(lastOf: [field]) == .invalid)
