@@ -63,8 +63,7 @@ package final class Publisher: Sendable {
     /// from any thread.
     package func publish(_ request: PublishRequest, to channel: PushChannel, then: @escaping Reply) {
         do {
-            try authorize(request.vapid, for: channel)
-            try allowances.takeMessage(to: channel)
+            try admitMessage(to: channel, by: request.vapid)
         } catch {
             return then(.failure(error))
         }
@@ -82,6 +81,12 @@ package final class Publisher: Sendable {
         } then: { [self] id, delivered in
             then(Result { try receipt(id, ttl: ttl, delivered) })
         }
+    }
+
+    /// Counts a message against the rates of its channel, also one that is dropped.
+    package func admitMessage(to channel: PushChannel, by credentials: VapidCredentials?) throws(Refusal) {
+        try authorize(credentials, for: channel)
+        try allowances.takeMessage(to: channel)
     }
 
     /// A restricted channel wants its own key; credentials that were given must be good on any channel

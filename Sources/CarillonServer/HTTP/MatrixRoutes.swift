@@ -24,7 +24,8 @@ struct MatrixRoutes: Sendable {
     /// as rejected. Only when no device has it because of a failure that may pass is the homeserver asked to repeat it: it repeats
     /// the notification for every device, and sends no later one before.
     @Sendable private func notify(_ request: Request, _ context: RouteContext) async throws -> Response {
-        let notification = try MatrixNotification(parsing: try await request.bytes(upTo: Limits.matrixBodyBytes))
+        let body = try await request.bytes(upTo: Limits.matrixBodyBytes)
+        let notification = try MatrixNotification(parsing: body, token: addresses.token(ofEndpoint:))
         var rejected: [String] = []
         var isDelivered = false
         var failure: Refusal?
@@ -32,7 +33,7 @@ struct MatrixRoutes: Sendable {
             do {
                 let outcome = try await deliver(notification, to: device)
                 Self.counters[outcome]?.increment()
-                if outcome == .rejected { rejected.append(device.pushkey) }
+                if outcome == .rejected { rejected += device.pushkeys }
                 if outcome == .delivered || outcome == .shortened { isDelivered = true }
             } catch {
                 Self.counters[.failed]?.increment()
@@ -54,11 +55,13 @@ struct MatrixRoutes: Sendable {
         uniqueKeysWithValues: Outcome.allCases.map { ($0, ServerMetric.matrixNotifications.counter($0.rawValue)) })
 
     private func deliver(_ notification: MatrixNotification, to device: MatrixNotification.Device) async throws -> Outcome {
-        guard let token = addresses.token(ofEndpoint: device.pushkey) else { return .rejected }
+        guard let token = device.token else { return .rejected }
         do {
             let channel = try await domain.publisher.channel(of: token)
             switch notification.message(for: device) {
-            case .tooLarge: return .tooLarge
+            case .tooLarge:
+                try domain.publisher.admitMessage(to: channel, by: nil)
+                return .tooLarge
             case .whole(let body):
                 try await publish(body, to: channel)
                 return .delivered

@@ -6,7 +6,11 @@ import Testing
 struct MatrixNotificationTests {
     private func parse(_ text: String) throws -> [MatrixNotification.Device] { try read(text).devices }
 
-    private func read(_ text: String) throws -> MatrixNotification { try MatrixNotification(parsing: Array(text.utf8)) }
+    private static let addresses = Addresses(base: "https://push.example.com")
+
+    private func read(_ text: String) throws -> MatrixNotification {
+        try MatrixNotification(parsing: Array(text.utf8), token: Self.addresses.token(ofEndpoint:))
+    }
 
     private func messages(_ text: String) throws -> [MatrixNotification.Message] {
         let notification = try read(text)
@@ -16,7 +20,7 @@ struct MatrixNotificationTests {
     @Test func `each device is sent its own entry, and all else as it was written`() throws {
         let text =
             #"{ "notification" : {"counts":{"unread":2.50},"devices": [ {"pushkey":"a", "x":1e2} ,{"pushkey":"b"}], "z":"\u00e9" } }"#
-        #expect(try parse(text).map(\.pushkey) == ["a", "b"])
+        #expect(try parse(text).map(\.pushkeys) == [["a"], ["b"]])
         let expected = [
             #"{ "notification" : {"counts":{"unread":2.50},"devices": [{"pushkey":"a", "x":1e2}], "z":"\u00e9" } }"#,
             #"{ "notification" : {"counts":{"unread":2.50},"devices": [{"pushkey":"b"}], "z":"\u00e9" } }"#,
@@ -28,7 +32,7 @@ struct MatrixNotificationTests {
         let again = #"{"pushkey":"a"},{"pushkey":"\u0061","app_id":"x"}"#
         let entries = Array(repeating: again, count: 39).joined(separator: ",")
         let text = #"{"notification":{"devices":[\#(entries)]}}"#
-        #expect(try parse(text).map(\.pushkey) == ["a"])
+        #expect(try parse(text).map(\.pushkeys) == [["a"]])
         #expect(try messages(text) == [.whole(Array(#"{"notification":{"devices":[{"pushkey":"a"}]}}"#.utf8))])
     }
 
@@ -78,7 +82,7 @@ struct MatrixNotificationTests {
             #""event_id""#, with: #""content":"\#(String(repeating: "x", count: 100_000))","event_id""#)
         let sent = try messages(text)
         #expect((sent == [.tooLarge]) == isTooLarge)
-        #expect(try parse(text).map(\.pushkey) == ["a"])
+        #expect(try parse(text).map(\.pushkeys) == [["a"]])
     }
 
     @Test func `content may be nested to any depth`() throws {
@@ -94,10 +98,33 @@ struct MatrixNotificationTests {
         }
     }
 
-    @Test func `a key with a percent-encoded unreserved character is the same key`() throws {
-        let entries = #"{"pushkey":"a-b"},{"pushkey":"%61%2db"},{"pushkey":"a%2Fb"}"#
+    @Test func `every spelling of an endpoint is one device`() throws {
+        let spellings = [
+            "https://push.example.com/push/a-b", "https://push.example.com/push/%61%2db",
+            "https://push.example.com/push/a-b?up=1", "https://push.example.com:443/push/a-b",
+        ]
+        let others = ["https://push.example.com/push/a%2Fb", "a-b", "https://other.example/push/a-b"]
+        let keys = spellings + others + spellings
+        let entries = keys.map { #"{"pushkey":"\#($0)"}"# }.joined(separator: ",")
         let devices = try parse(#"{"notification":{"devices":[\#(entries)]}}"#)
-        #expect(devices.map(\.pushkey) == ["a-b", "a%2Fb"])
+        #expect(devices.map(\.pushkeys) == [spellings] + others.map { [$0] })
+        #expect(devices.map(\.token) == ["a-b", "a%2Fb", nil, nil])
+        #expect(devices.first.map { String(decoding: $0.entry, as: UTF8.self) } == #"{"pushkey":"\#(spellings[0])"}"#)
+    }
+
+    @Test func `a hundred devices take little more work than one, however many members there are`() throws {
+        let members = String(repeating: #""":0,"#, count: 20_000)
+        func time(_ devices: Int) throws -> Duration {
+            let entries = (0..<devices).map { #"{"pushkey":"\#($0)"}"# }.joined(separator: ",")
+            let body = Array(#"{"notification":{\#(members)"devices":[\#(entries)]}}"#.utf8)
+            return try (0..<3).map { _ in
+                try ContinuousClock().measure {
+                    let notification = try MatrixNotification(parsing: body) { $0 }
+                    for device in notification.devices { _ = notification.message(for: device) }
+                }
+            }.min() ?? .zero
+        }
+        #expect(try time(100) < time(1) * 8)
     }
 
     @Test func `no devices are no fault, and a hundred and one are`() throws {

@@ -81,6 +81,27 @@ struct MatrixRouteTests {
         #expect(mixed.json?["rejected"] == .array([.string("https://x.example/")]))
     }
 
+    @Test func `a dead endpoint is rejected in each spelling that the notification has`() async throws {
+        let world = try await World()
+        let channel = try await world.channel()
+        let dead = channel.endpoint + "x"
+        let answer = try await world.notify([dead, channel.endpoint, dead + "?up=1", dead, channel.endpoint + "?up=1"])
+        #expect(answer.status == 200)
+        #expect(answer.json?["rejected"] == .array([.string(dead), .string(dead + "?up=1")]))
+        #expect(try await world.received() == [channel.id: Self.least(channel.endpoint)])
+    }
+
+    @Test func `a notification that is dropped counts against the rates of its channel`() async throws {
+        var allowances = Allowances.Settings()
+        allowances.channelMessages = .init(perSecond: 1, burst: 1)
+        let world = try await World(allowances)
+        let channel = try await world.channel()
+        let members = #","room_id":"\#(Self.pad(5000))""#
+        #expect(try await world.notify([channel.endpoint], members).status == 200)
+        let refused = try await world.notify([channel.endpoint], members)
+        #expect(refused.status == 429 && refused.code == "rate_limited")
+    }
+
     @Test func `the failure of one device refuses none that was delivered to`() async throws {
         var allowances = Allowances.Settings()
         allowances.channelMessages = .init(perSecond: 1, burst: 1)
