@@ -82,62 +82,71 @@ extension ClientSession {
     // MARK: Facts from the server
 
     mutating func registrationAnswered(
-        _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant
+        _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard let id = ChannelID(answer.channelID), let identifier = identifiers[id] else { return [] }
+        guard let id = ChannelID(answer.channelID) else { return [] }
         let actions: [SessionAction]
-        registerAgainAt[id] = nil
-        if answer.status == 200, let endpoint = answer.pushEndpoint.flatMap(ChannelEndpoint.init) {
-            actions = change(identifier) { $0.registered(at: endpoint) }
-        } else if let code = answer.code.flatMap(ErrorCode.init(rawValue:)), code.isRetryable {
-            actions = postpone(id, identifier, code, answer.retryAfterSeconds, at: now)
-        } else if answer.isRefusal {
-            let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
-            actions = note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer)
+        if answer.maySucceedLater {
+            actions = postpone(id, answer, at: now, random: random)
         } else {
-            let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
-            actions = note(told, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer)
+            registrationRetries.answered(id, isRegistered: answer.status == 200, at: now)
+            actions = end(registrationOf: id, with: answer)
         }
-        return actions + deliverTokens(at: now)
+        return actions + registerAgain(at: now) + deliverTokens(at: now)
+    }
+
+    private mutating func end(
+        registrationOf id: ChannelID, with answer: ServerFrame.Registered
+    ) -> [SessionAction] {
+        guard let identifier = identifiers[id] else { return [] }
+        if answer.status == 200, let endpoint = answer.pushEndpoint.flatMap(ChannelEndpoint.init) {
+            return change(identifier) { $0.registered(at: endpoint) }
+        }
+        if answer.isRefusal {
+            let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.registrationRefused) }
+            return note(told, .registrationRefused, "refused to open the channel \"\(identifier)\"", answer)
+        }
+        let told = change(identifier) { $0.registrationFailed(code: ChannelErrorCode.server.lowerBound) }
+        return note(told, .serverUnavailable, "could not open the channel \"\(identifier)\"", answer)
     }
 
     /// The channel stays connecting, and is registered again when the server says that it may succeed.
     private mutating func postpone(
-        _ id: ChannelID, _ identifier: String, _ code: ErrorCode, _ retryAfterSeconds: Int?,
-        at now: ContinuousClock.Instant
+        _ id: ChannelID, _ answer: ServerFrame.Registered, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
-        guard channels[identifier]?.state == .connecting else { return [] }
-        let hint = retryAfterSeconds.map { Duration.seconds(min(max(1, $0), Self.mostRetrySeconds)) }
-        registerAgainAt[id] = now + (hint ?? settings.retryDelay)
+        let hint = answer.retryAfterSeconds.map { Duration.seconds(min(max(1, $0), Self.mostRetrySeconds)) }
+        registrationRetries.refused(id, retryAfter: hint ?? settings.retryDelay, at: now, random: random)
+        guard let identifier = identifiers[id], channels[identifier]?.state == .connecting else { return [] }
+        let reason = answer.code.map { String($0.prefix(60)) } ?? "status \(answer.status)"
         return [
             .noteFailure(
                 .serverUnavailable,
-                "The server cannot open the channel \"\(identifier)\" now (\(code.rawValue)); it is asked again.")
+                "The server cannot open the channel \"\(identifier)\" now (\(reason)); it is asked again.")
         ]
     }
 
-    /// Registers the channels again whose time has come.
+    /// Registers the channel again whose time has come.
     mutating func registerAgain(at now: ContinuousClock.Instant) -> [SessionAction] {
-        let due = registerAgainAt.filter { $0.value <= now }.keys.sorted { $0.description < $1.description }
-        for id in due { registerAgainAt[id] = nil }
-        // Otherwise all channels are registered when the server knows the user.
-        guard user == nil else { return [] }
-        return due.compactMap { id in
-            guard let identifier = identifiers[id], let channel = channels[identifier], channel.state == .connecting else {
-                return nil
-            }
-            return register(channel, id, identifier)
+        // All channels are registered when the server knows the user.
+        guard user == nil else {
+            registrationRetries.reset()
+            return []
         }
+        guard let dueAt = registrationRetries.dueAt, dueAt <= now else { return [] }
+        let connecting = Set(channels.values.compactMap { $0.state == .connecting ? $0.channelID : nil })
+        let due = registrationRetries.timePassed(to: now, wanted: connecting)
+        guard let id = due, let identifier = identifiers[id], let channel = channels[identifier] else { return [] }
+        return [register(channel, id, identifier)]
     }
 
     private static let mostRetrySeconds = 86_400
 
     mutating func unregistrationAnswered(
-        _ channelID: String, status: Int, at now: ContinuousClock.Instant
+        _ channelID: String, status: Int, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         guard let id = ChannelID(channelID) else { return [] }
         guard status < 500 else {
-            retryAt = now + settings.retryDelay
+            retryAt = now + schedule.delay(after: settings.retryDelay, random: random)
             return []
         }
         if withdrawals.remove(id) != nil { return [.write(.removeWithdrawal(id))] }
@@ -267,9 +276,15 @@ extension ClientSession {
 }
 
 extension ServerFrame.Registered {
+    private var knownCode: ErrorCode? { code.flatMap(ErrorCode.init(rawValue:)) }
+
+    /// Whether the server asks for the same registration again: by the code, where this version knows it. A server
+    /// that sends no code can answer 429 to a registration beyond a rate.
+    fileprivate var maySucceedLater: Bool { knownCode?.isRetryable ?? (status == 429) }
+
     /// Whether no later attempt can succeed without a change: by the code, where this version knows it.
     fileprivate var isRefusal: Bool {
-        if let code = code.flatMap(ErrorCode.init(rawValue:)) { return !code.isRetryable }
+        if let knownCode { return knownCode.registrationStatus == 400 }
         return (400..<500).contains(status)
     }
 }

@@ -3,7 +3,7 @@ import CarillonWire
 extension ClientSession {
     /// A frame came. `answered` is what the server was told of this message, or news, before, when it came before.
     mutating func received(
-        _ frame: ServerFrame, answered: Int?, at now: ContinuousClock.Instant
+        _ frame: ServerFrame, answered: Int?, at now: ContinuousClock.Instant, random: Double
     ) -> [SessionAction] {
         receivedSignOfLife(at: now)
         switch (phase, frame) {
@@ -18,9 +18,9 @@ extension ClientSession {
         case (.identifying, _), (.live, .hello):
             return close(.protocolError)
         case (.live, .register(let answer)):
-            return registrationAnswered(answer, at: now)
+            return registrationAnswered(answer, at: now, random: random)
         case (.live, .unregister(let channelID, let status)):
-            return unregistrationAnswered(channelID, status: status, at: now)
+            return unregistrationAnswered(channelID, status: status, at: now, random: random)
         case (.live, .notification(let message)):
             return notificationReceived(message, answered: answered, at: now)
         case (.live, .channelEvent(let event)):

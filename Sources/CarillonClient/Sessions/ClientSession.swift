@@ -126,8 +126,8 @@ struct ClientSession: Sendable {
     var goodbyeDelay: Duration?
     /// When to unregister again what the server could not unregister.
     var retryAt: ContinuousClock.Instant?
-    /// When to register channels again that the server could not register, on the live connection.
-    var registerAgainAt: [ChannelID: ContinuousClock.Instant] = [:]
+    /// The channels that the server could not register, on the live connection.
+    var registrationRetries: RegistrationRetries
 
     init(_ settings: Settings, restoring stored: StoredState = StoredState()) {
         self.settings = settings
@@ -150,6 +150,7 @@ struct ClientSession: Sendable {
         reporting = DeviceReporting(schedule: ClientReconnectSchedule(settings.backOff))
         userReporting = reporting
         schedule = ClientReconnectSchedule(settings.backOff)
+        registrationRetries = RegistrationRetries(settings.backOff)
         identifiers = [:]
         for (identifier, channel) in stored.channels {
             if let id = channel.channelID { identifiers[id] = identifier }
@@ -177,7 +178,7 @@ struct ClientSession: Sendable {
         case .live:
             if let keepAlive { deadlines.append(keepAlive.deadline) }
             if let retryAt { deadlines.append(retryAt) }
-            deadlines += [reporting.retryAt, userReporting.retryAt, registerAgainAt.values.min()].compactMap(\.self)
+            deadlines += [reporting.retryAt, userReporting.retryAt, registrationRetries.dueAt].compactMap(\.self)
         case .stopped, .resting, .parting, .registering, .locating, .renewing, .opening, .closing: break
         }
         return deadlines.min()
@@ -379,7 +380,7 @@ struct ClientSession: Sendable {
         awaitsPong = false
         goodbyeDelay = nil
         retryAt = nil
-        registerAgainAt = [:]
+        registrationRetries.reset()
         availability = Availability(network: network, service: false)
         return [.tellAvailability(availability), .tellSubscriptions(.disconnected)]
     }

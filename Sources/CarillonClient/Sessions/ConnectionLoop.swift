@@ -203,7 +203,7 @@ struct ConnectionLoop: Sendable {
             case .service(let service): answered = try context.answer(to: service.version)
             default: break
             }
-            return session.received(frame, answered: answered, at: context.now)
+            return session.received(frame, answered: answered, at: context.now, random: context.random)
         } done: { result in
             if case .failure(let error) = result {
                 // Nothing of the frame has happened; after a new connection it comes again.

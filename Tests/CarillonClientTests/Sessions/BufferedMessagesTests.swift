@@ -21,7 +21,7 @@ struct BufferedMessagesTests {
         var session = ClientSession(.init(buffer: buffer), restoring: stored)
         _ = session.started(at: start)
         _ = session.socketOpened(at: start)
-        _ = session.received(.hello(Base.hello), answered: nil, at: start)
+        _ = session.received(.hello(Base.hello), answered: nil, at: start, random: 0)
         return session
     }
 
@@ -115,7 +115,7 @@ struct BufferedMessagesTests {
         var session = ClientSession(.init(buffer: .init(messages: 3, bytes: 1 << 20)), restoring: stored)
         _ = session.started(at: Self.start)
         _ = session.socketOpened(at: Self.start)
-        _ = session.received(.hello(Base.hello), answered: nil, at: Self.start)
+        _ = session.received(.hello(Base.hello), answered: nil, at: Self.start, random: 0)
         #expect(Base.receive(Self.message("a"), &session).last == .deliverMessage(Self.buffered("a", 42), to: Self.name))
         #expect(Base.receive(Self.message("b"), &session).last == .noteFullBuffer(of: Self.name, waiting: 3))
     }

@@ -26,7 +26,7 @@ struct ClientSessionTests {
         var session = ClientSession(.init(), restoring: stored)
         _ = session.started(at: Self.start)
         _ = session.socketOpened(at: start)
-        _ = session.received(.hello(hello), answered: nil, at: start)
+        _ = session.received(.hello(hello), answered: nil, at: start, random: 0)
         return session
     }
 
@@ -37,7 +37,7 @@ struct ClientSessionTests {
     }
 
     static func receive(_ frame: ServerFrame, _ session: inout ClientSession, handled: Int? = nil) -> [SessionAction] {
-        session.received(frame, answered: handled, at: start)
+        session.received(frame, answered: handled, at: start, random: 0)
     }
 
     // MARK: Identity

@@ -95,7 +95,7 @@ struct UserSessionTests {
         _ = session.userSet(ada, at: Base.start)
         _ = session.userReportFailed(retryAfter: .seconds(300), at: Base.start, random: 0)
         #expect(try #require(session.deadline) <= Base.start + .seconds(300))
-        _ = session.received(.pong, answered: nil, at: Base.start + .seconds(299))
+        _ = session.received(.pong, answered: nil, at: Base.start + .seconds(299), random: 0)
         let early = session.timerFired(at: Base.start + .seconds(299))
         #expect(!early.contains(.reportUser(ada, Base.identity)))
         let later = session.timerFired(at: Base.start + .seconds(300))
