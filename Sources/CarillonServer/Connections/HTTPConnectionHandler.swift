@@ -286,7 +286,7 @@ final class HTTPConnectionHandler: ChannelInboundHandler, RemovableChannelHandle
 
     /// Behind a proxy, the address that it names has its share of what is answered.
     private func refusalOfShare(_ head: HTTPRequestHead) -> Refusal? {
-        guard shared.shares.isBehindProxy, !HealthRoutes.isHealthCheck(head.uri) else { return nil }
+        guard shared.shares.isBehindProxy, !HealthRoutes.isHealthCheck(head) else { return nil }
         return share.requestBegan(for: address(head))
     }
 

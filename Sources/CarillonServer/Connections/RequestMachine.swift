@@ -223,8 +223,7 @@ package struct RequestMachine {
         let framing = RequestFraming(head.headers)
         if let refusal = refusalOfOthers {
             let hasBody = !framing.codings.isEmpty || framing.length ?? "0" != "0"
-            let isHealthCheck = HealthRoutes.isHealthCheck(head.uri) && (head.method == .GET || isHead) && !hasBody
-            guard isHealthCheck else { return refuse(refusal) }
+            guard HealthRoutes.isHealthCheck(head), !hasBody else { return refuse(refusal) }
         }
         guard framing.codings.isEmpty || framing.codings.map({ $0.lowercased() }) == ["chunked"] else {
             return refuse(Refusal(.requestInvalid, "The only Transfer-Encoding understood is chunked."))

@@ -2,6 +2,7 @@ import CarillonCore
 import CarillonWire
 import HTTPTypes
 import Hummingbird
+import Logging
 
 /// The wire of BlackBerry's application servers: `/GNP1.0?method=checkToken|notify`.
 ///
@@ -22,12 +23,15 @@ struct GNPRoutes: Sendable {
         do {
             try await perform(request)
             return Self.response(.ok)
-        } catch let code as GNPCode {
-            return Self.response(code)
         } catch {
-            let refusal = Refusal(error, logger: context.logger)
-            return Self.response(GNPCode(refusal.code), retryAfterSeconds: refusal.retryAfterSeconds)
+            return Self.response(to: error, logger: context.logger)
         }
+    }
+
+    static func response(to error: any Error, logger: Logger) -> Response {
+        if let code = error as? GNPCode { return response(code) }
+        let refusal = Refusal(error, logger: logger)
+        return response(GNPCode(refusal.code), retryAfterSeconds: refusal.retryAfterSeconds)
     }
 
     private func perform(_ request: Request) async throws {

@@ -1,6 +1,7 @@
 import CarillonCore
 import CarillonWire
 import Hummingbird
+import NIOHTTP1
 import Synchronization
 
 /// Whether the process lives, and whether it should be sent work.
@@ -21,9 +22,14 @@ struct HealthRoutes: Sendable {
     private static let live = "/health/live"
     private static let ready = "/health/ready"
 
-    static func isHealthCheck(_ uri: String) -> Bool {
-        let path = uri.prefix { $0 != "?" }
-        return path == live || path == ready
+    /// Whether a load balancer asks whether the server is there. Such requests are answered when the server is full, too.
+    static func isHealthCheck(_ head: HTTPRequestHead) -> Bool {
+        let path = head.uri.prefix { $0 != "?" }
+        return switch head.method {
+        case .GET, .HEAD: path == live || path == ready
+        case .OPTIONS: path == "/"
+        default: false
+        }
     }
 
     func add(to routes: Routes) {

@@ -103,7 +103,7 @@ extension Refusal {
             self.init(.stopping, "The server is stopping; ask again soon.", retryAfterSeconds: 2)
         default:
             logger.error("a request met a fault", metadata: ["reason": "\(type(of: error))"])
-            self.init(.internalError, "The server met a fault that it did not expect; it was logged.")
+            self.init(.internalError, "The server met a fault that it did not expect; it was logged.", retryAfterSeconds: 5)
         }
     }
 
@@ -121,7 +121,7 @@ extension Refusal {
         switch status.code {
         case 413: self.init(.bodyTooLarge, "The body is larger than this address takes.")
         case 400..<500: self.init(.requestInvalid, "The request could not be understood.")
-        default: self.init(.internalError, "The server met a fault.")
+        default: self.init(.internalError, "The server met a fault.", retryAfterSeconds: 5)
         }
     }
 }

@@ -55,6 +55,28 @@ struct RequestMachineTests {
         #expect(machine.wantsToRead)
     }
 
+    @Test(arguments: [
+        (HTTPMethod.GET, "/health/live", true), (.HEAD, "/health/ready", true), (.GET, "/health/ready?x", true),
+        (.OPTIONS, "/", true), (.OPTIONS, "*", true), (.OPTIONS, "/v1/apps", false), (.OPTIONS, "/health/live", false),
+        (.GET, "/", false), (.HEAD, "/", false), (.POST, "/health/live", false), (.GET, "/health", false),
+    ])
+    mutating func `only health checks are answered on a connection that has no place`(
+        method: HTTPMethod, uri: String, isAnswered: Bool
+    ) {
+        machine.foundNoPlace(.serverFull, at: 0)
+        let isRefused = code(receive(.head(head(method, uri)))) == .overloaded
+        #expect(isRefused != isAnswered)
+        guard isAnswered else { return }
+        guard case .answer = receive(.end(nil)) else {
+            Issue.record("The request is not answered.")
+            return
+        }
+        // A health check has no body.
+        machine = RequestMachine(settings: .init(), at: 0)
+        machine.foundNoPlace(.serverFull, at: 0)
+        #expect(code(receive(.head(head(method, uri, ["content-length": "1"])))) == .overloaded)
+    }
+
     @Test mutating func `a body beyond its limit is answered at once, and the rest is not read`() {
         _ = receive(.head(head()))
         _ = receive(.body(ByteBuffer(repeating: 1, count: Limits.messageBodyBytes)))

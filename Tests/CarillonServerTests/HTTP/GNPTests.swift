@@ -1,5 +1,8 @@
 import CarillonCore
+import CarillonWire
 import HTTPTypes
+import Hummingbird
+import Logging
 import Testing
 
 @testable import CarillonServer
@@ -21,5 +24,26 @@ struct GNPTests {
         #expect(first.headers[.gnpCode] == "100 OK" && first.headers[.retryAfter] == nil)
         #expect(second.status == 200 && second.headers[.gnpCode] == "429 Rate Limited")
         #expect(second.headers[.retryAfter] == "2")
+    }
+
+    private struct ForeignError: Error {}
+
+    @Test(
+        arguments: [
+            (ForeignError(), "500 Internal Error"), (StoreFault(.full, "x"), "507 Storage Unavailable"),
+            (StoreFault(.unavailable, "x"), "507 Storage Unavailable"), (CancellationError(), "503 Server Stopping"),
+        ] as [(any Error, String)])
+    func `each answer that asks for a later attempt says when`(error: any Error, code: String) throws {
+        let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        let response = GNPRoutes.response(to: error, logger: logger)
+        #expect(response.headers[.gnpCode] == code)
+        #expect(try #require(response.headers[.retryAfter].flatMap { Int($0) }) > 0)
+    }
+
+    @Test func `an answer that is final has no time`() {
+        let logger = Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        for error in [GNPCode.missingToken, Refusal(.tokenGone, "x")] as [any Error] {
+            #expect(GNPRoutes.response(to: error, logger: logger).headers[.retryAfter] == nil)
+        }
     }
 }
