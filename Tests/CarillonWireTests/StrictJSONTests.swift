@@ -51,10 +51,16 @@ struct StrictJSONTests {
         #expect(try StrictJSON.decode(PutWatch.self, from: Data(watch.utf8)).pingIntervalSeconds == number)
     }
 
-    @Test(arguments: ["0.5", "301.5", "9223372036854775808"])
+    @Test(arguments: [
+        "0.5", "301.5", "9223372036854775808", "301.00000000000000001", "9007199254740993.5", "1e-400", "-1e-400", "1e300",
+    ])
     func `a number whose value is no integer is refused, as in a frame`(text: String) throws {
         let results = #"{"results":[{"version":"v","result":"failed","code":\#(text)}]}"#
-        #expect(fault(InboxResults.self, results)?.code == .fieldInvalid)
+        let refusal = try #require(fault(InboxResults.self, results))
+        #expect(refusal.code == .fieldInvalid)
+        #expect(refusal.detail.contains("code\" must be a whole number"))
+        #expect(fault(PutWatch.self, #"{"renewSecret":\#(text)}"#)?.code == .fieldInvalid)
+        #expect(fault(RegisterChannel.self, #"{"channelID":\#(text)}"#)?.code == .fieldInvalid)
     }
 
     @Test(arguments: ErrorCode.allCases)

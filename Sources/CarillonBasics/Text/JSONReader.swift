@@ -266,8 +266,6 @@ struct JSONReader {
         let digits = text[start..<index]
         if let integer = WholeNumber.value(of: digits, as: Int.self) { return .integer(integer) }
         guard let number = Double(String(decoding: digits, as: UTF8.self)), number.isFinite else { return nil }
-        // A number such as 1.00000000000000000001, which is an integer as a double.
-        if number.magnitude < 0x1p63, let integer = Int(exactly: number) { return .integer(integer) }
         return .number(number)
     }
 

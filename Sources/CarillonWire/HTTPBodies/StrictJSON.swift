@@ -6,7 +6,7 @@ package import CarillonBasics
     package import Foundation
 #endif
 
-/// A body of the HTTP API whose members are all known by name.
+/// A body of the HTTP API whose members are all known by name, and whose numbers are integers.
 package protocol StrictBody: Decodable {
     static var memberNames: Set<String> { get }
 }
@@ -20,7 +20,7 @@ package enum StrictJSON {
         do {
             try refuseUnknown(Set(members.map(\.name)), known: type.memberNames)
             // From the text that the value is written as, so that a number is an integer here where it is one in a frame.
-            return try JSONDecoder().decode(type, from: Data(value.bytes))
+            return try JSONDecoder().decode(type, from: Data(value.withoutFractions.bytes))
         } catch let refusal as Refusal {
             throw refusal
         } catch DecodingError.keyNotFound(let key, let context) {
@@ -85,6 +85,18 @@ package enum StrictJSON {
 }
 
 extension JSONValue {
+    /// The value with an object in place of each number that is no integer, so that no type takes one. Foundation's decoder
+    /// takes 301.00000000000000001 for an integer.
+    fileprivate var withoutFractions: JSONValue {
+        switch self {
+        case .number: .object([])
+        case .array(let values): .array(values.map(\.withoutFractions))
+        case .object(let members):
+            .object(members.map { Member(name: $0.name, value: $0.value.withoutFractions) })
+        case .null, .bool, .integer, .string: self
+        }
+    }
+
     /// The names of an object's members.
     package var names: Set<String> {
         guard case .object(let members) = self else { return [] }

@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from carillon_peer import PATIENCE, Server, await_value, body_of, free_port
+from test_metrics import read
 from test_proxy import PAGE, browser, is_up, make_certificate, replaced
 
 CADDY = shutil.which("caddy")
@@ -37,7 +38,10 @@ def proxied(executable, tmp_path_factory):
     """A server of which all is reached through Caddy."""
     directory = tmp_path_factory.mktemp("caddy")
     chain, secret = make_certificate(directory)
-    server = Server(executable, directory, {"CARILLON_CLIENT_ADDRESS_HEADER": "X-Forwarded-For"})
+    metrics = free_port()
+    server = Server(
+        executable, directory, {"CARILLON_CLIENT_ADDRESS_HEADER": "X-Forwarded-For", "CARILLON_METRICS_LISTEN": metrics})
+    server.metrics = f"http://127.0.0.1:{metrics}/metrics"
     port = free_port()
     address = f"https://localhost:{port}"
     server.public_url = address
@@ -100,7 +104,13 @@ def test_a_long_poll_is_answered_through_caddy_when_something_comes(proxied):
 
 def test_the_server_reads_the_client_address_that_caddy_sends(proxied):
     assert proxied.request("GET", "/v1/server", headers={"X-Forwarded-For": "garbage"}).status_code == 200
+    name = "carillon_client_address_invalid_total"
+    assert read(proxied).get(name, 0) == 0
     assert "cannot read the client address" not in proxied.log.read_text()
+    # Without Caddy the server reads what the client wrote.
+    address = f"http://127.0.0.1:{proxied.port}/v1/server"
+    assert requests.get(address, headers={"X-Forwarded-For": "garbage"}, timeout=PATIENCE).status_code == 200
+    assert read(proxied)[name] == 1
 
 
 def test_caddy_closes_idle_connections_before_the_server_does():
