@@ -3,6 +3,8 @@ import CarillonCore
 import CarillonExpression
 import CarillonSQLite
 import CarillonWire
+import Dispatch
+import Synchronization
 import TestSupport
 import Testing
 
@@ -99,8 +101,48 @@ struct ArmedCrossingTests {
         #expect(try await store.itemsNeverFired(after: .start, limit: 10).items.isEmpty)
     }
 
-    /// Makes a crossing without telling the engine.
-    private func put(_ trigger: String, on world: EngineWorld, _ found: [FoundCondition]) async throws {
+    /// What is armed while the commit of an update waits.
+    enum Race: CaseIterable {
+        case firstUpdate, crossing
+    }
+
+    @Test(arguments: Race.allCases)
+    func `what is armed while an update is committed fires with that update`(race: Race) async throws {
+        // Reads of a file do not wait for a commit.
+        let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make() + "/race"))
+        let (store, engine) = (world.store, world.domain.itemEngine)
+        let subscription: Subscription
+        switch race {
+        case .firstUpdate:
+            _ = try await world.subscribe("price > 50.0", key: "loads the item")
+            subscription = try await put("price > 10.0", .once, on: world, [])
+        case .crossing:
+            try await world.publish(1)
+            let found = FoundCondition(item: world.item.name, version: 1, holds: false)
+            subscription = try await put("price > 10.0", on: world, [found])
+        }
+        let isCommitted = Mutex(false)
+        let goesOn = DispatchSemaphore(value: 0)
+        store.onCommit {
+            isCommitted.withLock { $0 = true }
+            goesOn.wait()
+        }
+        async let published: Void = world.publish(11)
+        try await eventually { isCommitted.withLock { $0 } }
+        try await engine.follow([subscription.serial], looks: true)
+        store.onCommit(nil)
+        goesOn.signal()
+        try await published
+        #expect(try await world.titles() == ["11.0"])
+        try await world.publish(12)
+        #expect(try await world.titles() == ["11.0"])
+    }
+
+    /// Makes a subscription without telling the engine.
+    @discardableResult private func put(
+        _ trigger: String, _ policy: SubscriptionMachine.Policy = .everyCrossing, on world: EngineWorld,
+        _ found: [FoundCondition]
+    ) async throws -> Subscription {
         let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
         var random = SystemRandomNumberGenerator()
         let program = try world.domain.itemEngine.conditions.condition(trigger, over: ["price": .dynamic])
@@ -108,11 +150,14 @@ struct ArmedCrossingTests {
             SubscriptionWish(
                 proposed: .random(using: &random), device: world.device.serial,
                 definition: .init(
-                    items: [world.item.name], fields: ["price"], trigger: trigger, format: format, policy: .everyCrossing),
+                    items: [world.item.name], fields: ["price"], trigger: trigger, format: format, policy: policy),
                 condition: WatchedCondition(
                     shape: program.shape.key, source: trigger, constants: ValueCoding.encode(program.constants)),
                 limit: 10, found: found), at: world.domain.time.now())
-        guard case .made = put else { throw StoreFault(.unavailable, "the subscription was not made") }
+        guard case .made(let subscription) = put else {
+            throw StoreFault(.unavailable, "the subscription was not made")
+        }
+        return subscription
     }
 
     @Test func `a first update has an empty map as what was before it`() async throws {

@@ -69,7 +69,7 @@ extension ItemEngine {
                     arm(row, isNew: subscriptions[row.target.subscription] == true, on: item)
                 }
             }
-            guard !looked.isEmpty, item.stored.version > 0 else { continue }
+            guard !looked.isEmpty, item.evaluatedVersion > 0 else { continue }
             item.enqueue(.look(looked.map(\.target.subscription)))
             drain(item)
         }

@@ -215,7 +215,10 @@ package actor ItemEngine {
         switch work {
         // It is done when what was staged is written.
         case .delete: return
-        case .look(let subscriptions): found = await item.look(at: subscriptions, at: time.now(), pause: pause)
+        case .look(let subscriptions):
+            // The first update was not written: its subscriptions fire with the next.
+            guard staged.item.version > 0 else { return }
+            found = await item.look(at: subscriptions, at: time.now(), pause: pause)
         case .update(let update, let mode, let answer):
             guard !item.isGone else { return staged.answers.append((answer, .failure(Self.busy))) }
             if let place = update.place, staged.item.has(place) {
@@ -241,6 +244,7 @@ package actor ItemEngine {
             staged.isChanged = true
             staged.answers.append((answer, .success(ItemReceipt(version: next.version))))
             guard let bindings = conditions.bindings(item.key.name.text, next.state) else { return }
+            item.evaluatedVersion = next.version
             found = await item.evaluate(bindings, at: time.now(), pause: pause)
         }
         errors.increment(by: found.errors)
@@ -262,6 +266,7 @@ package actor ItemEngine {
             staged = Staged(item)
             await finish(zip(numbers, firings).reversed(), answers, of: item, pause: pause)
         } catch {
+            item.evaluatedVersion = item.stored.version
             await item.takeBack(
                 staged.found, unseen: staged.unseen, to: conditions.bindings(item.key.name.text, item.stored.state),
                 pause: pause)

@@ -33,6 +33,8 @@ final class WatchedItem {
     let key: ItemKey
     /// As it is on disk.
     var stored: StoredItem
+    /// The version that the index evaluated last. It is above the stored one while an update is being committed.
+    var evaluatedVersion: Int64
     var index: ItemIndex
     private(set) var watches: [SubscriptionSerial: Watch] = [:]
     private var rests: [SubscriptionSerial: Rest] = [:]
@@ -59,6 +61,7 @@ final class WatchedItem {
         self.untold = untold
         self.key = key
         self.stored = stored
+        evaluatedVersion = stored.version
         self.index = index
     }
 
@@ -186,12 +189,12 @@ final class WatchedItem {
     func arm(_ armed: ArmedSubscription, isNew: Bool, shape: Int?, constants: [ExpressionValue]) {
         let target = armed.target
         let hasFired = armed.hasFired || untold.contains(target.subscription)
-        let isUpdated = armed.since < stored.version
+        let isUpdated = armed.since < evaluatedVersion
         let wasWatched =
             switch armed.policy {
             case .once, .every: !isNew && (hasFired || isUpdated)
             // What did not hold when it was armed, holds now and never fired has crossed, and the firing was lost.
-            case .everyCrossing: stored.version > 0 && !(armed.held == false && isUpdated && !hasFired)
+            case .everyCrossing: evaluatedVersion > 0 && !(armed.held == false && isUpdated && !hasFired)
             }
         let handle = index.add(
             target.subscription.rawValue, armed.policy, shape: shape, constants: constants, wasWatched: wasWatched,
