@@ -21,11 +21,12 @@ package protocol SubscriptionStore: Sendable {
     func unwatchedItems(
         of app: AppSerial, updatedBy moment: Timestamp, after name: String, limit: Int
     ) async throws -> (items: [ListedItem], end: String?)
-    /// Makes some of the subscriptions on an item wait for its first update, and drops their held firings.
+    /// Makes some of the subscriptions on an item wait for its first update, and drops their held firings. It changes nothing if the
+    /// item has a row.
     ///
     /// - Returns: The last of these subscriptions; nil after the last part.
-    func prepareDeletion(
-        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    func resetSubscriptions(
+        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int
     ) async throws -> SubscriptionSerial?
     /// Deletes an item with its firings that were not delivered. Its subscriptions stay and wait for its first update.
     ///

@@ -112,7 +112,7 @@ struct FiringTable {
         return true
     }
 
-    /// What becomes of it, and its app; nil when nothing does.
+    /// What becomes of it, and its app; nil when nothing does, as when its item was deleted with the firing.
     func fired(
         _ target: Firing.Target, _ item: ItemName, _ number: Int64, _ now: Timestamp
     ) throws -> (machine: SubscriptionMachine, app: Int64)? {
@@ -124,10 +124,12 @@ struct FiringTable {
             JOIN subscription_item AS watched ON watched.app = subscription.app AND watched.item = ?
                 AND watched.subscription = subscription.serial
             LEFT JOIN device_profile AS profile ON profile.device = subscription.device
-            WHERE serial = ? AND status < \(SubscriptionTable.endedStatus)
+            WHERE subscription.serial = ? AND status < \(SubscriptionTable.endedStatus)
+                AND EXISTS (SELECT 1 FROM firing WHERE firing.serial = ?)
             """)
         select.bind(item.text)
         select.bind(target.subscription.rawValue)
+        select.bind(number)
         return try select.first { columns -> (SubscriptionMachine, Int64)? in
             var machine = SubscriptionMachine(columns, from: 0, isPaused: columns.integer(8) != 0)
             guard columns.integer(7) < number, columns.integerIfAny(9).map({ $0 > now.milliseconds }) ?? true,

@@ -152,6 +152,7 @@ struct HeldFiringTable {
                 LEFT JOIN device_profile AS profile ON profile.device = subscription.device
                 WHERE held.serial = ? AND status = 0 AND profile.reason IS NULL AND coalesce(expires_at > ?, 1)
                     AND max_frequency NOT NULL
+                    AND EXISTS (SELECT 1 FROM item WHERE item.app = subscription.app AND item.name = held.item)
                 """)
         return try Row.first(select, [number, now.milliseconds]) { row in (row[0], row[1], row[2], row[3]) }
     }

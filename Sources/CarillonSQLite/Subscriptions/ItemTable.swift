@@ -117,9 +117,6 @@ struct ItemTable {
             [key.app.rawValue, key.name.text, moment?.milliseconds])
         guard db.changesCount == 1 else { return false }
         try db.run("DELETE FROM firing WHERE app = ? AND item = ?", [key.app.rawValue, key.name.text])
-        try db.run(
-            "UPDATE subscription_item SET version = 0, held = NULL WHERE app = ? AND item = ? AND version > 0",
-            [key.app.rawValue, key.name.text])
         return true
     }
 

@@ -46,12 +46,14 @@ extension SQLiteStore: SubscriptionStore {
         try await scan { db in try ItemTable(db).unwatchedItems(of: app, updatedBy: moment, after: name, limit: limit) }
     }
 
-    package func prepareDeletion(
-        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    package func resetSubscriptions(
+        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int
     ) async throws -> SubscriptionSerial? {
-        try await group.run { db in
-            try SubscriberTable(db).prepareDeletion(of: item, after: subscription, limit: limit)
+        let part = try await read { db in
+            try SubscriberTable(db).subscribersToReset(on: item, after: subscription, limit: limit)
         }
+        if !part.changed.isEmpty { try await group.run { db in try SubscriberTable(db).reset(part.changed, on: item) } }
+        return part.end
     }
 
     package func deleteItem(_ item: ItemKey, ifIdleSince moment: Timestamp?) async throws -> Bool {

@@ -61,25 +61,47 @@ struct SubscriberTable {
         return items
     }
 
-    /// See ``SubscriptionStore/prepareDeletion(of:after:limit:)``.
-    func prepareDeletion(
-        of item: ItemKey, after subscription: SubscriptionSerial, limit: Int
-    ) throws -> SubscriptionSerial? {
-        let serials = try Int64.fetchAll(
-            db.cachedStatement(
-                sql: """
-                    SELECT subscription FROM subscription_item WHERE app = ? AND item = ? AND subscription > ?
-                    ORDER BY subscription LIMIT ?
-                    """),
-            arguments: [item.app.rawValue, item.name.text, subscription.rawValue, limit])
-        for serial in serials {
-            try db.run("DELETE FROM held_firing WHERE subscription = ? AND item = ?", [serial, item.name.text])
+    /// Subscriptions that know an update, or have held firings; see ``SubscriptionStore/resetSubscriptions(on:after:limit:)``.
+    ///
+    /// - Returns: The subscriptions, and the one after which the next part begins; nil after the last part.
+    func subscribersToReset(
+        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+    ) throws -> (changed: [SubscriptionSerial], end: SubscriptionSerial?) {
+        var select = try BoundStatement(
+            db,
+            """
+            SELECT subscription, version > 0 OR last_firing > 0 OR EXISTS (SELECT 1 FROM held_firing AS held
+                WHERE held.subscription = watched.subscription AND held.item = watched.item)
+            FROM subscription_item AS watched WHERE app = ? AND item = ? AND subscription > ?
+            ORDER BY subscription LIMIT ?
+            """)
+        select.bind(item.app.rawValue)
+        select.bind(item.name.text)
+        select.bind(subscription.rawValue)
+        select.bind(limit)
+        var changed: [SubscriptionSerial] = []
+        var (count, end) = (0, subscription)
+        try select.forEachRow { columns in
+            count += 1
+            end = SubscriptionSerial(columns.integer(0))
+            if columns.integer(1) != 0 { changed.append(end) }
+            return true
+        }
+        return (changed, count < limit ? nil : end)
+    }
+
+    func reset(_ subscriptions: [SubscriptionSerial], on item: ItemKey) throws {
+        let row = "SELECT 1 FROM item WHERE app = ? AND name = ?"
+        guard try Int.first(db, row, [item.app.rawValue, item.name.text]) == nil else { return }
+        for subscription in subscriptions {
+            try db.run(
+                "DELETE FROM held_firing WHERE subscription = ? AND item = ?", [subscription.rawValue, item.name.text])
+            // Before the first update no condition holds.
             try db.run(
                 """
-                UPDATE subscription_item SET version = 0, held = NULL
-                WHERE app = ? AND item = ? AND subscription = ? AND version > 0
-                """, [item.app.rawValue, item.name.text, serial])
+                UPDATE subscription_item SET version = 0, held = 0, last_firing = 0
+                WHERE app = ? AND item = ? AND subscription = ?
+                """, [item.app.rawValue, item.name.text, subscription.rawValue])
         }
-        return serials.count == limit ? serials.last.map(SubscriptionSerial.init) : nil
     }
 }

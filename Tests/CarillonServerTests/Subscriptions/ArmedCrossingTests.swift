@@ -3,8 +3,6 @@ import CarillonCore
 import CarillonExpression
 import CarillonSQLite
 import CarillonWire
-import Dispatch
-import Synchronization
 import TestSupport
 import Testing
 
@@ -110,7 +108,6 @@ struct ArmedCrossingTests {
     func `what is armed while an update is committed fires with that update`(race: Race) async throws {
         // Reads of a file do not wait for a commit.
         let world = try await EngineWorld(try SQLiteStore(directory: try TemporaryDirectory.make() + "/race"))
-        let (store, engine) = (world.store, world.domain.itemEngine)
         let subscription: Subscription
         switch race {
         case .firstUpdate:
@@ -121,17 +118,11 @@ struct ArmedCrossingTests {
             let found = FoundCondition(item: world.item.name, version: 1, holds: false)
             subscription = try await put("price > 10.0", on: world, [found])
         }
-        let isCommitted = Mutex(false)
-        let goesOn = DispatchSemaphore(value: 0)
-        store.onCommit {
-            isCommitted.withLock { $0 = true }
-            goesOn.wait()
-        }
+        let gate = CommitGate(world.store)
         async let published: Void = world.publish(11)
-        try await eventually { isCommitted.withLock { $0 } }
-        try await engine.follow([subscription.serial], looks: true)
-        store.onCommit(nil)
-        goesOn.signal()
+        try await gate.reached()
+        try await world.domain.itemEngine.follow([subscription.serial], looks: true)
+        gate.open()
         try await published
         #expect(try await world.titles() == ["11.0"])
         try await world.publish(12)

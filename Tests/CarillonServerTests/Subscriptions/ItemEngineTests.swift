@@ -380,6 +380,13 @@ struct ItemEngineTests {
             }
             _ = delivered
         }
+        for number in 4...6 {
+            try await world.store.run(
+                """
+                INSERT INTO firing (serial, app, item, mode, fields, updated_at, targets)
+                VALUES (\(number), \(world.device.app.rawValue), '\(world.item.name.text)', 0, x'', 0, x'')
+                """)
+        }
         for number in [5, 5, 4, 6, 6, 5] { try await tell(Int64(number), 11) }
         let waiting = try await world.store.waitingCount(device: world.device.serial, at: world.domain.time.now())
         #expect(waiting == 2)

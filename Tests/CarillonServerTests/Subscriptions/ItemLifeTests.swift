@@ -1,5 +1,6 @@
 import CarillonBasics
 import CarillonCore
+import CarillonExpression
 import CarillonSQLite
 import CarillonWire
 import HTTPTypes
@@ -69,32 +70,249 @@ struct ItemLifeTests {
         #expect(try await world.titles() == ["stock.ACME: 1"])
     }
 
+    @Test func `a firing that is being delivered while its item is deleted is not delivered afterwards`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price > 10.0")
+        try await world.leave(11, version: 2)
+        guard case .readable(let firing)? = try await world.store.nextFiring(of: world.item) else {
+            return #expect(Bool(false))
+        }
+        try await world.domain.items.delete(world.item.name, of: world.device.app)
+        #expect(await world.domain.itemEngine.tell(firing))
+        #expect(try await world.titles().isEmpty)
+        try await world.publish(12)
+        #expect(try await world.titles() == ["12.0"], "the subscription is armed still")
+    }
+
+    @Test func `a deletion that is not written changes nothing`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        try await paced(on: world)
+        world.store.refuseCommits(StoreFault(.full, "the disk is full"))
+        await #expect(throws: StoreFault.self) { _ = try await world.domain.itemEngine.delete(world.item) }
+        world.store.refuseCommits(nil)
+        #expect(try await world.store.rowCount(of: "held_firing") == 1)
+        #expect(try await world.store.numbers(Self.lastFirings).allSatisfy { $0 > 0 })
+        try await world.publish(3)
+        #expect(try await world.store.item(world.item)?.version == 3)
+    }
+
+    @Test(arguments: [true, false])
+    func `what a killed deletion left of firings is not delivered, and is removed before the next update`(
+        isDue: Bool
+    ) async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        do {
+            let world = try await EngineWorld(store)
+            try await paced(on: world)
+            store.onCommit { store.refuseCommits(StoreFault(.full, "the disk is full")) }
+            #expect(try await world.domain.itemEngine.delete(world.item))
+            store.onCommit(nil)
+            store.refuseCommits(nil)
+        }
+        let world = try await EngineWorld(store)
+        #expect(try await store.item(world.item) == nil)
+        #expect(try await store.rowCount(of: "held_firing") == 1)
+        if isDue {
+            try await store.run("UPDATE held_firing SET due_at = 0")
+            _ = try await world.domain.firings.tellHeld()
+            #expect(try await world.titles() == ["1.0"])
+        }
+        try await store.run("UPDATE subscription_item SET told_at = NULL")
+        try await world.publish(3)
+        #expect(try await store.rowCount(of: "held_firing") == 0)
+        #expect(try await store.item(world.item)?.version == 1)
+        #expect(try await store.numbers("SELECT version FROM subscription_item") == [0])
+        #expect(try await world.titles() == ["1.0", "3.0"])
+    }
+
+    private static let lastFirings = "SELECT last_firing FROM subscription_item"
+
+    /// Makes a subscription that delivered one firing and has another one held.
+    private func paced(on world: EngineWorld) async throws {
+        let format = try NotificationFormat(.object([.init(name: "title", value: .string("${price}"))]))
+        _ = try await world.domain.subscriptions.put(
+            .init(
+                items: [world.item.name], fields: ["price"], trigger: "price > 0.0", format: format,
+                policy: .every(coolDownSeconds: 0), pace: FiringPace(maxFrequency: 0.01)), of: world.device, from: nil)
+        for price in [1.0, 2] { try await world.publish(price) }
+        try await world.settle()
+        #expect(try await world.store.rowCount(of: "held_firing") == 1)
+    }
+
+    @Test func `the subscriptions on a deleted item are reset part by part`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
+        _ = try await world.subscribe("price > 10.0")
+        let columns = """
+            mode, condition, format, tags, policy, cool_down, status, status_at, revision, device, app, fields, items, created_at
+            """
+        // More than one part has.
+        try await world.store.run(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4100)
+            INSERT INTO subscription (\(columns), id) SELECT \(columns), randomblob(16) FROM subscription, n;
+            INSERT OR IGNORE INTO subscription_item (app, item, subscription, place, shape, constants, version)
+                SELECT watched.app, item, serial, 0, shape, constants, version
+                FROM subscription_item AS watched, subscription;
+            """)
+        let count = "SELECT count(*) FROM subscription_item WHERE version"
+        #expect(try await world.store.numbers(count + " = 1") == [4101])
+        #expect(try await world.domain.itemEngine.delete(world.item))
+        #expect(try await world.store.numbers(count + " = 0 AND held = 0") == [4101])
+    }
+
+    @Test func `the deletion of an item that does not exist reads no subscription`() async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        _ = try await EngineWorld(store).subscribe("price > 10.0")
+        let world = try await EngineWorld(store)
+        let refusal = await #expect(throws: Refusal.self) {
+            try await world.domain.items.delete(world.item.name, of: world.device.app)
+        }
+        #expect(refusal?.code == .itemUnknown)
+        #expect(await world.domain.itemEngine.population.items == 0)
+    }
+
+    @Test func `deletions that wait are bounded, and those of an item that is gone by then are answered`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        let engine = world.domain.itemEngine
+        try await world.publish(1)
+        // After the next update the item is gone, and the app has no room for another.
+        try await world.store.run(
+            """
+            CREATE TRIGGER gone AFTER UPDATE ON item BEGIN
+                DELETE FROM item; UPDATE app SET items = \(ItemLimits.itemsPerApp);
+            END
+            """)
+        let gate = CommitGate(world.store)
+        async let first: Void = world.publish(2)
+        try await gate.reached()
+        let most = ItemLimits.waitingUpdates
+        try await withThrowingTaskGroup(of: ErrorCode?.self) { group in
+            // One of them fails as the item cannot be written.
+            group.addTask { try await Self.refusal { try await world.publish(3) } }
+            for _ in 0..<most + 1 {
+                group.addTask {
+                    try await Self.refusal {
+                        let isDeleted = try await engine.delete(world.item)
+                        #expect(!isDeleted)
+                    }
+                }
+            }
+            // The queue is full when one is refused.
+            #expect(try await group.next() == .itemBusy)
+            #expect(try await group.next() == .itemBusy)
+            gate.open()
+            var refusals: [ErrorCode] = []
+            for try await refusal in group { if let refusal { refusals.append(refusal) } }
+            #expect(refusals == [.itemsTooMany] || refusals.isEmpty)
+        }
+        try await first
+        #expect(await engine.isIdle)
+    }
+
+    private static func refusal(_ work: () async throws -> Void) async throws -> ErrorCode? {
+        do {
+            try await work()
+            return nil
+        } catch let refusal as Refusal {
+            return refusal.code
+        }
+    }
+
+    @Test func `updates that follow a deletion give their room back when their item cannot be loaded`() async throws {
+        var limits = ItemEngine.Limits()
+        limits.waitingBytesOfApp = 5000
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()), limits: limits)
+        let engine = world.domain.itemEngine
+        try await world.publish(1)
+        // What follows the deleted item cannot be read.
+        try await world.store.run(
+            """
+            CREATE TRIGGER unreadable AFTER DELETE ON item BEGIN
+                INSERT INTO item (app, name, mode, fields, updated_at, version)
+                VALUES (old.app, old.name, 0, x'ff', 0, 1);
+            END
+            """)
+        let long = ItemUpdate(["text": ItemValue(.string(String(repeating: "x", count: 4000)))])
+        let gate = CommitGate(world.store)
+        async let isDeleted = engine.delete(world.item)
+        try await gate.reached()
+        try await withThrowingTaskGroup(of: (any Error)?.self) { group in
+            for _ in 0..<2 {
+                group.addTask {
+                    do {
+                        _ = try await engine.publish(long, to: world.item, mode: .merge)
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+            }
+            // One waits when the other is refused, as both have no room.
+            let first = try #require(try await group.next())
+            #expect((first as? Refusal)?.code == .itemBusy)
+            gate.open()
+            let second = try #require(try await group.next())
+            #expect(second is StoreFault)
+        }
+        #expect(try await isDeleted)
+        try await world.store.run("DROP TRIGGER unreadable; DELETE FROM item;")
+        #expect(try await engine.publish(long, to: world.item, mode: .merge).version == 1)
+    }
+
     @Test func `no update is lost that is accepted while its item is deleted`() async throws {
         let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         _ = try await world.subscribe("price > 0.0", .every(coolDownSeconds: 0))
         let engine = world.domain.itemEngine
-        var deletions = 0
-        for round in 1...20 {
-            let updates = (1...50).map { number in
-                (
-                    item: world.item.name, fields: [WrittenField("price", .number("\(1000 * round + number)"))],
-                    place: ItemUpdate.Place?.none
-                )
-            }
-            async let published = world.domain.items.publish(updates, of: world.device.app)
+        var (round, between) = (0, 0)
+        var last: Int64 = 0
+        while between < 5 {
+            round += 1
+            try #require(round <= 500, "\(between) deletions came between two updates")
+            async let published = versions(ofUpdates: 1000 * round, on: world)
             async let isDeleted = engine.delete(world.item)
-            if try await isDeleted { deletions += 1 }
-            let results = await published
-            #expect(results.allSatisfy { if case .success = $0 { true } else { false } })
+            let (versions, wasDeleted) = try await (published, isDeleted)
+            #expect(versions.count == 50)
+            var restarts = 0
+            for version in versions {
+                #expect(version == last + 1 || version == 1)
+                if version == 1, last > 0 { restarts += 1 }
+                last = version
+            }
+            #expect(restarts <= (wasDeleted ? 1 : 0))
             try await world.settle()
             let item = try await world.store.item(world.item)
             // The deletion comes before all of them, between two, or after the last.
-            if let item { #expect(item.state.fields["price"]?.text == "\(1000 * round + 50)") }
+            if let item {
+                #expect(item.state.fields["price"]?.text == "\(1000 * round + 50)")
+                #expect(item.version == last)
+                if let place = versions.lastIndex(of: 1), place > 0 { between += 1 }
+            } else {
+                #expect(wasDeleted)
+                last = 0
+            }
             let inMemory = try await engine.item(of: world.item)
             #expect(inMemory?.version == item?.version)
         }
-        #expect(deletions > 0)
         #expect(await engine.isIdle)
+    }
+
+    /// Publishes 50 updates in five parts and returns the versions of their receipts.
+    private func versions(ofUpdates start: Int, on world: EngineWorld) async throws -> [Int64] {
+        var versions: [Int64] = []
+        for part in 0..<5 {
+            let updates = (1...10).map { number in
+                (
+                    item: world.item.name, fields: [WrittenField("price", .number("\(start + 10 * part + number)"))],
+                    place: ItemUpdate.Place?.none
+                )
+            }
+            for result in await world.domain.items.publish(updates, of: world.device.app) {
+                versions.append(try result.get().version)
+            }
+        }
+        return versions
     }
 
     @Test func `the version begins anew for the next process as well`() async throws {

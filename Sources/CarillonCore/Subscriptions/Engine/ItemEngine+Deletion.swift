@@ -5,7 +5,13 @@ extension ItemEngine {
     /// - Parameter moment: Deletes it only if its last update came by then, and it has no subscription; nil deletes it in any case.
     /// - Returns: Whether it was deleted.
     package func delete(_ key: ItemKey, ifIdleSince moment: Timestamp? = nil) async throws -> Bool {
+        // An item that is not there is not loaded, as a million subscriptions may wait for it.
+        if items[key] == nil, loading[key] == nil, try await store.item(key) == nil { return false }
         let item = try await item(key)
+        guard item.hasRoomForDeletion else {
+            guard moment == nil else { return false }
+            throw Self.busy
+        }
         return try await withCheckedThrowingContinuation { continuation in
             let answer: WatchedItem.DeletionAnswer = { continuation.resume(with: $0) }
             item.enqueue(.delete(ifIdleSince: moment, answer))
@@ -16,12 +22,20 @@ extension ItemEngine {
     func delete(
         _ item: WatchedItem, ifIdleSince moment: Timestamp?, answer: WatchedItem.DeletionAnswer
     ) async {
-        // Another one stands for the item by now.
-        guard !item.isGone else { return answer(.failure(Self.busy)) }
+        guard !item.isGone else { return await carryOver([.delete(ifIdleSince: moment, answer)], to: item.key) }
+        guard item.stored.version > 0 else { return answer(.success(false)) }
         do {
-            guard try await deleteRows(of: item.key, ifIdleSince: moment) else { return answer(.success(false)) }
+            guard try await store.deleteItem(item.key, ifIdleSince: moment) else { return answer(.success(false)) }
         } catch {
             return answer(.failure(error))
+        }
+        item.stored = StoredItem(state: ItemState(.merge))
+        do {
+            try await resetSubscriptions(on: item.key)
+        } catch {
+            logger.error(
+                "cannot reset subscriptions on deleted item; retrying when it is loaded",
+                metadata: ["app": "\(item.key.app.rawValue)", "item": "\(item.key.name)", "reason": "\(error)"])
         }
         forget(item)
         let rest = item.takeRest()
@@ -29,19 +43,15 @@ extension ItemEngine {
         await carryOver(rest, to: item.key)
     }
 
-    private func deleteRows(of key: ItemKey, ifIdleSince moment: Timestamp?) async throws -> Bool {
-        if moment == nil {
-            var last: SubscriptionSerial? = SubscriptionSerial(0)
-            while let start = last {
-                last = try await store.prepareDeletion(of: key, after: start, limit: Self.preparedAtOnce)
-            }
-        }
-        return try await store.deleteItem(key, ifIdleSince: moment)
+    /// Makes the subscriptions on an item that has no row wait for its first update, and drops their held firings.
+    func resetSubscriptions(on key: ItemKey) async throws {
+        var last: SubscriptionSerial? = SubscriptionSerial(0)
+        while let start = last { last = try await store.resetSubscriptions(on: key, after: start, limit: Self.resetAtOnce) }
     }
 
-    private static let preparedAtOnce = 2000
+    private static let resetAtOnce = 2000
 
-    /// Gives work to the item that follows a deleted one. It is there when that is loaded, before any other work.
+    /// Queues work on the item that follows a deleted one, before any other work.
     private func carryOver(_ work: [WatchedItem.Work], to key: ItemKey) async {
         guard !work.isEmpty else { return }
         carriedOver[key, default: []] += work

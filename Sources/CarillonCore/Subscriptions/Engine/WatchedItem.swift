@@ -39,7 +39,8 @@ final class WatchedItem {
     private(set) var watches: [SubscriptionSerial: Watch] = [:]
     private var rests: [SubscriptionSerial: Rest] = [:]
     private var queue: [Work] = []
-    private var queuedUpdates = 0
+    /// Updates and deletions.
+    private var queuedChanges = 0
     private var queuedBytes = 0
     var isDraining = false
     /// An update is being evaluated: what is armed and disarmed meanwhile waits.
@@ -73,14 +74,20 @@ final class WatchedItem {
     // MARK: Work
 
     func hasRoom(for update: ItemUpdate) -> Bool {
-        heldUp.isEmpty && queuedUpdates < ItemLimits.waitingUpdates
+        heldUp.isEmpty && queuedChanges < ItemLimits.waitingUpdates
             && queuedBytes + update.byteCount <= ItemLimits.waitingBytes
     }
 
+    /// Firings that cannot be delivered do not prevent a deletion, which drops them.
+    var hasRoomForDeletion: Bool { queuedChanges < ItemLimits.waitingUpdates }
+
     func enqueue(_ work: Work) {
-        if case .update(let update, _, _) = work {
-            queuedUpdates += 1
+        switch work {
+        case .update(let update, _, _):
+            queuedChanges += 1
             queuedBytes += update.byteCount
+        case .delete: queuedChanges += 1
+        case .look: break
         }
         queue.append(work)
     }
@@ -90,9 +97,14 @@ final class WatchedItem {
         let end = queue.prefix(limit).firstIndex(where: \.isDeletion).map { $0 + 1 } ?? limit
         let batch = Array(queue.prefix(end))
         queue.removeFirst(batch.count)
-        for case .update(let update, _, _) in batch {
-            queuedUpdates -= 1
-            queuedBytes -= update.byteCount
+        for work in batch {
+            switch work {
+            case .update(let update, _, _):
+                queuedChanges -= 1
+                queuedBytes -= update.byteCount
+            case .delete: queuedChanges -= 1
+            case .look: break
+            }
         }
         return batch
     }
@@ -100,7 +112,7 @@ final class WatchedItem {
     /// Takes all work out that was not begun.
     func takeRest() -> [Work] {
         let rest = queue
-        (queue, queuedUpdates, queuedBytes) = ([], 0, 0)
+        (queue, queuedChanges, queuedBytes) = ([], 0, 0)
         return rest
     }
 
