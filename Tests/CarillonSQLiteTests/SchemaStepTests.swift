@@ -41,6 +41,7 @@ struct SchemaStepTests {
         "cd/7GoGZLNGl",  // 27
         "irIuk7u/wlgE",  // 28
         "z3dCF43cXOBC",  // 29
+        "j7qAGy0AszpA",  // 30
     ]
 
     @Test func `every step runs the SQL with which it was released`() throws {

@@ -1,16 +1,35 @@
 import Metrics
+import Synchronization
 
 /// Rules close items: the subscriptions on them end.
 extension SubscriptionRegistrar {
-    /// Sets what an app says of its items, and ends the subscriptions on items that are not open by these rules.
+    /// Sets what an app says of its items, and ends the subscriptions on items that are not open by these rules. They are removed by
+    /// ``removeEnded(of:)``.
     ///
-    /// - Returns: The number of subscriptions that it ended.
+    /// - Returns: The number of subscriptions that it ended. It stops when the app sets other rules.
     package func setRules(_ rules: ItemRules, of app: AppSerial) async throws -> Int {
-        try await items.setRules(rules, of: app)
-        let count = try await closed(by: rules, of: app) { try await store.endSubscriptions($0) }
-        guard count > 0 else { return 0 }
-        ServerMetric.subscriptionsClosed.counter().increment(by: count)
-        try await removeEnded()
+        rulesBeingSet.begin(app)
+        defer { rulesBeingSet.end(app) }
+        let revision = try await items.setRules(rules, of: app)
+        return try await apply(rules, revision, of: app)
+    }
+
+    /// Ends the subscriptions on closed items that a killed server, or a full disk, left.
+    package func applyRules() async throws {
+        for app in try await store.appsWithUnappliedRules() where !Task.isCancelled && !rulesBeingSet.contains(app) {
+            items.forget(app)
+            let (rules, revision) = try await items.revisedRules(of: app)
+            _ = try await apply(rules, revision, of: app)
+        }
+    }
+
+    private func apply(_ rules: ItemRules, _ revision: Int64, of app: AppSerial) async throws -> Int {
+        let count = try await closed(by: rules, of: app) { subscriptions in
+            let count = try await store.endSubscriptions(subscriptions, of: app, rulesRevision: revision)
+            if let count { ServerMetric.subscriptionsClosed.counter().increment(by: count) }
+            return count
+        }
+        try await store.markRulesApplied(revision, of: app)
         return count
     }
 
@@ -19,16 +38,19 @@ extension SubscriptionRegistrar {
         try await closed(by: rules, of: app) { $0.count }
     }
 
-    /// - Parameter take: Takes some subscriptions with a closed item. Each subscription is taken once.
+    /// - Parameter take: Takes some subscriptions with a closed item; nil ends the search. Each subscription is taken once.
     private func closed(
-        by rules: ItemRules, of app: AppSerial, _ take: ([SubscriptionSerial]) async throws -> Int
+        by rules: ItemRules, of app: AppSerial, _ take: ([SubscriptionSerial]) async throws -> Int?
     ) async throws -> Int {
         var count = 0
         var place = ""
         while true {
+            try Task.checkCancellation()
             let names = try await store.subscribedItems(of: app, after: place, limit: Self.atOnce)
             for name in names where !rules.rule(for: name).isOpen {
-                count += try await closed(ItemKey(app: app, name: name), by: rules, take)
+                let (some, isLast) = try await closed(ItemKey(app: app, name: name), by: rules, take)
+                count += some
+                if isLast { return count }
             }
             guard names.count == Self.atOnce, let end = names.last else { return count }
             place = end.text
@@ -36,19 +58,39 @@ extension SubscriptionRegistrar {
     }
 
     private func closed(
-        _ item: ItemKey, by rules: ItemRules, _ take: ([SubscriptionSerial]) async throws -> Int
-    ) async throws -> Int {
+        _ item: ItemKey, by rules: ItemRules, _ take: ([SubscriptionSerial]) async throws -> Int?
+    ) async throws -> (count: Int, isLast: Bool) {
         var count = 0
         var place = SubscriptionSerial(0)
         while true {
+            try Task.checkCancellation()
             let subscribers = try await store.subscribers(of: item, after: place, limit: Self.atOnce)
             // A subscription with several closed items belongs to the first of them.
             let some = subscribers.filter { subscriber in
                 subscriber.items.first { !rules.rule(for: $0).isOpen } == item.name
             }
-            if !some.isEmpty { count += try await take(some.map(\.subscription)) }
-            guard subscribers.count == Self.atOnce, let end = subscribers.last else { return count }
+            if !some.isEmpty {
+                guard let taken = try await take(some.map(\.subscription)) else { return (count, true) }
+                count += taken
+            }
+            guard subscribers.count == Self.atOnce, let end = subscribers.last else { return (count, false) }
             place = end.subscription
         }
     }
+}
+
+/// Apps whose rules are being set by requests of this process, which apply them.
+final class RulesBeingSet: Sendable {
+    private let requests = Mutex<[AppSerial: Int]>([:])
+
+    func begin(_ app: AppSerial) { requests.withLock { $0[app, default: 0] += 1 } }
+
+    func end(_ app: AppSerial) {
+        requests.withLock { requests in
+            let left = requests[app, default: 0] - 1
+            requests[app] = left > 0 ? left : nil
+        }
+    }
+
+    func contains(_ app: AppSerial) -> Bool { requests.withLock { $0[app] != nil } }
 }

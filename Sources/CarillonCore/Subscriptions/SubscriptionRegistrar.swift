@@ -6,6 +6,7 @@ package struct SubscriptionRegistrar: Sendable {
     let store: any SubscriptionStore
     private let engine: ItemEngine
     let items: AppItems
+    let rulesBeingSet = RulesBeingSet()
     private let homes: Homes
     private let allowances: Allowances
     private let vetoes: any Vetoes
@@ -37,8 +38,10 @@ package struct SubscriptionRegistrar: Sendable {
         _ definition: Subscription.Definition, of device: Device, from address: NetworkAddress?
     ) async throws -> (subscription: Subscription, isNew: Bool) {
         try allowances.takeRegistration(of: device.serial, from: address)
-        guard let put = try await put(definition, changing: nil, of: device) else { throw Self.overtaken }
-        return put
+        for _ in 0..<Self.changeAttempts {
+            if let put = try await put(definition, changing: nil, of: device) { return put }
+        }
+        throw Self.overtaken
     }
 
     /// Changes one that is there: it is armed anew, be the change as small as none. Of two changes at a time each is made.
@@ -60,28 +63,27 @@ package struct SubscriptionRegistrar: Sendable {
     private static let overtaken = Refusal(
         .overloaded, "The subscription is changed by others at the same time.", retryAfterSeconds: 1)
 
-    /// Nil where another change was faster.
+    /// Returns nil if another change, of the subscription or of the rules, was faster.
     private func put(
         _ definition: Subscription.Definition, changing present: Subscription?, of device: Device
     ) async throws -> (subscription: Subscription, isNew: Bool)? {
-        let rules = try await items.rules(of: device.app)
+        let (rules, revision) = try await items.revisedRules(of: device.app)
         let condition = try await check(definition, rules, of: device)
         try await approve(definition, changing: present, of: device)
         var random = random
         let wish = SubscriptionWish(
             proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
             device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice,
-            found: try await found(definition, of: device.app))
+            rulesRevision: revision, found: try await found(definition, of: device.app))
         switch try await store.putSubscription(wish, at: time.now()) {
-        case .made(let subscription):
-            try await endIfClosed(subscription, of: device)
-            return (try await followed(subscription), true)
-        case .changed(let subscription):
-            try await endIfClosed(subscription, of: device)
-            return (try await followed(subscription), false)
+        case .made(let subscription): return (try await followed(subscription), true)
+        case .changed(let subscription): return (try await followed(subscription), false)
         // It may be the one of a request that was not answered, as the server was killed before it looked.
         case .same(let subscription): return (try await followed(subscription), false)
         case .overtaken: return nil
+        case .rulesChanged:
+            items.forget(device.app)
+            return nil
         case .frozen:
             throw Refusal(
                 .subscriptionFrozen,
@@ -118,14 +120,6 @@ package struct SubscriptionRegistrar: Sendable {
     private func followed(_ subscription: Subscription) async throws -> Subscription {
         try await engine.follow([subscription.serial], looks: true)
         return try await store.subscription(subscription.id, of: subscription.device) ?? subscription
-    }
-
-    /// Ends a subscription that was written after ``setRules(_:of:)`` looked for those on the items that it closed.
-    private func endIfClosed(_ subscription: Subscription, of device: Device) async throws {
-        let rules = try await items.rules(of: subscription.app)
-        guard let name = subscription.definition.items.first(where: { !rules.rule(for: $0).isOpen }) else { return }
-        _ = try await remove(these: [subscription.serial], of: device)
-        throw Self.closed(name)
     }
 
     private static func closed(_ name: ItemName) -> Refusal {
@@ -285,6 +279,8 @@ package struct SubscriptionRegistrar: Sendable {
                 let origin = OriginKey(kind: .subscription, serial: ended.serial.rawValue)
                 await homes.home(of: ended.device).inbox.withdraw(.all(of: origin), from: ended.device)
             }
+            // Gives back the memory of each part, as a million may end at once.
+            try await engine.settle()
         }
         try await engine.settle()
     }

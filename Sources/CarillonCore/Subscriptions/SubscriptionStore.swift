@@ -4,9 +4,15 @@ package import CarillonWire
 package protocol SubscriptionStore: Sendable {
     // MARK: Items
 
-    /// Sets what an app says of its items, as a JSON document. Answers false when there is no such app any more.
-    func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool
-    func itemRules(of app: AppSerial) async throws -> String?
+    /// Sets what an app says of its items, as a JSON document. The rules are not applied yet.
+    ///
+    /// - Returns: The revision of the rules; nil when there is no such app any more.
+    func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Int64?
+    func itemRules(of app: AppSerial) async throws -> StoredItemRules?
+    /// Apps whose rules are not applied: subscriptions on items that they close may not be ended.
+    func appsWithUnappliedRules() async throws -> [AppSerial]
+    /// Notes that rules are applied, unless the app has set other rules.
+    func markRulesApplied(_ revision: Int64, of app: AppSerial) async throws
     /// The apps that have rules for items.
     func appsWithItemRules() async throws -> [AppSerial]
     func item(_ key: ItemKey) async throws -> StoredItem?
@@ -49,8 +55,13 @@ package protocol SubscriptionStore: Sendable {
     func endSubscriptions(of device: DeviceSerial, _ filter: SubscriptionFilter) async throws -> Int
     /// The same of some of them, in one transaction.
     func endSubscriptions(_ subscriptions: [SubscriptionSerial], of device: DeviceSerial) async throws -> Int
-    /// The same of subscriptions of any devices, in one transaction.
-    func endSubscriptions(_ subscriptions: [SubscriptionSerial]) async throws -> Int
+    /// The same of subscriptions of an app's devices, in one transaction.
+    ///
+    /// - Parameter revision: The revision of the app's rules for items. If the app has set other rules, no subscription ends.
+    /// - Returns: The number of subscriptions; nil if the app has set other rules.
+    func endSubscriptions(
+        _ subscriptions: [SubscriptionSerial], of app: AppSerial, rulesRevision revision: Int64
+    ) async throws -> Int?
     /// Names of an app's items that have subscriptions, in their order.
     func subscribedItems(of app: AppSerial, after name: String, limit: Int) async throws -> [ItemName]
     /// The subscriptions on an item that are not ended, in their order.
@@ -107,6 +118,18 @@ package protocol SubscriptionStore: Sendable {
     func bringBackHeld(at now: Timestamp) async throws
     /// Gives up some that count no more; those behind them are due at once.
     func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
+}
+
+/// What an app says of its items, as a JSON document.
+package struct StoredItemRules: Equatable, Sendable {
+    package var document: String
+    /// Counts how often the app set its rules; 0 before the first time.
+    package var revision: Int64
+
+    package init(_ document: String, revision: Int64) {
+        self.document = document
+        self.revision = revision
+    }
 }
 
 /// A firing, rendered, of a subscription that has a pace.
@@ -272,12 +295,15 @@ package struct SubscriptionWish: Sendable {
     package var condition: WatchedCondition?
     /// Of one device, at the most.
     package var limit: Int
+    /// The revision of the app's rules for items that allow the subscription; nil allows it by any rules.
+    package var rulesRevision: Int64?
     /// Whether the condition holds on its items, as far as its policy asks for that.
     package var found: [FoundCondition]
 
     package init(
         proposed: SubscriptionID, changed: SubscriptionID? = nil, revision: Int64? = nil, device: DeviceSerial,
-        definition: Subscription.Definition, condition: WatchedCondition?, limit: Int, found: [FoundCondition] = []
+        definition: Subscription.Definition, condition: WatchedCondition?, limit: Int, rulesRevision: Int64? = nil,
+        found: [FoundCondition] = []
     ) {
         self.proposed = proposed
         self.changed = changed
@@ -286,6 +312,7 @@ package struct SubscriptionWish: Sendable {
         self.definition = definition
         self.condition = condition
         self.limit = limit
+        self.rulesRevision = rulesRevision
         self.found = found
     }
 }
@@ -313,6 +340,8 @@ package enum SubscriptionPut: Equatable, Sendable {
     case frozen(Subscription)
     /// It was changed since it had that revision.
     case overtaken
+    /// The app has set other rules for its items.
+    case rulesChanged
     case tooMany
     case deviceSuspended
     case deviceGone

@@ -5,20 +5,43 @@ import GRDB
 extension SQLiteStore: SubscriptionStore {
     // MARK: Items
 
-    package func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Bool {
+    package func putItemRules(_ document: String, of app: AppSerial, at now: Timestamp) async throws -> Int64? {
         try await group.run { db in
             try db.run(
                 """
-                INSERT INTO item_rules (app, document, set_at)
-                SELECT serial, ?, ? FROM app WHERE serial = ? AND ended_at IS NULL
-                ON CONFLICT (app) DO UPDATE SET document = excluded.document, set_at = excluded.set_at
+                INSERT INTO item_rules (app, document, set_at, revision, is_applied)
+                SELECT serial, ?, ?, 1, 0 FROM app WHERE serial = ? AND ended_at IS NULL
+                ON CONFLICT (app) DO UPDATE SET document = excluded.document, set_at = excluded.set_at,
+                    revision = revision + 1, is_applied = 0
                 """, [document, now.milliseconds, app.rawValue])
-            return db.changesCount == 1
+            guard db.changesCount == 1 else { return nil }
+            return try Self.rulesRevision(of: app, in: db)
         }
     }
 
-    package func itemRules(of app: AppSerial) async throws -> String? {
-        try await read { db in try String.first(db, "SELECT document FROM item_rules WHERE app = ?", [app.rawValue]) }
+    package func itemRules(of app: AppSerial) async throws -> StoredItemRules? {
+        try await read { db in
+            let select = try db.cachedStatement(sql: "SELECT document, revision FROM item_rules WHERE app = ?")
+            return try Row.first(select, [app.rawValue]) { StoredItemRules($0[0], revision: $0[1]) }
+        }
+    }
+
+    package func appsWithUnappliedRules() async throws -> [AppSerial] {
+        try await read { db in
+            try Int64.fetchAll(db.cachedStatement(sql: "SELECT app FROM item_rules WHERE is_applied = 0 ORDER BY app"))
+                .map(AppSerial.init)
+        }
+    }
+
+    package func markRulesApplied(_ revision: Int64, of app: AppSerial) async throws {
+        try await group.run { db in
+            try db.run(
+                "UPDATE item_rules SET is_applied = 1 WHERE app = ? AND revision = ?", [app.rawValue, revision])
+        }
+    }
+
+    private static func rulesRevision(of app: AppSerial, in db: Database) throws -> Int64? {
+        try Int64.first(db, "SELECT revision FROM item_rules WHERE app = ?", [app.rawValue])
     }
 
     package func appsWithItemRules() async throws -> [AppSerial] {
@@ -100,8 +123,11 @@ extension SQLiteStore: SubscriptionStore {
         }
     }
 
-    package func endSubscriptions(_ subscriptions: [SubscriptionSerial]) async throws -> Int {
+    package func endSubscriptions(
+        _ subscriptions: [SubscriptionSerial], of app: AppSerial, rulesRevision revision: Int64
+    ) async throws -> Int? {
         try await group.run { db in
+            guard try Self.rulesRevision(of: app, in: db) == revision else { return nil }
             let table = SubscriptionTable(db)
             return try subscriptions.reduce(0) { count, subscription in
                 try count + table.end("serial = :serial", ["serial": subscription.rawValue])

@@ -24,7 +24,9 @@ struct SubscriptionTable {
         var owner = try BoundStatement(
             db,
             """
-            SELECT device.app, profile.user, profile.reason NOT NULL, app.subscriptions FROM device
+            SELECT device.app, profile.user, profile.reason NOT NULL, app.subscriptions,
+                coalesce((SELECT revision FROM item_rules WHERE item_rules.app = device.app), 0)
+            FROM device
             JOIN app ON app.serial = device.app AND app.ended_at IS NULL
             LEFT JOIN device_profile AS profile ON profile.device = device.serial WHERE device.serial = ?
             """)
@@ -32,11 +34,12 @@ struct SubscriptionTable {
         let found = try owner.first { columns in
             (
                 app: AppSerial(columns.integer(0)), user: columns.text(1).flatMap(UserID.init),
-                isSuspended: columns.integer(2) != 0, count: columns.integer(3)
+                isSuspended: columns.integer(2) != 0, count: columns.integer(3), rulesRevision: columns.integer(4)
             )
         }
         guard let found else { return .deviceGone }
         guard !found.isSuspended else { return .deviceSuspended }
+        if let revision = wish.rulesRevision, revision != found.rulesRevision { return .rulesChanged }
         if let earlier = try earlier(wish) { return try change(earlier, wish, at: now) }
         guard wish.changed == nil else { return .unknown }
         let count = try Int.first(

@@ -26,6 +26,7 @@ struct Sweeper: Service {
             async let services: Void = sweepServices()
             async let looks: Void = lookAtSubscriptions()
             async let idleItems: Void = deleteIdleItems()
+            async let subscriptions: Void = removeSubscriptions()
             var nextCollection = ContinuousClock.now
             while !Task.isCancelled {
                 domain.log.flush()
@@ -43,10 +44,6 @@ struct Sweeper: Service {
                 await report("time") { try await sweep() }
                 await report("statuses") {
                     while !Task.isCancelled, try await domain.statusNews.tell() == StatusNews.atOnce {}
-                }
-                await report("subscriptions") {
-                    try await domain.subscriptions.endExpired()
-                    try await domain.subscriptions.removeEnded()
                 }
                 await report("channels of former users") { try await domain.formerChannels.closeAll() }
                 await report("pushes") {
@@ -66,6 +63,7 @@ struct Sweeper: Service {
             await services
             await looks
             await idleItems
+            await subscriptions
         }
     }
 
@@ -134,6 +132,16 @@ struct Sweeper: Service {
                 isDone = true
             }
             if !isDone { try? await Task.sleep(for: .seconds(settings.sweepSeconds)) }
+        }
+    }
+
+    /// An item with a million subscriptions may be closed.
+    private func removeSubscriptions() async {
+        while !Task.isCancelled {
+            await report("rules for items") { try await domain.subscriptions.applyRules() }
+            await report("expired subscriptions") { try await domain.subscriptions.endExpired() }
+            await report("subscriptions") { try await domain.subscriptions.removeEnded() }
+            try? await Task.sleep(for: .seconds(settings.sweepSeconds))
         }
     }
 

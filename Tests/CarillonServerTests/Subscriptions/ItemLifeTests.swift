@@ -471,25 +471,68 @@ struct ItemLifeTests {
         #expect(try await world.status(of: kept) == "subscribed")
         try await world.publish("stock.ACME", #"{"price":11}"#)
         #expect(try await world.titles().isEmpty)
-        #expect(try await world.routes.store.rowCount(of: "subscription") == 1)
         #expect(try await put().json?["ends"] == .integer(0))
+        try await world.routes.domain.subscriptions.removeEnded()
+        #expect(try await world.routes.store.rowCount(of: "subscription") == 1)
         let refused = try await world.subscribe(SubscriptionWorld.body(key: "a"), expecting: 403)
         #expect(refused["code"] == "item_closed")
     }
 
-    @Test func `a subscription that is made while its item is closed ends with that`() async throws {
+    @Test func `a subscription that was checked by earlier rules is checked again`() async throws {
         let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
-        // Other rules are written after these were read for the subscription.
-        try await world.store.run(
-            """
-            CREATE TRIGGER closed AFTER INSERT ON subscription
-            BEGIN UPDATE item_rules SET document = '{"items":[]}'; END
-            """)
-        let (items, app) = (world.domain.items, world.device.app)
-        world.store.onCommit { items.forget(app) }
+        // The rules that the process knows are not those of the store any more.
+        _ = try await world.domain.items.rules(of: world.device.app)
+        try await world.store.run(#"UPDATE item_rules SET document = '{"items":[]}', revision = revision + 1"#)
         let refusal = await #expect(throws: Refusal.self) { _ = try await world.subscribe("price > 10.0") }
         #expect(refusal?.code == .itemClosed)
         #expect(try await world.store.rowCount(of: "subscription") == 0)
+        let open = #"{"items":[{"pattern":"*","open":true}]}"#
+        try await world.store.run("UPDATE item_rules SET document = '\(open)', revision = revision + 1")
+        world.domain.items.forget(world.device.app)
+        let subscription = try await world.subscribe("price > 10.0")
+        let refused = await #expect(throws: Refusal.self) {
+            try await world.store.run(#"UPDATE item_rules SET document = '{"items":[]}', revision = revision + 1"#)
+            _ = try await world.domain.subscriptions.change(subscription.id, of: world.device, from: nil) {
+                $0.trigger = "price > 20.0"
+            }
+        }
+        #expect(refused?.code == .itemClosed)
+    }
+
+    @Test func `subscriptions on closed items that a killed server left are ended by the next`() async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        do {
+            let world = try await EngineWorld(store)
+            for number in 0..<3 { _ = try await world.subscribe("price > \(number).0", key: "\(number)") }
+            // As a process leaves it that was killed when it had written the rules.
+            try await world.domain.items.setRules(ItemRules(), of: world.device.app)
+        }
+        let world = try await EngineWorld(store)
+        #expect(try await store.appsWithUnappliedRules() == [world.device.app])
+        let (settings, logger) = (ServerSettings(dataDirectory: ""), world.domain.logger)
+        let collector = DeviceCollector(domain: world.domain, settings: settings, logger: logger)
+        let service = Sweeper(
+            store: world.store, domain: world.domain, collector: collector, settings: settings, logger: logger)
+        let sweeper = Task { try await service.run() }
+        try await eventually { try await store.rowCount(of: "subscription") == 0 }
+        try await eventually { try await store.appsWithUnappliedRules().isEmpty }
+        sweeper.cancel()
+        try? await sweeper.value
+    }
+
+    @Test func `rules end no subscription after other rules were set`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        for number in 0..<501 { _ = try await world.subscribe("price > \(number).0", key: "\(number)") }
+        // After the first part of the subscriptions other rules are set.
+        try await world.store.run(
+            """
+            CREATE TRIGGER opened AFTER UPDATE OF status ON subscription
+                WHEN (SELECT count(*) FROM subscription WHERE status = 2) = 500
+            BEGIN UPDATE item_rules SET revision = revision + 1; END
+            """)
+        #expect(try await world.domain.subscriptions.setRules(ItemRules(), of: world.device.app) == 500)
+        #expect(try await world.store.numbers("SELECT count(*) FROM subscription WHERE status < 2") == [1])
+        #expect(try await world.store.appsWithUnappliedRules() == [world.device.app])
     }
 
     @Test func `many subscriptions are counted and ended part by part`() async throws {
@@ -498,6 +541,12 @@ struct ItemLifeTests {
         for number in 0..<most { _ = try await world.subscribe("price > \(number).0", key: "\(number)") }
         #expect(try await world.domain.subscriptions.countClosed(by: ItemRules(), of: world.device.app) == most)
         #expect(try await world.domain.subscriptions.setRules(ItemRules(), of: world.device.app) == most)
+        #expect(try await world.store.appsWithUnappliedRules().isEmpty)
+        #expect(
+            try await world.store.rowCount(of: "subscription") == most, "they are removed after the request was answered")
+        try await world.publish(1000)
+        #expect(try await world.titles().isEmpty)
+        try await world.domain.subscriptions.removeEnded()
         #expect(try await world.store.rowCount(of: "subscription") == 0)
         #expect(await world.domain.itemEngine.population.watches == 0)
     }

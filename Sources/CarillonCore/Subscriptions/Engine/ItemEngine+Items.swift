@@ -107,9 +107,8 @@ extension ItemEngine {
     }
 
     private func readConditionCost(of app: AppSerial) async throws -> Int {
-        guard let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8)) else {
-            return ItemRules().conditionCost
-        }
+        guard let stored = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(stored.document.utf8))
+        else { return ItemRules().conditionCost }
         return try ItemRules(body).conditionCost
     }
 

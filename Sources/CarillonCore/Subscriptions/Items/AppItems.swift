@@ -9,7 +9,7 @@ package struct AppItems: Sendable {
     private let engine: ItemEngine
     private let allowances: Allowances
     private let time: TimeSource
-    private let rules = KnownValues<AppSerial, ItemRules>(capacity: 1000)
+    private let rules = KnownValues<AppSerial, (rules: ItemRules, revision: Int64)>(capacity: 1000)
     private let deleted = ServerMetric.itemsDeleted.counter("requested")
     private let collected = ServerMetric.itemsDeleted.counter("idle")
 
@@ -22,21 +22,28 @@ package struct AppItems: Sendable {
 
     // MARK: Rules
 
-    package func rules(of app: AppSerial) async throws -> ItemRules {
+    package func rules(of app: AppSerial) async throws -> ItemRules { try await revisedRules(of: app).rules }
+
+    /// With the number of times that the app set its rules.
+    func revisedRules(of app: AppSerial) async throws -> (rules: ItemRules, revision: Int64) {
         try await rules.value(of: app) {
-            guard let document = try await store.itemRules(of: app), let body = JSONValue(parsing: Array(document.utf8))
-            else { return ItemRules() }
-            return try ItemRules(body)
+            guard let stored = try await store.itemRules(of: app) else { return (ItemRules(), 0) }
+            guard let body = JSONValue(parsing: Array(stored.document.utf8)) else { return (ItemRules(), stored.revision) }
+            return (try ItemRules(body), stored.revision)
         }
     }
 
     /// Subscriptions on items that the rules close are ended by ``SubscriptionRegistrar/setRules(_:of:)``.
-    package func setRules(_ rules: ItemRules, of app: AppSerial) async throws {
-        guard try await store.putItemRules(String(decoding: rules.json.bytes, as: UTF8.self), of: app, at: time.now()) else {
+    ///
+    /// - Returns: The revision of the rules.
+    @discardableResult package func setRules(_ rules: ItemRules, of app: AppSerial) async throws -> Int64 {
+        let document = String(decoding: rules.json.bytes, as: UTF8.self)
+        guard let revision = try await store.putItemRules(document, of: app, at: time.now()) else {
             throw Refusal(.appUnknown, "The app was deleted.")
         }
         forget(app)
         try await engine.conditionCostChanged(of: app)
+        return revision
     }
 
     /// The app was deleted, or says something else of its items.
