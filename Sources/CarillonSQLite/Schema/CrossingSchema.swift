@@ -8,8 +8,11 @@ enum CrossingSchema {
         CREATE TRIGGER device_profile_resumed AFTER UPDATE OF reason ON device_profile
             WHEN old.reason NOT NULL AND new.reason IS NULL BEGIN
             UPDATE subscription_item SET held = NULL, version = coalesce((SELECT item.version FROM item
-                WHERE item.app = subscription_item.app AND item.name = subscription_item.item), version)
+                WHERE item.app = subscription_item.app AND item.name = subscription_item.item), 0)
             WHERE last_firing = 0 AND subscription IN (SELECT serial FROM subscription WHERE device = new.device AND status < 2);
+            -- Before the first update no condition holds.
+            UPDATE subscription_item SET held = 0
+            WHERE version = 0 AND subscription IN (SELECT serial FROM subscription WHERE device = new.device AND status < 2);
         END;
         """
 }

@@ -121,8 +121,11 @@ struct SubscriptionTable {
         return subscription
     }
 
-    /// Writes whether the condition held when the subscription was armed. An item that has another update by now is left out.
+    /// Writes whether the condition held when the subscription was armed. An item that has another update by now is left out, and on an
+    /// item without an update no condition holds.
     private func note(_ found: [FoundCondition], of subscription: Subscription) throws {
+        try db.run(
+            "UPDATE subscription_item SET held = 0 WHERE subscription = ? AND version = 0", [subscription.serial.rawValue])
         for found in found {
             try db.run(
                 "UPDATE subscription_item SET held = ? WHERE app = ? AND item = ? AND subscription = ? AND version = ?",

@@ -99,6 +99,37 @@ struct ArmedCrossingTests {
         #expect(try await store.itemsNeverFired(after: .start, limit: 10).items.isEmpty)
     }
 
+    @Test(arguments: [true, false])
+    func `a crossing that is armed when its item was deleted fires with the first update, after a kill too`(
+        isResumed: Bool
+    ) async throws {
+        let store = try SQLiteStore(inMemory: .init())
+        do {
+            let world = try await EngineWorld(store)
+            try await world.publish(1)
+            if isResumed {
+                try await put("price > 10.0", on: world, [.init(item: world.item.name, version: 1, holds: false)])
+                _ = try await world.domain.devices.suspend(world.device)
+                try await store.run("DELETE FROM item")
+                _ = try await world.domain.devices.resume(world.device)
+            } else {
+                // The item is deleted after its condition was found.
+                try await store.run("DELETE FROM item")
+                try await put("price > 10.0", on: world, [.init(item: world.item.name, version: 1, holds: true)])
+            }
+            #expect(try await store.numbers("SELECT version FROM subscription_item WHERE held = 0") == [0])
+            var state = ItemState(.merge)
+            state.apply(
+                .init(["price": ItemValue(.double(12), digits: "12.0")], at: world.domain.time.now()))
+            // As a process leaves it that was killed before the subscription was armed.
+            _ = try await store.commitItem(
+                ItemCommit(key: world.item, item: StoredItem(state: state, version: 1), firings: []))
+        }
+        let world = try await EngineWorld(store)
+        try await world.domain.itemEngine.lookAtNeverFired()
+        #expect(try await world.titles() == ["12.0"])
+    }
+
     /// What is armed while the commit of an update waits.
     enum Race: CaseIterable {
         case firstUpdate, crossing
