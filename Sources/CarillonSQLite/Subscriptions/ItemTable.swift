@@ -51,16 +51,19 @@ struct ItemTable {
     // MARK: Lists
 
     func items(of app: AppSerial, prefix: String, after name: String, limit: Int) throws -> [ListedItem] {
+        // One bound, as an index uses only one of two.
+        let isAfter = !name.utf8.lexicographicallyPrecedes(prefix.utf8)
         var select = try BoundStatement(
             db,
             """
             SELECT name, version, updated_at, (SELECT count(*) FROM subscription_item AS watched
-                WHERE watched.app = item.app AND watched.item = item.name)
-            FROM item WHERE app = ? AND name > ? AND name >= ? ORDER BY name LIMIT ?
+                JOIN subscription ON subscription.serial = watched.subscription
+                WHERE watched.app = item.app AND watched.item = item.name
+                    AND subscription.status < \(SubscriptionTable.endedStatus))
+            FROM item WHERE app = ? AND name \(isAfter ? ">" : ">=") ? ORDER BY name LIMIT ?
             """)
         select.bind(app.rawValue)
-        select.bind(name)
-        select.bind(prefix)
+        select.bind(isAfter ? name : prefix)
         select.bind(limit)
         var items: [ListedItem] = []
         try select.forEachRow { columns in

@@ -359,7 +359,17 @@ struct ItemLifeTests {
         #expect(names(first) == ["stock.a", "stock.b"].map { .string($0) } && first["next"] == "stock.b")
         let rest = try await list("?prefix=stock.&limit=2&after=stock.b")
         #expect(names(rest) == [.string("stock.c")] && rest.json?["next"] == nil)
+        let stocks = ["stock.a", "stock.b", "stock.c"].map { JSONValue.string($0) }
+        #expect(names(try await list("?prefix=stock.&after=events")) == stocks)
+        #expect(names(try await list("?prefix=stock.b&after=stock.b")).isEmpty)
+        #expect(names(try await list("?prefix=stock.&after=tock")).isEmpty)
         #expect(names(try await list("?prefix=zzz")).isEmpty)
+        // One that ended, and is not removed yet.
+        try await world.routes.store.run("UPDATE subscription SET status = 2, key = NULL WHERE key = 'x'")
+        guard case .array(let counted)? = try await list("?prefix=stock.a").json?["items"] else {
+            return #expect(Bool(false))
+        }
+        #expect(counted.first?["subscriptions"] == .integer(1))
         #expect(try await list("", key: world.routes.admin).status == 400)
         #expect(names(try await list("?app=com.example.app", key: world.routes.admin)).count == 5)
         #expect(try await list("", key: world.device).status == 401)
