@@ -74,7 +74,7 @@ package struct SubscriptionRegistrar: Sendable {
         let wish = SubscriptionWish(
             proposed: .random(using: &random), changed: present?.id, revision: present?.machine.revision,
             device: device.serial, definition: definition, condition: condition, limit: rules.subscriptionsPerDevice,
-            rulesRevision: revision, found: try await found(definition, of: device.app))
+            rulesRevision: revision, found: try await found(definition, of: device.app, cost: rules.conditionCost))
         switch try await store.putSubscription(wish, at: time.now()) {
         case .made(let subscription): return (try await followed(subscription), true)
         case .changed(let subscription): return (try await followed(subscription), false)
@@ -188,15 +188,23 @@ package struct SubscriptionRegistrar: Sendable {
         return WatchedCondition(shape: program.shape.key, source: trigger, constants: constants)
     }
 
-    /// Returns whether the condition of a crossing holds on each item now: what holds when it is armed is no crossing.
-    private func found(_ definition: Subscription.Definition, of app: AppSerial) async throws -> [FoundCondition] {
+    /// Returns whether the condition of a crossing holds on each item now: what holds when it is armed is no crossing. An item on which
+    /// its evaluation costs too much is left out.
+    private func found(
+        _ definition: Subscription.Definition, of app: AppSerial, cost: Int
+    ) async throws -> [FoundCondition] {
         guard definition.policy == .everyCrossing, let trigger = definition.trigger else { return [] }
         let program = try ExpressionProgram.unchecked(trigger, in: engine.conditions.environment)
         var found: [FoundCondition] = []
         for name in definition.items {
             let item = try await engine.item(of: ItemKey(app: app, name: name))
             let bindings = item.flatMap { engine.conditions.bindings(name.text, $0.state) }
-            let holds = bindings.map { (try? program.holds($0)) ?? false } ?? false
+            var holds = false
+            do throws(ExpressionError) {
+                if let bindings { holds = try program.holds(bindings, limit: cost) }
+            } catch {
+                guard error.code != .budget else { continue }
+            }
             found.append(FoundCondition(item: name, version: item?.version ?? 0, holds: holds))
         }
         return found

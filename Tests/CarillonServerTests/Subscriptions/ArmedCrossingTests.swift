@@ -130,6 +130,17 @@ struct ArmedCrossingTests {
         #expect(try await world.titles() == ["12.0"])
     }
 
+    @Test func `a condition that costs too much when it is armed is not known to hold`() async throws {
+        let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        for text in ["ab", String(repeating: "a", count: 4000) + "b"] {
+            _ = try await world.domain.items.publish(
+                [WrittenField("price", .string(text))], to: world.item.name, of: world.device.app)
+            _ = try await world.subscribe("price.matches('a.*b')", .everyCrossing, key: "\(text.count)")
+        }
+        #expect(
+            try await world.store.numbers("SELECT ifnull(held, -1) FROM subscription_item ORDER BY subscription") == [1, -1])
+    }
+
     /// What is armed while the commit of an update waits.
     enum Race: CaseIterable {
         case firstUpdate, crossing
