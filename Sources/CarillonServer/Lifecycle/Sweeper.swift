@@ -145,13 +145,13 @@ struct Sweeper: Service {
         }
     }
 
-    /// Looks at all items of an app, so that it is done seldom.
+    /// A search looks at all items of an app, so that it is done seldom.
     private func deleteIdleItems() async {
         while !Task.isCancelled {
             await report("idle items") {
                 // Nothing is removed for good while the wall clock cannot be relied on.
                 guard let retention = domain.served.retention() else { return }
-                try await domain.items.deleteIdle(at: retention.now)
+                try await domain.items.deleteIdle(at: retention.now, onlyDue: true)
             }
             try? await Task.sleep(for: .seconds(max(settings.sweepSeconds, Self.secondsBetweenIdleItems)))
         }

@@ -411,6 +411,25 @@ struct ItemLifeTests {
         #expect(list[0]["idleSeconds"] == nil && list[1]["idleSeconds"] == .integer(60))
     }
 
+    @Test(arguments: [(60, 30), (6000, 600), (31_536_000, 3600)])
+    func `idle items are searched at times that suit their rules`(idleSeconds: Int64, interval: Int64) async throws {
+        let world = try await SubscriptionWorld(
+            rules: #"{"items":[{"pattern":"*","open":true,"idleSeconds":\#(idleSeconds)}]}"#)
+        let domain = world.routes.domain
+        try await world.publish("first", #"{"price":1}"#)
+        world.advance(seconds: idleSeconds)
+        try await domain.items.deleteIdle(at: domain.time.now(), onlyDue: true)
+        #expect(try await world.routes.store.rowCount(of: "item") == 0)
+        try await world.publish("second", #"{"price":1}"#)
+        try await world.routes.store.run("UPDATE item SET updated_at = 0")
+        world.advance(seconds: interval - 1)
+        try await domain.items.deleteIdle(at: domain.time.now(), onlyDue: true)
+        #expect(try await world.routes.store.rowCount(of: "item") == 1)
+        world.advance(seconds: 1)
+        try await domain.items.deleteIdle(at: domain.time.now(), onlyDue: true)
+        #expect(try await world.routes.store.rowCount(of: "item") == 0)
+    }
+
     @Test func `an item that has an update or a subscription by now is not idle`() async throws {
         let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
         try await world.publish(1)

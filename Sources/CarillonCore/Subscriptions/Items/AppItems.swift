@@ -11,6 +11,7 @@ package struct AppItems: Sendable {
     private let time: TimeSource
     private let rules = KnownValues<AppSerial, (rules: ItemRules, revision: Int64)>(capacity: 1000)
     private let deleted = ServerMetric.itemsDeleted.counter("requested")
+    private let idleSearches = IdleSearches()
     private let collected = ServerMetric.itemsDeleted.counter("idle")
 
     package init(store: any SubscriptionStore, engine: ItemEngine, allowances: Allowances, time: TimeSource) {
@@ -127,10 +128,14 @@ package struct AppItems: Sendable {
     }
 
     /// Deletes the items that had no update for as long as their rules say, and that have no subscription.
-    package func deleteIdle(at now: Timestamp) async throws {
+    ///
+    /// - Parameter onlyDue: Leaves out apps whose items were searched a short time ago, compared with their rules.
+    package func deleteIdle(at now: Timestamp, onlyDue: Bool = false) async throws {
         var fault: (any Error)?
         for app in try await store.appsWithItemRules() where !Task.isCancelled {
             do {
+                let shortest = try await rules(of: app).rules.compactMap(\.idleSeconds).min()
+                guard let shortest, !onlyDue || idleSearches.begin(app, shortestIdle: shortest, at: now) else { continue }
                 try await deleteIdle(of: app, at: now)
             } catch {
                 fault = error
