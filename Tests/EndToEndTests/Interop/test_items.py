@@ -157,18 +157,21 @@ def test_items_are_listed_and_deleted(open_server):
     name, other = "list.a b &\u00e9", "list.c"
     rules = {"items": [{"pattern": "*", "open": True}]}
     assert open_server.admin("PUT", f"/v1/apps/{APP}/items", rules).json()["ends"] == 0
-    quoted = requests.utils.quote(name, safe="")
-    assert update(open_server, quoted, {"price": 1}).json()["version"] == 1
-    assert update(open_server, other, {"price": 1}).json()["version"] == 1
-    page = open_server.request("GET", "/v1/items?prefix=list.&limit=1", key=open_server.sender_key).json()
-    assert [it["item"] for it in page["items"]] == [name] and page["next"] == name
-    rest = open_server.request("GET", f"/v1/items?prefix=list.&after={quoted}", key=open_server.sender_key).json()
-    assert [it["item"] for it in rest["items"]] == [other] and "next" not in rest
-    assert open_server.request("DELETE", f"/v1/items/{quoted}", key=open_server.sender_key).status_code == 204
-    gone = open_server.request("DELETE", f"/v1/items/{quoted}", key=open_server.sender_key)
-    assert_problem(gone, 404, "item_unknown")
-    assert update(open_server, quoted, {"price": 2}).json()["version"] == 1
-    assert open_server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
+    try:
+        quoted = requests.utils.quote(name, safe="")
+        assert update(open_server, quoted, {"price": 1}).json()["version"] == 1
+        assert update(open_server, other, {"price": 1}).json()["version"] == 1
+        page = open_server.request("GET", "/v1/items?prefix=list.&limit=1", key=open_server.sender_key).json()
+        assert [it["item"] for it in page["items"]] == [name] and page["next"] == name
+        rest = open_server.request("GET", f"/v1/items?prefix=list.&after={quoted}", key=open_server.sender_key).json()
+        assert [it["item"] for it in rest["items"]] == [other] and "next" not in rest
+        assert open_server.request("DELETE", f"/v1/items/{quoted}", key=open_server.sender_key).status_code == 204
+        gone = open_server.request("DELETE", f"/v1/items/{quoted}", key=open_server.sender_key)
+        assert_problem(gone, 404, "item_unknown")
+        assert update(open_server, quoted, {"price": 2}).json()["version"] == 1
+    finally:
+        # Other tests use the same server.
+        assert open_server.admin("PUT", f"/v1/apps/{APP}/items", RULES).status_code == 200
 
 
 def test_a_closed_item_has_no_second_spelling(open_server):
