@@ -97,10 +97,11 @@ class DistinctItems(Fired):
     """Guarantee: each answered update of a distinct item fires once, and its notification waits until it is acknowledged."""
 
     name = "updates of distinct items"
+    item, subscription, counted = "event.a", {}, "firings of a distinct item"
 
     async def prepare(self, http):
         await super().prepare(http)
-        await self.subscribe(http, items=["event.a"])
+        await self.subscribe(http, items=[self.item], **self.subscription)
         self.number = 0
         # Numbers that were answered, and those without an answer.
         self.published, self.unsure = set(), set()
@@ -111,7 +112,7 @@ class DistinctItems(Fired):
         self.number += 1
         number = self.number
         self.unsure.add(number)
-        await self.publish(http, "event.a", number)
+        await self.publish(http, self.item, number)
         self.unsure.discard(number)
         self.published.add(number)
 
@@ -138,7 +139,7 @@ class DistinctItems(Fired):
         if strange := set(numbers) - self.published - self.unsure:
             was = "acknowledged" if strange <= self.acknowledged else "not published"
             self.violation(f"notifications of {sorted(strange)[:5]}, which were {was}")
-        self.ledger.counts["firings of a distinct item"] += len(numbers)
+        self.ledger.counts[self.counted] += len(numbers)
         await self.acknowledge(http, [version for version, _, _ in fired])
         self.acknowledged |= self.published
         self.published = set()
@@ -200,3 +201,106 @@ class OnceSubscriptions(Fired):
         self.fired |= set(keys)
         for key in keys:
             self.thresholds.pop(key, None)
+
+
+class Crossings(DistinctItems):
+    """Guarantee: a subscription with `everyCrossing` fires once for each answered update at which its condition holds after an
+    answered update at which it did not."""
+
+    name = "crossings"
+    item, counted = "event.crossing", "firings of crossings"
+    subscription = {"trigger": "n > 0.0", "policy": "everyCrossing"}
+
+    async def change(self, http):
+        await self.publish(http, self.item, -self.number - 1)
+        await super().change(http)
+
+
+class ClosedItems(Fired):
+    """Guarantee: after an answered PUT of rules that close an item, no subscription on it is left or fires."""
+
+    name = "closed items"
+
+    async def prepare(self, http):
+        await super().prepare(http)
+        self.number = 0
+        # Whether the last PUT of rules closed the item and was answered.
+        self.is_closed = False
+        # Numbers that were published while the item was closed for certain.
+        self.silent = set()
+
+    async def put_rules(self, http, rules):
+        self.is_closed = False
+        await self.ask(http, "PUT", f"/v1/apps/{APP}/items", rules, secret=self.run.admin_key, commits=True)
+
+    async def change(self, http):
+        self.number += 1
+        await self.put_rules(http, {"items": [{"pattern": "closed.a", "open": True}, *RULES["items"]]})
+        for place in range(3):
+            await self.subscribe(http, items=["closed.a"], key=f"{self.number}-{place}", policy="every")
+        await self.publish(http, "closed.a", self.number)
+        # Without a rule the item is closed.
+        await self.put_rules(http, RULES)
+        self.is_closed = True
+        await self.check_closed(http)
+        self.number += 1
+        self.silent.add(self.number)
+        await self.publish(http, "closed.a", self.number)
+
+    async def left(self, http):
+        _, _, page = await self.ask(http, "GET", "/v1/device/subscriptions", secret=self.device["credential"])
+        return [subscription["key"] for subscription in page["subscriptions"]]
+
+    async def check_closed(self, http):
+        if left := await self.left(http):
+            self.violation(f"{left} are left on a closed item")
+        self.ledger.counts["checks of closed items"] += 1
+
+    async def check(self, http, is_backup=False):
+        if is_backup:
+            return
+        if self.is_closed:
+            await self.check_closed(http)
+        else:
+            _, _, rules = await self.ask(http, "GET", f"/v1/apps/{APP}/items", secret=self.run.admin_key)
+            deadline = time.monotonic() + PATIENCE
+            # Without an answer, the server ends the rest after its start.
+            while len(rules["items"]) == len(RULES["items"]) and (left := await self.left(http)):
+                if time.monotonic() > deadline:
+                    return self.violation(f"{left} are left on a closed item, whose rules were not answered")
+                await asyncio.sleep(0.1)
+        firings = await self.waiting(http)
+        if told := self.silent & {number for _, _, number in firings}:
+            self.violation(f"a closed item fired: {sorted(told)}")
+        await self.acknowledge(http, [version for version, _, _ in firings])
+
+
+class DeletedItems(Fired):
+    """Guarantee: after an answered DELETE an item is unknown, and the version of its next update is 1."""
+
+    name = "deleted items"
+
+    async def prepare(self, http):
+        await super().prepare(http)
+        self.number = 0
+        # Whether the last request of the item was a DELETE that was answered.
+        self.is_deleted = False
+        await self.subscribe(http, items=["stock.deleted"])
+
+    async def change(self, http):
+        for _ in range(self.random.randint(1, 3)):
+            self.number += 1
+            is_first, self.is_deleted = self.is_deleted, False
+            version = await self.publish(http, "stock.deleted", self.number)
+            if is_first and version != 1:
+                self.violation(f"the first version after a deletion is {version}")
+        await self.ask(
+            http, "DELETE", "/v1/items/stock.deleted", None, (204,), self.run.sender_key, commits=True)
+        self.is_deleted = True
+        await self.check(http)
+
+    async def check(self, http, is_backup=False):
+        if is_backup or not self.is_deleted:
+            return
+        await self.ask(http, "GET", "/v1/items/stock.deleted", None, (404,), self.run.sender_key)
+        self.ledger.counts["checks of deleted items"] += 1

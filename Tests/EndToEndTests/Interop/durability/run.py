@@ -11,7 +11,7 @@ import uuid
 
 from attachment_kind import Attachments
 from backups import Backup
-from item_kinds import DistinctItems, Items, OnceSubscriptions
+from item_kinds import ClosedItems, Crossings, DeletedItems, DistinctItems, Items, OnceSubscriptions
 from kinds import Refused
 from ledger import Ledger
 from push_kind import Pushes
@@ -25,7 +25,7 @@ from troubles import FAILING, FULL, SLOW, Trouble
 from update_kind import Updates
 
 KINDS = [
-    Registrations, Keys, Items, DistinctItems, OnceSubscriptions, Watches, Updates, Services, Attachments, Pushes,
+    Registrations, Keys, Items, DistinctItems, OnceSubscriptions, Crossings, ClosedItems, DeletedItems, Watches, Updates, Services, Attachments, Pushes,
 ]
 STARTING, STOPPING, STOPPED, BACKUP = "a kill at the start", "a kill at the stop", "a stop", "a backup"
 # What happens beside the kill, in turns.
