@@ -40,7 +40,7 @@ struct SchemaStepTests {
         "TPqrzL46M3zk",  // 26
         "cd/7GoGZLNGl",  // 27
         "irIuk7u/wlgE",  // 28
-        "Us5/Jexi9SnF",  // 29
+        "iaFGgOGLpaXO",  // 29
         "j7qAGy0AszpA",  // 30
     ]
 

@@ -30,9 +30,11 @@ package protocol SubscriptionStore: Sendable {
     /// Makes some of the subscriptions on an item wait for its first update, and drops their held firings. It changes nothing if the
     /// item has a row.
     ///
+    /// - Parameter all: Whether it also makes firings that are being delivered not count; otherwise it leaves out subscriptions that wait
+    ///   for the first update.
     /// - Returns: The last of these subscriptions; nil after the last part.
     func resetSubscriptions(
-        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int, all: Bool
     ) async throws -> SubscriptionSerial?
     /// Deletes an item with its firings that were not delivered. Its subscriptions stay and wait for its first update.
     ///

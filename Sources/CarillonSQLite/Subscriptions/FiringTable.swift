@@ -112,7 +112,7 @@ struct FiringTable {
         return true
     }
 
-    /// What becomes of it, and its app; nil when nothing does, as when its item was deleted with the firing.
+    /// What becomes of it, and its app; nil when nothing does, as when its item was deleted since.
     func fired(
         _ target: Firing.Target, _ item: ItemName, _ number: Int64, _ now: Timestamp
     ) throws -> (machine: SubscriptionMachine, app: Int64)? {
@@ -125,14 +125,13 @@ struct FiringTable {
                 AND watched.subscription = subscription.serial
             LEFT JOIN device_profile AS profile ON profile.device = subscription.device
             WHERE subscription.serial = ? AND status < \(SubscriptionTable.endedStatus)
-                AND EXISTS (SELECT 1 FROM firing WHERE firing.serial = ?)
+                AND EXISTS (SELECT 1 FROM item WHERE item.app = watched.app AND item.name = watched.item)
             """)
         select.bind(item.text)
         select.bind(target.subscription.rawValue)
-        select.bind(number)
         return try select.first { columns -> (SubscriptionMachine, Int64)? in
             var machine = SubscriptionMachine(columns, from: 0, isPaused: columns.integer(8) != 0)
-            guard columns.integer(7) < number, columns.integerIfAny(9).map({ $0 > now.milliseconds }) ?? true,
+            guard abs(columns.integer(7)) < number, columns.integerIfAny(9).map({ $0 > now.milliseconds }) ?? true,
                 machine.fire(ofRevision: target.revision, at: now) == .counts
             else { return nil }
             return (machine, columns.integer(10))

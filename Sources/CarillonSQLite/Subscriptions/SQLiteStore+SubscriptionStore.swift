@@ -70,10 +70,10 @@ extension SQLiteStore: SubscriptionStore {
     }
 
     package func resetSubscriptions(
-        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int, all: Bool
     ) async throws -> SubscriptionSerial? {
         let part = try await read { db in
-            try SubscriberTable(db).subscribersToReset(on: item, after: subscription, limit: limit)
+            try SubscriberTable(db).subscribersToReset(on: item, after: subscription, limit: limit, all: all)
         }
         if !part.changed.isEmpty { try await group.run { db in try SubscriberTable(db).reset(part.changed, on: item) } }
         return part.end

@@ -61,11 +61,11 @@ struct SubscriberTable {
         return items
     }
 
-    /// Subscriptions that know an update, or have held firings; see ``SubscriptionStore/resetSubscriptions(on:after:limit:)``.
+    /// Subscriptions that know an update, or have held firings, or all; see ``SubscriptionStore/resetSubscriptions(on:after:limit:all:)``.
     ///
     /// - Returns: The subscriptions, and the one after which the next part begins; nil after the last part.
     func subscribersToReset(
-        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int
+        on item: ItemKey, after subscription: SubscriptionSerial, limit: Int, all: Bool
     ) throws -> (changed: [SubscriptionSerial], end: SubscriptionSerial?) {
         var select = try BoundStatement(
             db,
@@ -84,7 +84,7 @@ struct SubscriberTable {
         try select.forEachRow { columns in
             count += 1
             end = SubscriptionSerial(columns.integer(0))
-            if columns.integer(1) != 0 { changed.append(end) }
+            if all || columns.integer(1) != 0 { changed.append(end) }
             return true
         }
         return (changed, count < limit ? nil : end)
@@ -99,7 +99,8 @@ struct SubscriberTable {
             // Before the first update no condition holds.
             try db.run(
                 """
-                UPDATE subscription_item SET version = 0, held = 0, last_firing = 0
+                UPDATE subscription_item SET version = 0, held = 0,
+                    last_firing = -coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'firing'), 0)
                 WHERE app = ? AND item = ? AND subscription = ?
                 """, [item.app.rawValue, item.name.text, subscription.rawValue])
         }

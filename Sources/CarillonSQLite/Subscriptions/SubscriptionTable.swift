@@ -316,7 +316,7 @@ struct SubscriptionTable {
         var select = try BoundStatement(
             db,
             """
-            SELECT watched.app, watched.item, watched.subscription, watched.last_firing = 0 AND subscription.status = 0
+            SELECT watched.app, watched.item, watched.subscription, watched.last_firing <= 0 AND subscription.status = 0
                 AND (policy != \(SubscriptionMachine.Policy.everyCrossing.number) OR watched.held IS 0)
                 AND EXISTS (SELECT 1 FROM item WHERE item.app = watched.app AND item.name = watched.item)
             FROM subscription_item AS watched JOIN subscription ON subscription.serial = watched.subscription

@@ -360,6 +360,7 @@ struct ItemEngineTests {
         async throws
     {
         let world = try await EngineWorld(try SQLiteStore(inMemory: .init()))
+        try await world.publish(1)
         let subscription = try await world.subscribe("price > 10.0", .every(coolDownSeconds: 0))
         func tell(_ number: Int64, _ price: Double) async throws {
             var state = ItemState(.merge)
@@ -379,13 +380,6 @@ struct ItemEngineTests {
                     expiresAt: world.domain.time.now().adding(seconds: 60))
             }
             _ = delivered
-        }
-        for number in 4...6 {
-            try await world.store.run(
-                """
-                INSERT INTO firing (serial, app, item, mode, fields, updated_at, targets)
-                VALUES (\(number), \(world.device.app.rawValue), '\(world.item.name.text)', 0, x'', 0, x'')
-                """)
         }
         for number in [5, 5, 4, 6, 6, 5] { try await tell(Int64(number), 11) }
         let waiting = try await world.store.waitingCount(device: world.device.serial, at: world.domain.time.now())

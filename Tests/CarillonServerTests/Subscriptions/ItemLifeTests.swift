@@ -81,6 +81,9 @@ struct ItemLifeTests {
         try await world.domain.items.delete(world.item.name, of: world.device.app)
         #expect(await world.domain.itemEngine.tell(firing))
         #expect(try await world.titles().isEmpty)
+        try await world.publish(2)
+        #expect(await world.domain.itemEngine.tell(firing))
+        #expect(try await world.titles().isEmpty, "the item is there again")
         try await world.publish(12)
         #expect(try await world.titles() == ["12.0"], "the subscription is armed still")
     }

@@ -280,11 +280,6 @@ struct PaceTests {
             item: try #require(ItemName("stock.ACME")), number: 99, body: [], ttl: 60, isAlwaysPushed: false,
             isDistinct: false,
             milliseconds: 100_000, buffer: 1)
-        try await store.run(
-            """
-            INSERT INTO firing (serial, app, item, mode, fields, updated_at, targets)
-            SELECT 99, app, item, 0, x'', 0, x'' FROM subscription_item
-            """)
         world.advance(seconds: 9)
         #expect(try await store.hold([next], at: world.routes.domain.time.now()) == [.late])
         world.advance(seconds: 1)
@@ -307,11 +302,6 @@ struct PaceTests {
             item: try #require(ItemName("events")), number: 2, body: [], ttl: 60, isAlwaysPushed: false,
             isDistinct: true, milliseconds: 2000,
             buffer: 100)
-        try await store.run(
-            """
-            INSERT INTO firing (serial, app, item, mode, fields, updated_at, targets)
-            SELECT 2, app, item, 0, x'', 0, x'' FROM subscription_item
-            """)
         #expect(try await store.hold([held], at: world.routes.domain.time.now()) == [.late])
     }
 

@@ -31,7 +31,7 @@ extension ItemEngine {
         }
         item.stored = StoredItem(state: ItemState(.merge))
         do {
-            try await resetSubscriptions(on: item.key)
+            try await resetSubscriptions(on: item.key, all: true)
         } catch {
             logger.error(
                 "cannot reset subscriptions on deleted item; retrying when it is loaded",
@@ -44,9 +44,11 @@ extension ItemEngine {
     }
 
     /// Makes the subscriptions on an item that has no row wait for its first update, and drops their held firings.
-    func resetSubscriptions(on key: ItemKey) async throws {
+    func resetSubscriptions(on key: ItemKey, all: Bool) async throws {
         var last: SubscriptionSerial? = SubscriptionSerial(0)
-        while let start = last { last = try await store.resetSubscriptions(on: key, after: start, limit: Self.resetAtOnce) }
+        while let start = last {
+            last = try await store.resetSubscriptions(on: key, after: start, limit: Self.resetAtOnce, all: all)
+        }
     }
 
     private static let resetAtOnce = 2000

@@ -30,7 +30,7 @@ extension ItemEngine {
     private func load(_ key: ItemKey) async throws {
         let found = try await store.item(key)
         // A server that was killed after it deleted the item may have left some of them.
-        if found == nil { try await resetSubscriptions(on: key) }
+        if found == nil { try await resetSubscriptions(on: key, all: false) }
         let stored = found ?? StoredItem(state: ItemState(.merge))
         // Before what is armed, so that one that is told meanwhile is among these or has fired there.
         let untold = try await store.firingTargets(of: key)
