@@ -273,7 +273,8 @@ struct ItemLifeTests {
         while between < 5 {
             round += 1
             try #require(round <= 500, "\(between) deletions came between two updates")
-            async let published = versions(ofUpdates: 1000 * round, on: world)
+            let first = 1000 * round
+            async let published = versions(ofUpdates: first, on: world)
             async let isDeleted = engine.delete(world.item)
             let (versions, wasDeleted) = try await (published, isDeleted)
             #expect(versions.count == 50)
@@ -288,7 +289,7 @@ struct ItemLifeTests {
             let item = try await world.store.item(world.item)
             // The deletion comes before all of them, between two, or after the last.
             if let item {
-                #expect(item.state.fields["price"]?.text == "\(1000 * round + 50)")
+                #expect(item.state.fields["price"]?.text == "\(first + 50)")
                 #expect(item.version == last)
                 if let place = versions.lastIndex(of: 1), place > 0 { between += 1 }
             } else {

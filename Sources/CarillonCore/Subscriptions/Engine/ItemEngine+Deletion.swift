@@ -1,3 +1,5 @@
+import Logging
+
 /// Items are deleted between two of their updates.
 extension ItemEngine {
     /// Deletes an item. Updates that were accepted before are written first; those that were accepted later make the item anew.
@@ -20,7 +22,7 @@ extension ItemEngine {
     }
 
     func delete(
-        _ item: WatchedItem, ifIdleSince moment: Timestamp?, answer: WatchedItem.DeletionAnswer
+        _ item: WatchedItem, ifIdleSince moment: Timestamp?, answer: @escaping WatchedItem.DeletionAnswer
     ) async {
         guard !item.isGone else { return await carryOver([.delete(ifIdleSince: moment, answer)], to: item.key) }
         guard item.stored.version > 0 else { return answer(.success(false)) }
