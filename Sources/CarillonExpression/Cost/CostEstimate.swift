@@ -180,7 +180,12 @@ struct CostEstimate {
                     least: own, most: own + search,
                     extent: isWhole ? extent(of: environment.variables[slot]) : extent(of: types[id]))
             }
-            guard parts.count > 1 else { return Part(least: 1, most: 1, extent: extent(of: types[id])) }
+            guard parts.count > 1 else {
+                let search = environment.candidates(parts[0], isRoot: isRoot).reduce(0) { sum, name in
+                    sum + (name.utf8.count > ExpressionLimits.freeNameBytes ? Self.lookup(name) : 0)
+                }
+                return Part(least: 1, most: 1 + search, extent: extent(of: types[id]))
+            }
             // Each part is looked for, in each namespace.
             var most = fields(1)
             for count in 1...parts.count {

@@ -1,5 +1,8 @@
 /// What a condition may take at most, before it is accepted and while it is evaluated.
 public struct ExpressionLimits: Sendable, Hashable {
+    /// A name of one part that is not declared costs one unit up to this length, as a declared one does, and by its length beyond.
+    static let freeNameBytes = 64
+
     /// Of its text, in UTF-8; 20,000 unless said.
     public var bytes = 20_000
     /// Values, names, operators and calls in it; 5,000 unless said.

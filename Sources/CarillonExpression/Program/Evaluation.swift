@@ -231,8 +231,9 @@ struct Evaluation {
             try spend(1, at: place)
             let candidates = shape._withUnsafeGuaranteedRef { $0.names[Int(first + index)] }
             for candidate in candidates {
-                // A name of one part costs as much as a declared one.
-                if count > 1 { try spend(candidate.utf8.count / 10, at: place) }
+                // A name of one part costs as much as a declared one, unless it is longer than names of fields are.
+                let bytes = candidate.utf8.count
+                if count > 1 || bytes > ExpressionLimits.freeNameBytes { try spend(bytes / 10, at: place) }
                 guard var found = bindings.pointee.others[candidate] else { continue }
                 for number in (fields + count - index)..<(fields + count) {
                     found = try selected(field(number), of: found, place)

@@ -22,7 +22,7 @@ struct ReturningDeviceTests {
                 if reason == .suspended { _ = try await devices.suspend(device) }
             }
         }
-        try await store.run("UPDATE device_profile SET status_served = 0")
+        try await store.run("UPDATE device_profile SET status_at = 0, status_served = 0")
         world.clock.pass(1000)
         let now = world.clock.now
         func collect() async throws -> Int {
