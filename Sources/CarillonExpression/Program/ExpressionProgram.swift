@@ -106,7 +106,9 @@ public struct ExpressionProgram: Sendable {
 
     /// Whether it holds for these bindings: a value that is no Boolean is an error. It makes no copy of what it compares.
     ///
-    /// - Parameter limit: Units of cost that the evaluation may take, beside the limit of the environment.
+    /// - Parameters:
+    ///   - bindings: The values of the variables.
+    ///   - limit: Units of cost that the evaluation may take, beside the limit of the environment.
     public func holds(
         _ bindings: borrowing ExpressionBindings, limit: Int = .max
     ) throws(ExpressionError) -> Bool {
@@ -145,7 +147,10 @@ public struct ExpressionShape: Sendable {
 
     /// Whether the condition with these constants holds, which are as many and of the same types as those of a program of this shape.
     ///
-    /// - Parameter limit: Units of cost that the evaluation may take, beside the limit of the environment.
+    /// - Parameters:
+    ///   - bindings: The values of the variables.
+    ///   - constants: The condition's constants, in their order in its text.
+    ///   - limit: Units of cost that the evaluation may take, beside the limit of the environment.
     /// - Throws: ``ExpressionError``, whose position is one in the text that the shape was first made of.
     public func holds(
         _ bindings: borrowing ExpressionBindings, constants: [ExpressionValue], limit: Int = .max

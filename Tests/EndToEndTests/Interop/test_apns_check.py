@@ -62,7 +62,10 @@ def test_a_key_that_the_service_does_not_know(person, simulator):
 
 
 def test_a_key_that_is_none_does_not_hide_the_network(person, simulator):
-    for key, status in [(f"{simulator.data}/authority.pem", 77), ("/nowhere.p8", 66)]:
+    certificate = person.directory / "certificate.pem"
+    certificate.touch(mode=0o600)
+    certificate.write_bytes((simulator.data / "authority.pem").read_bytes())
+    for key, status in [(certificate, 77), ("/nowhere.p8", 66)]:
         ended = person.run(
             "check", "--key", key, "--key-id=SIMULATED1", "--team-id=SIMTEAM001", *person.topic, *person.endpoint, "--json"
         )

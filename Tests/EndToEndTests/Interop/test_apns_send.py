@@ -496,10 +496,14 @@ def test_a_key_that_cannot_be_used_is_told_without_a_connection(person, simulato
     locked = person.directory / "locked.p8"
     openssl("pkcs8", "-topk8", "-in", simulator.data / f"AuthKey_{simulator.key_id}.p8", "-out", locked,
             "-passout", "pass:x")  # fmt: skip
+    certificate = person.directory / "certificate.pem"
+    certificate.touch(mode=0o600)
+    certificate.write_bytes((simulator.data / "authority.pem").read_bytes())
     ids = ["--key-id=SIMULATED1", "--team-id=SIMTEAM001", "--topic=a", "--token=00", "--title=x"]
     for key, status, words in [
         (locked, 77, "encrypted"),
-        (simulator.data / "authority.pem", 77, "P-256 private key"),
+        (certificate, 77, "P-256 private key"),
+        (simulator.data / "authority.pem", 66, "permissions for all users"),
         ("/nowhere.p8", 66, "cannot be read"),
     ]:
         ended = person.run("send", "--key", key, *ids)
