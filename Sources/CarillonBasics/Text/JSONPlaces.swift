@@ -1,4 +1,4 @@
-/// Where values lie in a JSON text, for whoever passes parts of it on as they were written. The values may be nested to any depth.
+/// Finds the places of values in a JSON text, so that parts of it can be copied unchanged. Values can be nested to any depth.
 package enum JSONPlaces {
     /// The members of the object at a place of the text; nil when no object is there.
     package static func members(in text: ArraySlice<UInt8>) -> [(name: String, value: ArraySlice<UInt8>)]? {

@@ -122,7 +122,7 @@ package protocol SubscriptionStore: Sendable {
     func dropHeld(_ firings: [Int64], at now: Timestamp) async throws
 }
 
-/// What an app says of its items, as a JSON document.
+/// The rules of an app for its items, as a JSON document.
 package struct StoredItemRules: Equatable, Sendable {
     package var document: String
     /// Counts how often the app set its rules; 0 before the first time.

@@ -33,9 +33,9 @@ package struct Audience: Sendable {
     package indirect enum Lookup: Sendable {
         /// At least one of these.
         case keys([Key])
-        /// What at least one of these says.
+        /// At least one of these needs holds.
         case any([Lookup])
-        /// What all of these say: one is enough to look for.
+        /// All of these needs hold, so the index can look for any one of them.
         case all([Lookup])
     }
 

@@ -96,7 +96,7 @@ extension ItemEngine {
 
     // MARK: Costs
 
-    /// What the evaluation of one condition, and the rendering of one notification, may cost in an app.
+    /// The highest cost of evaluating one condition, and of rendering one notification, in an app.
     func conditionCost(of app: AppSerial) async throws -> Int {
         if let known = conditionCosts[app] { return known }
         let cost = try await readConditionCost(of: app)

@@ -45,7 +45,7 @@ package actor ItemEngine {
     private var waitingBytes = 0
     private var waitingBytesOfApps: [AppSerial: Int] = [:]
     var loads = 0
-    /// What one evaluation may cost, of the apps whose rules were read.
+    /// The highest cost of one evaluation, by app, for the apps whose rules were read.
     var conditionCosts: [AppSerial: Int] = [:]
     /// Changes of these that are being read, by number; of each app the last.
     var costChanges: [AppSerial: Int] = [:]
@@ -63,7 +63,7 @@ package actor ItemEngine {
     var unfollowed: [DeviceSerial] = []
     var unwatched: [Unwatched] = []
     var followers: [CheckedContinuation<Void, Never>] = []
-    /// What waits for items that were deleted, and are made anew.
+    /// Work that waits until a deleted item is loaded again.
     var carriedOver: [ItemKey: [WatchedItem.Work]] = [:]
 
     private let accepted = ServerMetric.itemUpdates.counter("accepted")

@@ -36,7 +36,7 @@ package struct NotificationTemplate: Sendable {
         package var errors = 0
         /// Of what stands in placeholders there may be so many bytes yet.
         fileprivate var room = NotificationTemplate.renderedBytes
-        /// What expressions may cost yet.
+        /// Units of cost that are left for the expressions.
         fileprivate var units: Int
     }
 
@@ -62,7 +62,7 @@ package struct NotificationTemplate: Sendable {
     package let isAlwaysPushed: Bool
     /// What all texts of a notification may have together, in bytes, once their values stand in them; what is longer is cut.
     package static let renderedBytes = 16_384
-    /// What its expressions cost together at least, in units of the language.
+    /// The lowest cost of all its expressions together, in units of the language.
     package let cost: Int
     /// What its placeholders speak of.
     package let vocabulary: ItemVocabulary

@@ -87,7 +87,7 @@ package struct ItemIndex {
 
     private let shapes: ConditionShapes
     private var bindings: ExpressionBindings?
-    /// What the evaluation of one condition, or of one expression that conditions compare, may cost.
+    /// The highest cost of evaluating one condition, or one expression that conditions compare.
     package var costLimit = Int.max
     private var subscribers = Slots<Subscriber>()
     private var conditions = Slots<Condition>()
