@@ -7,6 +7,7 @@ package import CarillonWire
 /// committed at once; one that was offered to a live device gives the device a millisecond to acknowledge, as
 /// an acknowledgement spares the write; an outcome, for which nobody waits, may take longer. One wake is set at a time for
 /// offered messages: it comes when the oldest of them has waited long enough, or when the one did that was the oldest before.
+/// Offered messages that are young then are left for another commit, as they may still be acknowledged.
 ///
 /// An offered message is in one of these places:
 /// - *gathered*: its write is in the queue. An acknowledgement turns the write into a mere record of the outcome,
@@ -34,7 +35,7 @@ package struct CommitQueue<Waiter> {
         case none
         /// Take a batch, and commit it.
         case commit
-        /// Say ``wakeElapsed(_:)`` with this urgency after this time.
+        /// Say ``wakeElapsed(_:at:)`` with this urgency after this time.
         case wake(Urgency, after: Duration)
     }
 
@@ -85,6 +86,8 @@ package struct CommitQueue<Waiter> {
     private var isCommitting = false
     /// Whether something is due that no wake will bring about.
     private var isDue = false
+    /// How many of `entries` the next commit takes at most, where nothing is due but offered messages.
+    private var offeredCount: Int?
     private var isOfferedWakeSet = false
     /// When a wake for offered messages first found all of them young, since the last commit.
     private var youngSince: ContinuousClock.Instant?
@@ -184,9 +187,11 @@ package struct CommitQueue<Waiter> {
             }
             let since = youngSince ?? now
             youngSince = since
-            let rest = limits.offeredDelay - (now - oldest)
             // Outcomes are not held up for long by messages that are always young.
-            if rest > .zero, now - since < limits.leisurelyDelay { return wakeForOffered(after: rest) }
+            guard now - since < limits.leisurelyDelay else { break }
+            let rest = limits.offeredDelay - (now - oldest)
+            if rest > .zero { return wakeForOffered(after: rest) }
+            return commitOffered(at: now)
         case .leisurely:
             isLeisurelyWakeSet = false
         case .again:
@@ -196,14 +201,27 @@ package struct CommitQueue<Waiter> {
         return schedule(.now)
     }
 
+    /// Commits the offered messages that have waited for almost as long as they may, so that they form groups, with all that
+    /// was queued before them.
+    private mutating func commitOffered(at now: ContinuousClock.Instant) -> Action {
+        let old = gathered.values.filter { now - $0.queuedAt >= limits.offeredDelay * 3 / 4 }
+        let count = (old.map(\.index).max() ?? -1) + 1
+        let isOthersDue = isDue && offeredCount == nil
+        let action = schedule(.now)
+        if !isOthersDue { offeredCount = count }
+        return action
+    }
+
     /// The next group, in order. There is none while a commit is under way, or nothing to commit.
     package mutating func takeBatch() -> [Entry] {
         guard !isCommitting, !entries.isEmpty else { return [] }
         isCommitting = true
-        isDue = false
+        let count = nextBatchCount
+        // What is left of a group that was cut off by its size is due as well.
+        isDue = count < min(entries.count, offeredCount ?? .max)
+        offeredCount = nil
         youngSince = nil
         let batch: [Entry]
-        let count = nextBatchCount
         isCommitRepeated = entries[0].isRepeated
         if count == entries.count {
             batch = entries
@@ -213,7 +231,6 @@ package struct CommitQueue<Waiter> {
         } else {
             batch = Array(entries.prefix(count))
             removeFirst(count)
-            isDue = true
         }
         if isCommitRepeated {
             repeatedCount -= count
@@ -225,7 +242,7 @@ package struct CommitQueue<Waiter> {
 
     /// Changes that are repeated have commits of their own: where one of them cannot be written, no others fail with it.
     private var nextBatchCount: Int {
-        let most = min(entries.count, limits.batch)
+        let most = min(entries.count, limits.batch, offeredCount ?? .max)
         guard repeatedCount > 0 else { return most }
         let isRepeated = entries[0].isRepeated
         return entries[..<most].firstIndex { $0.isRepeated != isRepeated } ?? most
@@ -234,6 +251,7 @@ package struct CommitQueue<Waiter> {
     private mutating func removeFirst(_ count: Int) {
         for entry in entries.prefix(count) { bytes -= entry.operation.byteCount }
         entries.removeFirst(count)
+        if let offeredCount { self.offeredCount = max(0, offeredCount - count) }
         gathered = gathered.filter { $0.value.index >= count }
             .mapValues { Gathered(index: $0.index - count, queuedAt: $0.queuedAt) }
     }
@@ -249,7 +267,7 @@ package struct CommitQueue<Waiter> {
             || repeatedCount > 0 && entries.contains { $0.isRepeated && $0.operation.id == id }
     }
 
-    /// Changes of the commit that could not be written, and whose failure nobody hears of. To be called before ``committed()``.
+    /// Changes of the commit that could not be written, and whose failure nobody hears of. To be called before ``committed(at:)``.
     ///
     /// - Parameter changes: In their order. `isVain` of a change that found no envelope: it is kept only if the change that appends
     ///   the envelope is.
@@ -284,7 +302,7 @@ package struct CommitQueue<Waiter> {
         return repeated
     }
 
-    /// The time to try changes again that failed; to be asked after ``committed()``.
+    /// The time to try changes again that failed; to be asked after ``committed(at:)``.
     package mutating func wakeForUnwritten() -> Action {
         guard !unwritten.isEmpty, !isAgainWakeSet else { return .none }
         isAgainWakeSet = true
@@ -316,7 +334,7 @@ package struct CommitQueue<Waiter> {
     package func hasQueued(_ device: DeviceSerial) -> Bool { (lastChanges[device] ?? 0) > throughCount }
 
     /// The commit ended, one way or the other.
-    package mutating func committed() -> Action {
+    package mutating func committed(at now: ContinuousClock.Instant) -> Action {
         isCommitting = false
         throughCount += inCommit
         inCommit = 0
@@ -325,7 +343,10 @@ package struct CommitQueue<Waiter> {
         if isCommitRepeated, !hasCommitFailed { _ = tryUnwritten(atLeast: limits.batch) }
         if isCommitRepeated { repeatedInCommit = [] }
         (isCommitRepeated, hasCommitFailed) = (false, false)
-        return isDue && !entries.isEmpty ? .commit : .none
+        guard !entries.isEmpty else { return .none }
+        if isDue { return .commit }
+        guard let oldest = gathered.values.map(\.queuedAt).min() else { return schedule(.leisurely) }
+        return wakeForOffered(after: max(.zero, limits.offeredDelay - (now - oldest)))
     }
 
     private mutating func append(_ entry: Entry) {
@@ -354,6 +375,7 @@ package struct CommitQueue<Waiter> {
         case .now, .again:
             guard !entries.isEmpty else { return .none }
             isDue = true
+            offeredCount = nil
             return isCommitting ? .none : .commit
         case .offered:
             return wakeForOffered(after: limits.offeredDelay)

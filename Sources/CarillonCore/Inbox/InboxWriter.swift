@@ -218,7 +218,7 @@ package final class InboxWriter: Sendable {
             note(outcome, of: batch.count)
             let (next, again) = end(unwritten)
             perform(again)
-            guard next == .commit else { return }
+            guard next == .commit else { return perform(next) }
         }
     }
 
@@ -252,6 +252,7 @@ package final class InboxWriter: Sendable {
     /// The commit is over: whoever waited for it hears so.
     private func end(_ unwritten: Unwritten) -> (next: CommitQueue<Waiter>.Action, again: CommitQueue<Waiter>.Action) {
         var (failed, dropped): ([InboxOperation], [InboxOperation]) = ([], [])
+        let now = now()
         let (next, again, through) = state.withLock { state in
             if !unwritten.changes.isEmpty {
                 (failed, dropped) = state.queue.failed(unwritten.changes)
@@ -260,7 +261,7 @@ package final class InboxWriter: Sendable {
                     state.flushes[place].fault = unwritten.fault ?? Self.notWritten
                 }
             }
-            let next = state.queue.committed()
+            let next = state.queue.committed(at: now)
             let count = state.queue.throughCount
             let through = state.flushes.filter { $0.target <= count }
             if !through.isEmpty { state.flushes.removeAll { $0.target <= count } }

@@ -16,7 +16,7 @@ struct CommitQueueTests {
         var queue = Queue()
         #expect(queue.enqueue(append(1), urgency: .now, waiter: 10, at: Self.start) == .accepted(.commit))
         #expect(queue.takeBatch().map(\.waiter) == [10])
-        #expect(queue.committed() == .none)
+        #expect(queue.committed(at: Self.start) == .none)
     }
 
     @Test func `what comes during a commit forms the next one`() {
@@ -26,7 +26,7 @@ struct CommitQueueTests {
         #expect(queue.enqueue(append(2), urgency: .now, waiter: 2, at: Self.start) == .accepted(.none))
         #expect(queue.enqueue(append(3), urgency: .now, waiter: 3, at: Self.start) == .accepted(.none))
         #expect(queue.takeBatch().isEmpty)
-        #expect(queue.committed() == .commit)
+        #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [2, 3])
     }
 
@@ -60,6 +60,48 @@ struct CommitQueueTests {
         #expect(queue.takeBatch().map(\.waiter) == [nil, 2])
     }
 
+    @Test func `offered messages that are young are left for another commit`() {
+        var queue = Queue()
+        for (waiter, microseconds) in [(1, 0), (2, 200), (3, 400)] {
+            _ = queue.enqueue(
+                append(Int64(waiter)), urgency: .offered, waiter: waiter, at: Self.start + .microseconds(microseconds))
+        }
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
+        // 1 and 2 have waited for three quarters of the time.
+        #expect(queue.takeBatch().map(\.waiter) == [1, 2])
+        #expect(queue.settled(Sample.id(3), device: Sample.device, acknowledged) == .write(3))
+        #expect(
+            queue.committed(at: Self.start + .microseconds(1200))
+                == .wake(.leisurely, after: Queue.Limits().leisurelyDelay))
+    }
+
+    @Test func `what a commit left is committed one millisecond after it was queued`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
+        _ = queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start + .microseconds(400))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [1])
+        #expect(queue.committed(at: Self.start + .microseconds(1100)) == .wake(.offered, after: .microseconds(300)))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .microseconds(1400)) == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [2])
+    }
+
+    @Test func `what is due at once takes young offered messages along`() {
+        var queue = Queue()
+        _ = queue.enqueue(append(1), urgency: .offered, waiter: 1, at: Self.start)
+        _ = queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start + .microseconds(900))
+        #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
+        _ = queue.enqueue(append(3), urgency: .now, waiter: 3, at: Self.start + .milliseconds(1))
+        #expect(queue.takeBatch().map(\.waiter) == [1, 2, 3])
+        // The reverse order: a wake for offered messages does not hold back what was due before it.
+        _ = queue.enqueue(append(4), urgency: .now, waiter: 4, at: Self.start + .milliseconds(2))
+        _ = queue.enqueue(append(5), urgency: .offered, waiter: 5, at: Self.start + .milliseconds(2))
+        _ = queue.enqueue(append(6), urgency: .now, waiter: 6, at: Self.start + .milliseconds(2))
+        _ = queue.wakeElapsed(.offered, at: Self.start + .milliseconds(3))
+        #expect(queue.committed(at: Self.start + .milliseconds(3)) == .commit)
+        #expect(queue.takeBatch().map(\.waiter) == [4, 5, 6])
+    }
+
     @Test func `a message that is queued during a commit does not wait for another wake behind it`() {
         var queue = Queue()
         _ = queue.enqueue(append(1), urgency: .now, waiter: 1, at: Self.start)
@@ -68,7 +110,7 @@ struct CommitQueueTests {
             queue.enqueue(append(2), urgency: .offered, waiter: 2, at: Self.start)
                 == .accepted(.wake(.offered, after: .milliseconds(1))))
         #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .none)
-        #expect(queue.committed() == .commit)
+        #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [2])
     }
 
@@ -90,7 +132,7 @@ struct CommitQueueTests {
                     committed += 1
                     #expect(now - queued <= 1000, "message \(waiter)")
                 }
-                #expect(queue.committed() == .none)
+                #expect(queue.committed(at: Self.start) == .none)
             }
         }
 
@@ -154,7 +196,7 @@ struct CommitQueueTests {
             Issue.record("the write is under way and nothing stops it")
             return
         }
-        _ = queue.committed()
+        _ = queue.committed(at: Self.start)
         #expect(queue.wakeElapsed(.leisurely, at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.operation) == [.settle(Sample.id(1), device: Sample.device, acknowledged)])
     }
@@ -191,7 +233,7 @@ struct CommitQueueTests {
         var queue = Queue(limits: .init(batch: 2))
         for position in 1...5 { _ = queue.enqueue(append(Int64(position)), urgency: .now, waiter: position, at: Self.start) }
         var taken: [[Int?]] = []
-        repeat { taken.append(queue.takeBatch().map(\.waiter)) } while queue.committed() == .commit
+        repeat { taken.append(queue.takeBatch().map(\.waiter)) } while queue.committed(at: Self.start) == .commit
         #expect(taken == [[1, 2], [3, 4], [5]])
         #expect(queue.throughCount == queue.queuedCount)
     }
@@ -205,7 +247,7 @@ struct CommitQueueTests {
         #expect(queue.wakeElapsed(.offered, at: Self.start + .milliseconds(1)) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [1, 2])
         #expect(queue.settled(Sample.id(4), device: Sample.device, acknowledged) == .write(4))
-        #expect(queue.committed() == .commit)
+        #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [3, nil])
     }
 
@@ -260,7 +302,7 @@ struct CommitQueueTests {
         _ = queue.enqueue(.append(Sample.envelope(1, ttl: 0), AppendRules()), urgency: .now, waiter: nil, at: Self.start)
         _ = queue.takeBatch()
         _ = queue.dropped(Sample.id(1))
-        _ = queue.committed()
+        _ = queue.committed(at: Self.start)
         #expect(queue.wakeElapsed(.leisurely, at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.operation) == [.forget(Sample.id(1))])
     }
@@ -278,7 +320,7 @@ struct CommitQueueTests {
         #expect(queue.flush(Sample.device)?.action == CommitQueue<Int>.Action.none)
         // Another's change keeps the queue from being empty.
         _ = queue.settled(Sample.id(9), device: other, Settlement(.acknowledged, at: Sample.now))
-        _ = queue.committed()
+        _ = queue.committed(at: Self.start)
         #expect(queue.flush(Sample.device)?.target == nil)
         #expect(queue.flush(other)?.target == 2)
     }
@@ -293,7 +335,7 @@ struct CommitQueueTests {
                 if number == 2 { _ = queue.takeBatch() }
             }
             // Two came while the commit was under way.
-            _ = queue.committed()
+            _ = queue.committed(at: Self.start)
             #expect(queue.rememberedDevices <= 2 * 8 + 4)
         }
     }

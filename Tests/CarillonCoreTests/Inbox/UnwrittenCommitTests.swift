@@ -20,7 +20,7 @@ struct UnwrittenCommitTests {
     private func fail(_ queue: inout Queue) -> (failed: [InboxOperation], dropped: [InboxOperation]) {
         let batch = queue.takeBatch()
         let failed = queue.failed(batch.filter { $0.waiter == nil }.map { ($0.operation, false) })
-        _ = queue.committed()
+        _ = queue.committed(at: Self.start)
         return failed
     }
 
@@ -45,7 +45,7 @@ struct UnwrittenCommitTests {
         #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)
         #expect(Set(queue.takeBatch().compactMap { $0.operation.device }) == [Sample.device])
         #expect(queue.isUnwritten(Sample.id(1)))
-        #expect(queue.committed() == .none)
+        #expect(queue.committed(at: Self.start) == .none)
         #expect(!queue.hasUnwritten && !queue.isUnwritten(Sample.id(1)) && queue.wakeForUnwritten() == .none)
     }
 
@@ -56,11 +56,11 @@ struct UnwrittenCommitTests {
         #expect(queue.tryUnwritten(of: Sample.device) == .commit)
         _ = queue.enqueue(append(11), urgency: .now, waiter: 11, at: Self.start)
         #expect(queue.takeBatch().map(\.waiter) == [10])
-        #expect(queue.committed() == .commit)
+        #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().count == 2)
-        #expect(queue.committed() == .commit)
+        #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.waiter) == [11])
-        #expect(queue.committed() == .none)
+        #expect(queue.committed(at: Self.start) == .none)
         #expect(queue.throughCount == queue.queuedCount)
     }
 
@@ -75,7 +75,7 @@ struct UnwrittenCommitTests {
         var next = Queue.Action.commit
         while next == .commit {
             written += queue.takeBatch().count
-            next = queue.committed()
+            next = queue.committed(at: Self.start)
         }
         #expect(written == 6 && !queue.hasUnwritten)
     }
@@ -86,11 +86,11 @@ struct UnwrittenCommitTests {
         #expect(queue.wakeElapsed(.again, at: Self.start) == .commit)
         _ = queue.takeBatch()
         _ = queue.failed([(settle(2), false)])
-        #expect(queue.committed() == .commit)
+        #expect(queue.committed(at: Self.start) == .commit)
         #expect(queue.takeBatch().map(\.operation) == [settle(2)])
         _ = queue.failed([(settle(2), false)])
         // It alone is no reason to go on at once.
-        #expect(queue.committed() == .none)
+        #expect(queue.committed(at: Self.start) == .none)
         #expect(queue.isUnwritten(Sample.id(2)) && !queue.isUnwritten(Sample.id(1)))
     }
 
@@ -118,7 +118,7 @@ struct UnwrittenCommitTests {
         // The store finds neither.
         let vain = queue.takeBatch().map { (operation: $0.operation, isVain: true) }
         #expect(queue.failed(vain).failed == [settle(1)])
-        _ = queue.committed()
+        _ = queue.committed(at: Self.start)
         _ = queue.tryUnwritten()
         #expect(queue.takeBatch().map(\.operation) == [.append(trace, AppendRules()), settle(1)])
     }
