@@ -59,6 +59,18 @@ struct RawAnswer: Equatable, Sendable {
     /// Whether it is the service's consent. What the ``AnswerRule`` of its request does not take for consent has a refusal.
     var isAccepted: Bool { isSuccess && rejection == nil }
 
+    /// Whether the answer shows that the service takes the credentials: the service accepted the request, or refused it for a
+    /// reason that has nothing to do with them.
+    ///
+    /// An answer of success without an ID and a refusal without a reason are not the service's, and a service in trouble may
+    /// not have looked at the credentials.
+    var showsThatCredentialsAreTaken: Bool {
+        if isSuccess { return id != nil || requestID != nil }
+        let rejection = self.rejection ?? APNsRejection(self)
+        guard let reason = rejection.reason, !(500...599).contains(status) else { return false }
+        return rejection.kind != .fixCredentials && rejection.kind != .unknown && reason != .tooManyProviderTokenUpdates
+    }
+
     /// The answer with its refusal read.
     func read() -> RawAnswer {
         guard !isSuccess else { return self }

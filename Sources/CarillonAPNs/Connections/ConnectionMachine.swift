@@ -43,7 +43,8 @@ struct ConnectionMachine {
     struct Options: Sendable {
         /// The most streams at once, whatever the peer allows.
         var maximumStreams = 1000
-        /// One stream until the first accepted push, which the service demands of those with a token key.
+        /// One stream until the first answer that shows that the service takes the credentials, which the service demands of
+        /// those with a token key.
         var startsWithOneStream = true
         /// A ping after so long without a byte.
         var pingsAfterIdle: Duration = .seconds(600)
@@ -103,9 +104,10 @@ struct ConnectionMachine {
     /// A header block that is not whole yet.
     var headerBlock: (stream: UInt32, endsStream: Bool, bytes: ByteBuffer)?
 
-    /// Whether the service accepted a push on this connection.
+    /// Whether an answer on this connection showed that the service takes the credentials.
     private(set) var isProven = false
-    /// Our own limit, which falls when streams are refused or the service has trouble, and rises with each acceptance.
+    /// Our own limit, which falls when streams are refused or the service has trouble, and rises with each answer that shows
+    /// that the service takes the credentials.
     private(set) var ownLimit: Int
     private(set) var timeoutsInARow = 0
     private var heardAt: Moment
@@ -304,16 +306,13 @@ struct ConnectionMachine {
         events.append(.answered(push, answer))
     }
 
-    /// What a status says about the connection.
+    /// Notes what an answer says about the connection.
     private mutating func note(_ answer: RawAnswer) {
         timeoutsInARow = 0
-        switch answer.status {
-        case 200...299:
-            isProven = true
-            if ownLimit < options.maximumStreams { ownLimit += 1 }
-        case 500...599: slowDown()
-        default: break
-        }
+        guard !(500...599).contains(answer.status) else { return slowDown() }
+        guard !isProven || ownLimit < options.maximumStreams, answer.showsThatCredentialsAreTaken else { return }
+        isProven = true
+        if ownLimit < options.maximumStreams { ownLimit += 1 }
     }
 
     /// The peer broke a rule on one stream, which ends that stream alone (RFC 9113 section 5.4.2).

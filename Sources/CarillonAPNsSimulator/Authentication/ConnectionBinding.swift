@@ -24,7 +24,7 @@ struct ConnectionBinding: Sendable {
 
     init(certificate: ClientCertificate? = nil) { self.certificate = certificate }
 
-    /// Whether only one stream may be open until a push was accepted.
+    /// Whether only one stream may be open until an answer shows that the credentials are good.
     var startsWithOneStream: Bool { certificate == nil }
     /// The key identifier of the newest good token.
     var keyID: String? { current?.key.id }

@@ -43,7 +43,8 @@ extension APNsSimulator {
             case lowersLimitAndRefuses
         }
 
-        /// The streams that may be open until the first push was accepted, for connections without a certificate.
+        /// The streams that may be open on a connection without a certificate until an answer shows that its provider token
+        /// is good: the push was accepted, or refused for a reason that has nothing to do with the credentials.
         public var firstStreams = 1
         /// The streams that may be open after that.
         public var streams = 1000

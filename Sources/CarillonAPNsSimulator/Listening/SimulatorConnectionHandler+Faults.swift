@@ -21,7 +21,7 @@ extension SimulatorConnectionHandler {
             if let type = body.contentType { headers.add(name: "content-type", value: type) }
             http.answer(stream, headers, body: ByteBuffer(string: body.text))
             if rule.stopsBody { http.stopBody(stream) }
-            if answer.isAccepted { accepted() }
+            if answer.isAccepted, body != .html { accepted() }
             return false
         case .delay: return true
         case .silence:

@@ -34,7 +34,8 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
     var processed: Set<UInt32> = []
     var isWedged = false
     var closesWhenDrained = false
-    private var hasAcceptedPush = false
+    /// Whether an answer showed that the credentials are good.
+    private var isProven = false
     private var hasLoweredLimit = false
     private var badDeviceTokensInRow = 0
     private var isReading = false
@@ -191,7 +192,7 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
 
     private func noteStreams(_ count: Int) {
         report.mostStreams = max(report.mostStreams, count)
-        if !hasAcceptedPush { report.mostStreamsAtFirst = max(report.mostStreamsAtFirst, count) }
+        if !isProven { report.mostStreamsAtFirst = max(report.mostStreamsAtFirst, count) }
     }
 
     // MARK: Requests
@@ -276,20 +277,31 @@ final class SimulatorConnectionHandler: ChannelDuplexHandler {
     func accepted() {
         report.accepted += 1
         badDeviceTokensInRow = 0
-        if !hasAcceptedPush || hasLoweredLimit {
-            let wasLow = hasLoweredLimit || (binding.startsWithOneStream && conditions.firstStreams != conditions.streams)
-            hasAcceptedPush = true
+        if hasLoweredLimit {
+            isProven = true
             hasLoweredLimit = false
-            if wasLow { http.offer(streams: conditions.streams) }
+            http.offer(streams: conditions.streams)
+        } else {
+            proved()
+        }
+    }
+
+    /// The credentials are good: the connection has all of its streams from now on.
+    private func proved() {
+        guard !isProven else { return }
+        isProven = true
+        if binding.startsWithOneStream, conditions.firstStreams != conditions.streams {
+            http.offer(streams: conditions.streams)
         }
     }
 
     private func rejected(_ answer: SimulatorAnswer, on stream: UInt32) {
+        if let reason = answer.reason, reason.showsThatCredentialsAreTaken { proved() }
         // A token that is gone is nobody's mistake.
         guard answer.status != 410 else { return }
         if conditions.rejection != .nothing {
-            if !hasLoweredLimit, hasAcceptedPush { http.offer(streams: 1) }
-            hasLoweredLimit = hasAcceptedPush
+            if !hasLoweredLimit, isProven { http.offer(streams: 1) }
+            hasLoweredLimit = isProven
             if conditions.rejection == .lowersLimitAndRefuses { refuseOthers(than: stream) }
         }
         badDeviceTokensInRow = answer.reason == .badDeviceToken ? badDeviceTokensInRow + 1 : 0

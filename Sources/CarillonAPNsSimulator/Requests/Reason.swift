@@ -102,6 +102,18 @@ extension APNsSimulator {
             default: 400
             }
         }
+
+        /// Whether it is neither about the credentials nor trouble of the service.
+        var showsThatCredentialsAreTaken: Bool {
+            switch self {
+            case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .forbidden, .invalidProviderToken,
+                .missingProviderToken, .unrelatedKeyIDInToken, .badEnvironmentKeyIDInToken, .topicDisallowed,
+                .topicMismatch, .featureNotEnabled, .tooManyProviderTokenUpdates, .internalServerError,
+                .serviceUnavailable, .shutdown:
+                false
+            default: true
+            }
+        }
     }
 }
 

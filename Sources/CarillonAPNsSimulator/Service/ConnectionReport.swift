@@ -19,7 +19,7 @@ extension APNsSimulator {
         public var accepted = 0
         /// The most streams that were open at a time.
         public var mostStreams = 0
-        /// The same before the first push was accepted, refused ones included.
+        /// The same before the first answer that showed that the credentials are good, refused ones included.
         public var mostStreamsAtFirst = 0
         /// Streams that were refused, because they were too many.
         public var refusedStreams = 0

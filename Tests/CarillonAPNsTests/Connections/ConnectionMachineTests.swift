@@ -53,10 +53,27 @@ struct ConnectionMachineTests {
 
         mutating func settings(_ settings: [(UInt16, UInt32)]) { feed(.settings, payload: Rig.bytes(of: settings)) }
 
-        mutating func answer(_ stream: UInt32, _ status: Int = 200, endsStream: Bool = true, at now: Moment = start) {
+        /// The answer to a push that the service accepted.
+        static let accepted: RawAnswer = {
+            var answer = RawAnswer(status: 200)
+            answer.id = "x"
+            return answer
+        }()
+
+        /// Answers as the service does: with an ID if the status is one of success.
+        mutating func answer(
+            _ stream: UInt32, _ status: Int = 200, endsStream: Bool = true, hasID: Bool = true, at now: Moment = start
+        ) {
             var block = ByteBuffer()
-            encode([":status": String(status)], into: &block)
+            var headers: HPACKHeaders = [":status": String(status)]
+            if hasID, (200...299).contains(status) { headers.add(name: "apns-id", value: "x") }
+            encode(headers, into: &block)
             feed(.headers, endsStream ? [.endHeaders, .endStream] : .endHeaders, stream: stream, payload: block, at: now)
+        }
+
+        mutating func reject(_ stream: UInt32, _ status: Int, _ reason: APNsReason) {
+            answer(stream, status, endsStream: false)
+            feed(.data, .endStream, stream: stream, payload: ByteBuffer(string: "{\"reason\":\"\(reason)\"}"))
         }
 
         mutating func encode(_ headers: HPACKHeaders, into block: inout ByteBuffer) {

@@ -123,7 +123,7 @@ struct PeerFaultTests {
         }
         #expect(rig.frames(.resetStream).count == 1)
         rig.answer(ids[1])
-        #expect(rig.events() == [.answered(Self.push(2), RawAnswer(status: 200))])
+        #expect(rig.events() == [.answered(Self.push(2), Rig.accepted)])
     }
 
     @Test func `settings that let a window overflow end the connection`() {

@@ -61,15 +61,35 @@ struct SendingTests {
         try await stage.end()
     }
 
-    @Test func `a rejected first push does not open the gates`() async throws {
+    @Test func `dead tokens do not keep a connection at one stream`() async throws {
+        let held = Mutex<[ServerRequest]>([])
+        let stage = try await Stage { connection, request in
+            if request.stream == 1 { return connection.reject(request, 410, "Unregistered") }
+            // Nothing is answered before all others have come.
+            let all = held.withLock {
+                $0.append(request)
+                return $0.count == 49 ? $0 : []
+            }
+            for request in all { connection.reject(request, 410, "Unregistered") }
+        }
+        var dead = 0
+        for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(50)) {
+            if result.rejection?.reason == .unregistered { dead += 1 }
+        }
+        #expect(dead == 50)
+        #expect(stage.server.connections.count == 1)
+        try await stage.end()
+    }
+
+    @Test func `a first push that the service could not handle does not open the gates`() async throws {
         let highest = Mutex(0)
         let stage = try await Stage { connection, request in
             highest.withLock { $0 = max($0, request.underWay) }
-            connection.reject(request, 400, "BadDeviceToken")
+            connection.reject(request, 503, "ServiceUnavailable")
         }
         var rejected = 0
         for await result in try stage.client.send(.alert("Hi"), to: Samples.tokens(50)) {
-            if result.rejection?.reason == .badDeviceToken { rejected += 1 }
+            if result.rejection?.reason == .serviceUnavailable { rejected += 1 }
         }
         #expect(rejected == 50)
         #expect(highest.withLock { $0 } == 1)

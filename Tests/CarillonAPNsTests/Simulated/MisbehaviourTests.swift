@@ -20,6 +20,33 @@ struct MisbehaviourTests {
         await scene.end()
     }
 
+    @Test func `hundreds of dead tokens do not keep a connection at one stream`() async throws {
+        let scene = try await Scene(
+            simulator: {
+                $0.rules.unknownDevices = .refuse
+                $0.faults = [.init(.delay(.milliseconds(50)))]
+            }, client: { $0.pool.maximum = 1 })
+        #expect(try await scene.outcomes(Samples.tokens(400)) == ["BadDeviceToken": 400])
+        let report = try #require(scene.simulator.connections.first)
+        #expect(report.mostStreamsAtFirst == 1)
+        #expect(report.mostStreams > 100)
+        #expect(report.accepted == 0)
+        await scene.end()
+    }
+
+    @Test(arguments: [APNsSimulator.Reason.invalidProviderToken, .topicDisallowed, .serviceUnavailable])
+    func `refused credentials and trouble keep a connection at one stream`(reason: APNsSimulator.Reason) async throws {
+        let scene = try await Scene(
+            simulator: { $0.faults = [.init(.reject(reason))] },
+            client: {
+                $0.pool.maximum = 1
+                $0.retryPolicy = .never
+            })
+        #expect(try await scene.outcomes(Samples.tokens(50)) == [reason.rawValue: 50])
+        #expect(scene.simulator.connections.allSatisfy { $0.mostStreams == 1 })
+        await scene.end()
+    }
+
     @Test(arguments: [
         APNsSimulator.Conditions.Rejection.lowersLimit, .lowersLimitAndRefuses,
     ])
