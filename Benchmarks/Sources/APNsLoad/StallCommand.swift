@@ -26,7 +26,7 @@ struct StallCommand: AsyncParsableCommand {
         for await result in try client.send(alert.notification(1), to: tokens.first(offer)) {
             switch result.result {
             case .success: figures.answered += 1
-            case .failure(let error) where error.code == .timedOut: figures.timedOut += 1
+            case .failure(let error) where [.timedOut, .notSent].contains(error.code): figures.timedOut += 1
             case .failure: figures.others += 1
             }
         }

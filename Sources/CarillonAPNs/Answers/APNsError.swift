@@ -25,6 +25,8 @@ public struct APNsError: Error, Sendable {
         public static let connectionFailed = Code("connectionFailed")
         /// The connection ended before the answer came.
         public static let connectionLost = Code("connectionLost")
+        /// The push found no connection with room for it in time, and was never sent.
+        public static let notSent = Code("notSent")
         /// The service did not answer in time.
         public static let timedOut = Code("timedOut")
         /// As many pushes wait as may wait.

@@ -55,7 +55,7 @@ public struct APNsRetryPolicy: Sendable {
         let rejection = attempt.rejection
         let doublings = max(0, min(attempt.number - 1, 6))
         switch rejection.kind {
-        // The provider token is everybody's: sending again would only be one more push with it.
+        // The push was sent again already, on a fresh connection, and all pushes share the provider token.
         case .slowDown where rejection.reason == .tooManyProviderTokenUpdates: return nil
         case .slowDown: return max(rejection.retryAfter ?? .seconds(1 << doublings), .seconds(1))
         case .tryLater: return max(rejection.retryAfter ?? .seconds(900 << doublings), .seconds(1))

@@ -45,31 +45,9 @@ extension ConnectionPool {
         guard let pending = pushes[push] else { return }
         let answer = answer.read()
         let rejection = answer.rejection ?? APNsRejection(answer)
-        switch rejection.reason {
-        case .expiredProviderToken:
-            if let token = pending.token, let tokens, pending.renewals == 0, tokens.reportedExpired(token, now) {
-                // The service keeps to its opinion of a token for a while on such a connection.
-                retire(link, "The provider token expired on it.")
-                pushes[push]?.renewals += 1
-                return again(push)
-            }
-            _ = mayReplace(link, now, "The provider token expired on it.")
-        case .tooManyProviderTokenUpdates:
-            _ = mayReplace(link, now, "The service refuses its provider tokens.")
-        case .unrelatedKeyIDInToken, .topicDisallowed:
-            // A connection knows only the topics and keys there were at its first push. The answer of a fresh one counts.
-            guard pending.moves == 0, link.machine.isProven else { break }
-            switch freshness.refused(on: link.id.number, newest: machine.newestConnection, now) {
-            case .final: break
-            case .elsewhere(let number, let retires):
-                if retires { retire(link, "It may not know a topic or a key that is newer.") }
-                pushes[push]?.moves += 1
-                pushes[push]?.place = .queued
-                machine.enqueued(push, after: number)
-                return metrics.retried()
-            }
-        default: break
-        }
+        if isSentAgain(push, pending, after: rejection, on: link, now) { return }
+        let shared = sharedRefusal(answer, rejection, of: pending, on: link, now)
+        replaceConnections(for: rejection, now)
         let attempt = APNsRetryPolicy.Attempt(number: pending.answers, rejection: rejection)
         if !isShutDown, let delay = options.policy.delay(attempt), pending.waited + delay <= options.policy.patience {
             let jittered = delay + delay / 10 * Double.random(in: 0...1)
@@ -80,6 +58,7 @@ extension ConnectionPool {
             metrics.retried()
             return
         }
+        if let shared { refusals.append(shared) }
         finish(push, .success(answer))
     }
 
@@ -88,15 +67,6 @@ extension ConnectionPool {
         let result = pushes[push]?.rule.result(answer) ?? .success(answer)
         guard case .failure(let error) = result else { return finish(push, result) }
         lost(push, error)
-    }
-
-    /// Connections are replaced for such answers at most once a minute.
-    private func mayReplace(_ link: Link, _ now: Moment, _ why: String) -> Bool {
-        if link.machine.phase == .draining { return true }
-        if let lastReplacement, now - lastReplacement < .seconds(60) { return false }
-        lastReplacement = now
-        for link in links where link.channel != nil { retire(link, why) }
-        return true
     }
 
     private func returned(_ push: PushID, isRefused: Bool, _ now: Moment) {
@@ -130,9 +100,16 @@ extension ConnectionPool {
         again(push)
     }
 
-    private func again(_ push: PushID) {
+    func again(_ push: PushID) {
         pushes[push]?.place = .queued
         returned.append(push)
+        metrics.retried()
+    }
+
+    /// Sends a push again, on a connection with a higher number alone.
+    func again(_ push: PushID, after number: Int) {
+        pushes[push]?.place = .queued
+        machine.enqueued(push, after: number)
         metrics.retried()
     }
 }

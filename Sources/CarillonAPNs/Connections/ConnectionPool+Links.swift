@@ -19,6 +19,13 @@ extension ConnectionPool {
         touch(link)
     }
 
+    /// Retires the connections that a push with the token may not go to; fresh ones take their place.
+    func retireLinks(thatMayNotCarry token: ProviderToken, _ now: Moment) {
+        for link in links where link.machine.phase == .open && !link.tokens.mayCarry(token, now) {
+            retire(link, "The newer provider token is for a fresh connection.")
+        }
+    }
+
     private func open(_ id: ConnectionID, _ now: Moment) {
         let link = Link(id, ConnectionMachine(options: options.connection, now: now), now)
         links.append(link)
@@ -112,14 +119,15 @@ extension ConnectionPool {
         let timeout = pending.timeout
         if case .stream = pending.place { return APNsError(.timedOut, "The service did not answer within \(timeout).") }
         if let connectFailure, !links.contains(where: { $0.channel != nil }) { return connectFailure.error }
+        let code = pending.wasSent ? APNsError.Code.timedOut : .notSent
         if machine.isPaced(time.now()), !links.contains(where: { $0.channel != nil }) {
             return APNsError(
-                .timedOut,
+                code,
                 "The service ends its connections soon after they are opened, so that the push found none within \(timeout)."
             )
         }
         return APNsError(
-            .timedOut,
+            code,
             pending.returns > 0
                 ? "The service refused the push's stream \(pending.returns) times within \(timeout), and did not process it."
                 : "The push found no free connection within \(timeout).")

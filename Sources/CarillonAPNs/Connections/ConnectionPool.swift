@@ -27,7 +27,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     private(set) var options: Options
     var opener: ConnectionOpener
-    var tokens: ProviderTokenSource?
+    var tokens: ProviderTokens?
     var machine: PoolMachine
     var links: [Link] = []
     var pushes = PushTable()
@@ -39,6 +39,9 @@ final class ConnectionPool: @unchecked Sendable {
     var failedAttempts = 0
     var lastReplacement: Moment?
     var freshness = FreshnessLedger()
+    var tokenFreshness = FreshnessLedger()
+    /// Refusals that pushes which wait share.
+    var refusals: [SharedRefusal] = []
     private(set) var isShutDown = false
     private var finished: [Submission] = []
     private var warmUps: [WarmUp] = []
@@ -49,7 +52,7 @@ final class ConnectionPool: @unchecked Sendable {
 
     init(
         loop: any EventLoop, options: Options, time: APNsTimeSource, opener: ConnectionOpener,
-        tokens: ProviderTokenSource?, metrics: PoolMetrics, logger: Logger
+        tokens: ProviderTokens?, metrics: PoolMetrics, logger: Logger
     ) {
         self.loop = loop
         self.options = options
@@ -203,10 +206,6 @@ final class ConnectionPool: @unchecked Sendable {
         let now = time.now()
         repeat {
             digestTouched(now)
-            if !returned.isEmpty {
-                machine.returned(returned)
-                returned.removeAll(keepingCapacity: true)
-            }
             failWhatCannotBeSent(now)
             machine.timePassed(now)
             for action in machine.takeActions() { perform(action, now) }
@@ -226,6 +225,11 @@ final class ConnectionPool: @unchecked Sendable {
     /// What was answered is known before anything is given up.
     private func digestTouched(_ now: Moment) {
         for link in links where link.isTouched { digest(link, now) }
+        if !returned.isEmpty {
+            machine.returned(returned)
+            returned.removeAll(keepingCapacity: true)
+        }
+        endRefused()
     }
 
     private func assign(_ now: Moment) {
@@ -239,17 +243,20 @@ final class ConnectionPool: @unchecked Sendable {
                 return
             }
         }
+        if let token { retireLinks(thatMayNotCarry: token, now) }
         while let (push, id) = machine.nextAssignment() {
             guard let link = links.first(where: { $0.id == id }), pushes.holds(push) else { continue }
-            send(push, on: link, token)
+            send(push, on: link, token, now)
         }
     }
 
-    private func send(_ push: PushID, on link: Link, _ token: ProviderToken?) {
+    private func send(_ push: PushID, on link: Link, _ token: ProviderToken?, _ now: Moment) {
         guard let submission = pushes[push] else { return }
         let stream = link.machine.send(push, submission.head, token, path: submission.path, body: submission.body)
         submission.place = .stream(link, stream)
         submission.token = token
+        submission.wasSent = true
+        if let token { link.tokens.carried(token, now) }
         link.isTouched = true
         // The window counts as well as the streams.
         machine.assigned(link.id, free: link.room)

@@ -1,8 +1,8 @@
-/// Which connections are too old to be believed about a topic or a key.
+/// Which connections are too old to be believed about a topic, a key, or the number of provider tokens.
 ///
-/// A connection knows the topics and keys that there were at its first push, so that the refusal of an older one is not
-/// the last word: the push is sent once more, by a connection that was opened after it. A topic that is refused for good
-/// would have the pool opened anew for each of its pushes; so within a minute a single connection is replaced, and the one
+/// A connection knows the topics and keys that there were at its first push, and counts the provider tokens since then, so that
+/// the refusal of an older one does not count: the push is sent once more, by a connection that was opened after it. A topic that
+/// is refused for good would have the pool opened anew for each of its pushes; so within a minute a single connection is replaced, and the one
 /// that took its place is believed.
 struct FreshnessLedger {
     enum Verdict: Equatable {
@@ -15,7 +15,7 @@ struct FreshnessLedger {
     private var newestOld = 0
     private var replacedAt: Moment?
 
-    /// A push was refused because of its topic or key.
+    /// A push was refused because of its topic, its key, or the number of provider tokens.
     /// - Parameters:
     ///   - number: of the connection that refused it.
     ///   - newest: the highest number that a connection has.

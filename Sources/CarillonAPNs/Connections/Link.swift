@@ -8,6 +8,7 @@ final class Link {
     /// Set when TLS stands; before, there is at most a socket.
     var channel: (any NIOCore.Channel)?
     var socket: (any NIOCore.Channel)?
+    var tokens = TokenHistory()
     var hasAnswered = false
     /// Its first answer was seen.
     var wasOfUse = false

@@ -5,7 +5,7 @@ final class PoolInbox: Sendable {
     enum Command: Sendable {
         case warmUp(WarmUpTicket, WarmUpTicket.Continuation)
         case withdrawWarmUp(WarmUpTicket)
-        case credentials(ConnectionOpener, ProviderTokenSource?)
+        case credentials(ConnectionOpener, ProviderTokens?)
         case shutDown(drains: Bool, UnsafeContinuation<Void, Never>?)
         case withdraw(BatchBox)
     }

@@ -47,13 +47,17 @@ final class Submission: @unchecked Sendable {
     var beganAt = Moment.distantPast
     var deadline = Moment.distantPast
     var place = Place.queued
+    /// Whether it was given to a connection, at least once.
+    var wasSent = false
     var answers = 0
     var returns = 0
     var resets = 0
     var lostCount = 0
     /// The refusal after which it waits to be sent again.
     var refusal: RawAnswer?
+    /// How often it was sent again because of its provider token.
     var renewals = 0
+    /// How often it was sent again because its connection may be too old for its topic or key.
     var moves = 0
     var waited = Duration.zero
     var token: ProviderToken?
@@ -71,6 +75,9 @@ final class Submission: @unchecked Sendable {
         self.rule = rule
         self.index = index
     }
+
+    /// The topic of a push to a device.
+    var topic: String? { head.fields.first { $0.name == .apnsTopic }?.value }
 
     /// Hands the request to a pool and waits for what it comes to. When the task is cancelled it is taken back if it can be.
     func result(of pool: ConnectionPool) async -> SubmissionResult {

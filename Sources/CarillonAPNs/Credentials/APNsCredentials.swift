@@ -7,7 +7,8 @@ public struct APNsCredentials: Sendable {
 
     let kind: Kind
 
-    /// A token key. One signed token is shared by all connections and renewed after 50 minutes.
+    /// A token key. One signed token is shared by all connections of all clients of the process that use the same key, and is
+    /// renewed after 50 minutes.
     public static func token(_ key: APNsTokenKey) -> APNsCredentials { APNsCredentials(kind: .token(key)) }
 
     /// A client certificate.

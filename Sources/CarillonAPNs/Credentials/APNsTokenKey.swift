@@ -15,9 +15,8 @@ public struct APNsTokenKey: Sendable {
     public let teamID: String
     private let key: P256.Signing.PrivateKey
 
-    func isSame(as other: APNsTokenKey) -> Bool {
-        keyID == other.keyID && teamID == other.teamID && key.rawRepresentation == other.key.rawRepresentation
-    }
+    /// The public key, by which two keys are told apart.
+    var publicKeyBytes: [UInt8] { Array(key.publicKey.rawRepresentation) }
 
     /// Reads a `.p8` file.
     public init(path: String, keyID: String, teamID: String) throws(APNsError) {

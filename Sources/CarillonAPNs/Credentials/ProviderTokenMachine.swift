@@ -1,43 +1,72 @@
 /// When a provider token is signed anew.
 ///
-/// The service takes tokens that are at most an hour old, and refuses providers that renew more than once in 20 minutes.
-/// So a token is renewed when it is 50 minutes old; earlier, but never before 20 minutes, when the service says that it
-/// expired or when the wall clock was set, so that the token's time of issue is wrong.
+/// The service takes tokens that are at most an hour old, so that a token is renewed when it is 50 minutes old. It is renewed
+/// earlier, for fresh connections alone, as a *correction*:
+///
+/// - when the wall clock was set by more than ``toleratedStep`` since the token was signed, so that its time of issue is wrong;
+/// - when the service refuses the token as expired or invalid, at most twice in an hour and a minute after the correction
+///   before. A key that was revoked would be refused with every token, and a correction is left for a clock that is set right.
+///
+/// There are at most ``mostCorrections`` corrections in an hour.
 struct ProviderTokenMachine: Sendable {
     enum Action: Equatable {
         case keep
-        case sign(generation: Int)
+        case sign(generation: Int, isForFreshConnections: Bool = false)
+    }
+
+    private struct Correction {
+        var at: Moment
+        var followsRefusal: Bool
     }
 
     static let renewsAfter = Duration.seconds(50 * 60)
-    static let leastAge = Duration.seconds(20 * 60)
-    /// How far wall clock and steady clock may part before the wall clock counts as set.
+    /// How many seconds wall clock and steady clock may part before the wall clock counts as set.
     static let toleratedStep: Int64 = 120
+    static let mostCorrections = 3
+    static let mostAfterRefusals = 2
+    static let betweenRefusals = Duration.seconds(60)
+    private static let hour = Duration.seconds(3600)
 
     private(set) var generation = 0
     private var signedAt: Moment?
     private var issuedAt: Int64 = 0
-    private var isReportedExpired = false
+    /// Whether the token was refused, and is to be replaced.
+    private var isRefused = false
+    /// The oldest first.
+    private var corrections: [Correction] = []
 
     /// A token is wanted.
     func wanted(_ now: Moment, wall: Int64) -> Action {
         guard let signedAt else { return .sign(generation: generation + 1) }
         let age = now - signedAt
-        if age >= Self.renewsAfter { return .sign(generation: generation + 1) }
-        guard age >= Self.leastAge else { return .keep }
-        let step = abs(wall - issuedAt - age.components.seconds)
-        return isReportedExpired || step > Self.toleratedStep ? .sign(generation: generation + 1) : .keep
+        let hasStepped = abs(wall - issuedAt - age.components.seconds) > Self.toleratedStep
+        if isRefused || (hasStepped && recent(now).count < Self.mostCorrections) {
+            return .sign(generation: generation + 1, isForFreshConnections: true)
+        }
+        return age >= Self.renewsAfter ? .sign(generation: generation + 1) : .keep
     }
 
+    /// A token was signed, because one was wanted.
     mutating func signed(_ now: Moment, wall: Int64) {
+        if case .sign(generation: _, isForFreshConnections: true) = wanted(now, wall: wall) {
+            corrections = recent(now) + [Correction(at: now, followsRefusal: isRefused)]
+        }
         generation += 1
         signedAt = now
         issuedAt = wall
-        isReportedExpired = false
+        isRefused = false
     }
 
-    /// The service called the token of a generation expired.
-    mutating func reportedExpired(generation: Int) {
-        if generation == self.generation { isReportedExpired = true }
+    /// The service refused the token of a generation as expired or invalid.
+    mutating func refused(generation: Int, _ now: Moment) {
+        guard generation == self.generation, !isRefused else { return }
+        let latest = recent(now)
+        let afterRefusals = latest.count { $0.followsRefusal }
+        guard latest.count < Self.mostCorrections, afterRefusals < Self.mostAfterRefusals else { return }
+        if let last = latest.last, now - last.at < Self.betweenRefusals { return }
+        isRefused = true
     }
+
+    /// The corrections of the last hour.
+    private func recent(_ now: Moment) -> [Correction] { corrections.filter { now - $0.at < Self.hour } }
 }

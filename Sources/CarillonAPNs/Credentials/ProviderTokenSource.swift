@@ -1,6 +1,8 @@
 import Synchronization
 
-/// The one provider token of a client, for all of its connections.
+/// The one provider token of a key, for all connections of all clients of the process that send with the key.
+///
+/// The service counts renewals of a token for each connection and for each team, so that clients must not sign their own.
 final class ProviderTokenSource: Sendable {
     private struct State {
         var machine = ProviderTokenMachine()
@@ -9,45 +11,52 @@ final class ProviderTokenSource: Sendable {
 
     private let key: APNsTokenKey
     private let time: APNsTimeSource
-    private let renewals: @Sendable () -> Void
     private let state = Mutex(State())
 
-    init(key: APNsTokenKey, time: APNsTimeSource, renewals: @escaping @Sendable () -> Void) {
+    init(key: APNsTokenKey, time: APNsTimeSource) {
         self.key = key
         self.time = time
-        self.renewals = renewals
     }
 
-    func hasSameKey(as other: ProviderTokenSource) -> Bool { key.isSame(as: other.key) }
-
-    func current(_ now: Moment) throws(APNsError) -> ProviderToken {
-        let (token, isNew) = try state.withLock { state throws(APNsError) -> (ProviderToken, Bool) in
+    /// - Returns: The token, and whether it was signed by this call.
+    func current(_ now: Moment) throws(APNsError) -> (token: ProviderToken, isNew: Bool) {
+        try state.withLock { state throws(APNsError) -> (token: ProviderToken, isNew: Bool) in
             let wall = time.wallSeconds()
+            var isForFreshConnections = false
             switch (state.machine.wanted(now, wall: wall), state.token) {
             case (.keep, let token?): return (token, false)
-            default:
-                do {
-                    let token = ProviderToken(
-                        bearer: "bearer " + (try key.sign(issuedAt: wall)), generation: state.machine.generation + 1)
-                    state.machine.signed(now, wall: wall)
-                    state.token = token
-                    return (token, true)
-                } catch {
-                    throw APNsError(.credentialsInvalid, "The provider token cannot be signed.", cause: error)
-                }
+            case (.keep, nil): break
+            case (.sign(_, let isForFresh), _): isForFreshConnections = isForFresh
+            }
+            do {
+                let token = ProviderToken(
+                    bearer: "bearer " + (try key.sign(issuedAt: wall)), generation: state.machine.generation + 1,
+                    isForFreshConnections: isForFreshConnections)
+                state.machine.signed(now, wall: wall)
+                state.token = token
+                return (token, true)
+            } catch {
+                throw APNsError(.credentialsInvalid, "The provider token cannot be signed.", cause: error)
             }
         }
-        if isNew { renewals() }
-        return token
     }
 
-    /// - Returns: whether a push that was sent with the given token can be sent with a newer one.
-    func reportedExpired(_ token: ProviderToken, _ now: Moment) -> Bool {
+    /// The service refused a token as expired or invalid.
+    ///
+    /// - Returns: Whether a push that was sent with the token can be sent with a newer one.
+    func refused(_ token: ProviderToken, _ now: Moment) -> Bool {
         state.withLock { state in
-            // One that was replaced, or that another key signed, is old news.
+            // The refusal of a token that was replaced, or that another key signed, is no news.
             guard token === state.token else { return true }
-            state.machine.reportedExpired(generation: token.generation)
+            state.machine.refused(generation: token.generation, now)
             return state.machine.wanted(now, wall: time.wallSeconds()) != .keep
+        }
+    }
+
+    /// Whether the next push is sent with the token, too.
+    func isCurrent(_ token: ProviderToken, _ now: Moment) -> Bool {
+        state.withLock { state in
+            token === state.token && state.machine.wanted(now, wall: time.wallSeconds()) == .keep
         }
     }
 }

@@ -23,7 +23,7 @@ public final class APNsClient: Sendable {
 
     private struct Identity {
         var credentials: APNsCredentials
-        var tokens: ProviderTokenSource?
+        var tokens: ProviderTokens?
         var tls: NIOSSLContext
     }
 
@@ -52,12 +52,12 @@ public final class APNsClient: Sendable {
         of credentials: APNsCredentials, _ configuration: Configuration
     ) throws(APNsError) -> Identity {
         var tls = try configuration.trust()
-        var tokens: ProviderTokenSource?
+        var tokens: ProviderTokens?
         switch credentials.kind {
         case .token(let key):
             let logger = configuration.logger
             let factory = configuration.metrics ?? MetricsSystem.factory
-            tokens = ProviderTokenSource(key: key, time: configuration.timeSource) {
+            tokens = ProviderTokens(source: .shared(for: key, time: configuration.timeSource)) {
                 TokenRenewals.count(factory)
                 logger.debug("provider token renewed", metadata: ["key": "\(key.keyID)"])
             }
@@ -77,13 +77,10 @@ public final class APNsClient: Sendable {
     /// Continues with other credentials: what is sent from now on goes over new connections, and what is under way is
     /// still answered on the old ones.
     ///
-    /// With the key that it has already, the client keeps the token that it has signed.
+    /// With the key that it has already, the client keeps the token that was signed with it.
     public func rotate(to credentials: APNsCredentials) throws(APNsError) {
-        var identity = try Self.identity(of: credentials, configuration)
+        let identity = try Self.identity(of: credentials, configuration)
         state.withLock { state in
-            if let current = state.identity.tokens, let new = identity.tokens, current.hasSameKey(as: new) {
-                identity.tokens = current
-            }
             state.identity = identity
             for (address, pool) in state.pools {
                 pool.command(.credentials(opener(of: address, identity), identity.tokens))

@@ -6,6 +6,10 @@
 
 /// Where a client gets the time from: a steady clock for spans, the wall clock for the tokens it signs.
 public struct APNsTimeSource: Sendable {
+    /// Tells one time source from another.
+    final class Identity: Sendable {}
+
+    let identity = Identity()
     let elapsed: @Sendable () -> Duration
     let wallSeconds: @Sendable () -> Int64
 

@@ -3,14 +3,14 @@
 /// A connection with a client certificate needs no token and ignores one. Any other needs a provider token with each
 /// request. The first token that is good binds the connection to its key and to the apps that exist at that moment:
 /// an unrelated key, and an app that was registered later, need a new connection. A token may be replaced by another
-/// one, but not within 20 minutes; the first one's time is its own `iat`, so that a connection which was opened near
-/// the end of a token's life may renew it.
+/// one, but not within 20 minutes of the first push with it on the connection, whenever it was issued.
 struct ConnectionBinding: Sendable {
     private struct Accepted: Sendable {
         var authorization: String
         var key: SigningKey
         var issuedAt: Timestamp
-        var changedAt: Timestamp
+        /// When the first push with it came.
+        var since: Timestamp
     }
 
     static let tokenLife = Duration.hours(1)
@@ -70,10 +70,9 @@ struct ConnectionBinding: Sendable {
         guard account.key.environments.contains(environment) else { return .badEnvironmentKeyIDInToken }
         guard now - Self.tokenLife <= token.issuedAt else { return .expiredProviderToken }
         if let firstKey, !account.key.isRelated(to: firstKey) { return .unrelatedKeyIDInToken }
-        if let current, now < current.changedAt + Self.shortestTokenUse { return .tooManyProviderTokenUpdates }
+        if let current, now < current.since + Self.shortestTokenUse { return .tooManyProviderTokenUpdates }
         current = Accepted(
-            authorization: authorization, key: account.key, issuedAt: token.issuedAt,
-            changedAt: current == nil ? min(token.issuedAt, now) : now)
+            authorization: authorization, key: account.key, issuedAt: token.issuedAt, since: now)
         if firstKey == nil {
             firstKey = account.key
             revision = accounts.revision

@@ -75,7 +75,7 @@ extension APNsSimulator {
         case unregistered = "Unregistered"
         /// The body is larger than the push type allows.
         case payloadTooLarge = "PayloadTooLarge"
-        /// The provider token changed twice within 20 minutes.
+        /// The provider token changed within 20 minutes of the first push with the one before on the connection.
         case tooManyProviderTokenUpdates = "TooManyProviderTokenUpdates"
         /// There were too many requests for one device.
         case tooManyRequests = "TooManyRequests"

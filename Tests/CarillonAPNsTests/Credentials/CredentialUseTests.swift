@@ -5,7 +5,7 @@ import Testing
 /// Keys, tokens and topics while a client runs.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct CredentialUseTests {
-    @Test func `an expired provider token is renewed once at most, and never within twenty minutes`() async throws {
+    @Test func `a provider token that is refused as expired is renewed once, and then ends what waits`() async throws {
         let seen = Mutex<Set<String>>([])
         let stage = try await Stage { connection, request in
             _ = seen.withLock { $0.insert(request.headers["authorization"] ?? "") }
@@ -16,7 +16,8 @@ struct CredentialUseTests {
             if result.rejection?.reason == .expiredProviderToken { expired += 1 }
         }
         #expect(expired == 20)
-        #expect(seen.withLock { $0.count } == 1)
+        #expect(seen.withLock { $0.count } == 2)
+        #expect(stage.server.connections.count == 2)
         try await stage.end()
     }
 
@@ -58,7 +59,7 @@ struct CredentialUseTests {
         try await stage.end()
     }
 
-    @Test func `a connection that refuses provider tokens as too many is replaced, and its pushes are answered`()
+    @Test func `a push that is refused for too many provider tokens is sent once more, on a fresh connection`()
         async throws
     {
         let stage = try await Stage { connection, request in
@@ -66,10 +67,37 @@ struct CredentialUseTests {
                 ? connection.reject(request, 429, "TooManyProviderTokenUpdates") : connection.accept(request)
         }
         #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted)
-        let refused = try await stage.client.send(.alert("Hi"), to: Samples.token)
-        #expect(refused.rejection?.reason == .tooManyProviderTokenUpdates)
+        for _ in 0..<4 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }
+        #expect(stage.server.requests.map(\.connection) == [1, 1, 2, 2, 2, 2])
+        try await stage.end()
+    }
+
+    @Test(arguments: ["ExpiredProviderToken", "InvalidProviderToken"])
+    func `a young token that is refused is replaced on a fresh connection`(reason: String) async throws {
+        let clock = ManualTime()
+        let stage = try await Stage(configure: { $0.timeSource = clock.source }) { connection, request in
+            connection.number == 1 && request.stream > 1
+                ? connection.reject(request, 403, reason) : connection.accept(request)
+        }
         for _ in 0..<3 { #expect(try await stage.client.send(.alert("Hi"), to: Samples.token).isAccepted) }
-        #expect(stage.server.requests.map(\.connection) == [1, 1, 2, 2, 2])
+        let requests = stage.server.requests
+        #expect(requests.map(\.connection) == [1, 1, 2, 2])
+        let tokens = requests.compactMap { $0.headers["authorization"] }
+        #expect(tokens[0] == tokens[1])
+        #expect(tokens[1] != tokens[2])
+        #expect(tokens[2] == tokens[3])
+        try await stage.end()
+    }
+
+    @Test func `a token that is refused as one too many is sent once more, and then the refusal counts`() async throws {
+        let clock = ManualTime()
+        let stage = try await Stage(configure: { $0.timeSource = clock.source }) {
+            $0.reject($1, 429, "TooManyProviderTokenUpdates")
+        }
+        let response = try await stage.client.send(.alert("Hi"), to: Samples.token)
+        #expect(response.rejection?.reason == .tooManyProviderTokenUpdates)
+        #expect(stage.server.requests.map(\.connection) == [1, 2])
+        #expect(Set(stage.server.requests.compactMap { $0.headers["authorization"] }).count == 1)
         try await stage.end()
     }
 

@@ -3,13 +3,27 @@ import Synchronization
 
 /// A clock that stands until a test moves it.
 final class ManualTime: Sendable {
-    private let elapsed = Mutex(Duration.seconds(1000))
+    private final class Clock: Sendable {
+        let passed = Mutex(Duration.zero)
+        let wall: Mutex<Int64>
 
-    func advance(_ duration: Duration) { elapsed.withLock { $0 += duration } }
-
-    var source: APNsTimeSource {
-        APNsTimeSource(
-            elapsed: { self.elapsed.withLock { $0 } },
-            secondsSince1970: { 1_780_000_000 + self.elapsed.withLock { $0 }.components.seconds })
+        init(wall: Int64) { self.wall = Mutex(wall) }
     }
+
+    private let clock: Clock
+    let source: APNsTimeSource
+
+    /// - Parameter wall: What the wall clock shows first, in seconds since 1970.
+    init(wall: Int64 = 1_780_000_000) {
+        let clock = Clock(wall: wall)
+        self.clock = clock
+        source = APNsTimeSource(
+            elapsed: { Duration.seconds(1000) + clock.passed.withLock { $0 } },
+            secondsSince1970: { clock.wall.withLock { $0 } + clock.passed.withLock { $0 }.components.seconds })
+    }
+
+    func advance(_ duration: Duration) { clock.passed.withLock { $0 += duration } }
+
+    /// Sets the wall clock alone.
+    func setWall(by seconds: Int64) { clock.wall.withLock { $0 += seconds } }
 }

@@ -12,6 +12,14 @@ enum Samples {
         .token(try APNsTokenKey(pem: keyPEM, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST"))
     }
 
+    /// The clocks of the machine, as a time source that no other client has: a client with it shares its provider token with
+    /// none.
+    static func clocks() -> APNsTimeSource {
+        let start = ContinuousClock.now
+        return APNsTimeSource(
+            elapsed: { ContinuousClock.now - start }, secondsSince1970: { Int64(Date().timeIntervalSince1970) })
+    }
+
     /// Tokens that tell their number.
     static func tokens(_ count: Int) -> [String] { (0..<count).map { String(format: "%064x", $0) } }
 
@@ -36,6 +44,7 @@ struct Stage {
             environment: .custom(host: "localhost", port: server.port))
         configuration.trustRoots = certificates.authorityPEM
         configuration.timeout = .seconds(20)
+        configuration.timeSource = Samples.clocks()
         configure(&configuration)
         client = try APNsClient(configuration)
     }

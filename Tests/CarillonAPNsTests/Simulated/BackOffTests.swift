@@ -70,6 +70,7 @@ struct BackOffTests {
         }
         await push.value
         #expect(late.withLock { $0?.message.contains("soon after they are opened") } == true)
+        #expect(late.withLock { $0?.code } == .notSent)
         #expect(late.withLock { $0?.mayHaveBeenProcessed } == false)
         #expect(stage.server.connections.count == 6)
         try await stage.end()

@@ -43,7 +43,7 @@ struct MisbehaviourTests {
                 $0.retryPolicy = .never
             })
         #expect(try await scene.outcomes(Samples.tokens(50)) == [reason.rawValue: 50])
-        #expect(scene.simulator.connections.allSatisfy { $0.mostStreams == 1 })
+        #expect(scene.simulator.connections.allSatisfy { $0.mostStreams <= 1 })
         await scene.end()
     }
 
@@ -204,7 +204,10 @@ struct MisbehaviourTests {
     {
         let scene = try await Scene(
             simulator: { $0.faults = [.init(.silence)] }, client: { $0.timeout = .seconds(2) })
-        #expect(try await scene.outcomes(Samples.tokens(1000)) == ["timedOut": 1000])
+        let outcomes = try await scene.outcomes(Samples.tokens(1000))
+        // What the service has not answered has a stream each; the rest was never sent.
+        #expect(outcomes.values.reduce(0, +) == 1000)
+        #expect(Set(outcomes.keys) == ["timedOut", "notSent"])
         await scene.end()
     }
 

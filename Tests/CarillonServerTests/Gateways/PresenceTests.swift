@@ -122,6 +122,7 @@ struct PresenceTests {
         #expect(
             PushAnswer(APNsError(.connectionLost, "", mayHaveBeenProcessed: true)) == .unanswered(reason: "connectionLost"))
         #expect(PushAnswer(APNsError(.connectionLost, "")) == .unreachable(reason: "connectionLost"))
+        #expect(PushAnswer(APNsError(.notSent, "")) == .unreachable(reason: "notSent"))
         #expect(PushAnswer(APNsError(.shutDown, "", mayHaveBeenProcessed: true)) == .unanswered(reason: "shutDown"))
         #expect(PushAnswer(APNsError(.cancelled, "")) == .notSent)
         #expect(PushAnswer(APNsError(.payloadTooLarge, "")) == .wrong(reason: "payloadTooLarge"))

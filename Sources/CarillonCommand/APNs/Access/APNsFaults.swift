@@ -37,7 +37,7 @@ extension ExitStatus {
         case .notificationInvalid, .payloadTooLarge, .tokenInvalid: refused
         case .credentialsInvalid: notAllowed
         case .configurationInvalid: .validationFailure
-        case .connectionFailed, .connectionLost, .timedOut, .answerInvalid: unreachable
+        case .connectionFailed, .connectionLost, .timedOut, .notSent, .answerInvalid: unreachable
         case .queueFull: tryAgain
         default: .failure
         }

@@ -21,5 +21,7 @@ extension APNsRejection {
 
 extension APNsError {
     /// Whether the next push is likely to end the same way.
-    var meansNoService: Bool { [.connectionFailed, .connectionLost, .timedOut, .answerInvalid].contains(code) }
+    var meansNoService: Bool {
+        [.connectionFailed, .connectionLost, .timedOut, .notSent, .answerInvalid].contains(code)
+    }
 }

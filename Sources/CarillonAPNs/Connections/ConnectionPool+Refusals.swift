@@ -1,0 +1,114 @@
+/// What the refusal of one push means for its connection, and for pushes that wait.
+extension ConnectionPool {
+    /// A refusal that pushes which wait would have, too.
+    struct SharedRefusal {
+        var answer: RawAnswer
+        /// The topic that was refused; nil when the credentials were.
+        var topic: String?
+        /// Whether a connection refused it that is as fresh as any that a push waits for.
+        var isOfFreshConnection: Bool
+    }
+
+    /// Sends a refused push once more, if a fresh connection or a newer token can change the answer.
+    ///
+    /// - Returns: Whether the push is sent again; otherwise the refusal counts.
+    func isSentAgain(
+        _ push: PushID, _ submission: Submission, after rejection: APNsRejection, on link: Link, _ now: Moment
+    ) -> Bool {
+        switch rejection.reason {
+        case .expiredProviderToken, .invalidProviderToken:
+            guard submission.renewals == 0, let token = submission.token, let tokens, tokens.source.refused(token, now)
+            else { return false }
+            // The service keeps to its opinion of a token for a while on such a connection.
+            retire(link, "The service refused its provider token.")
+            lastReplacement = now
+            submission.renewals += 1
+            again(push)
+            return true
+        case .tooManyProviderTokenUpdates:
+            guard submission.renewals == 0,
+                case .elsewhere(let number, _) = tokenFreshness.refused(
+                    on: link.id.number, newest: machine.newestConnection, now)
+            else { return false }
+            retire(link, "The service counted too many provider tokens on it.")
+            lastReplacement = now
+            submission.renewals += 1
+            again(push, after: number)
+            return true
+        case .unrelatedKeyIDInToken, .topicDisallowed:
+            // A connection knows only the topics and keys there were at its first push. The answer of a fresh one counts.
+            guard submission.moves == 0, link.machine.isProven,
+                case .elsewhere(let number, let retires) = freshness.refused(
+                    on: link.id.number, newest: machine.newestConnection, now)
+            else { return false }
+            if retires { retire(link, "It may not know a topic or a key that is newer.") }
+            submission.moves += 1
+            again(push, after: number)
+            return true
+        default:
+            return false
+        }
+    }
+
+    /// Replaces the connections for refusals that a service keeps to on a connection, at most once a minute.
+    func replaceConnections(for rejection: APNsRejection, _ now: Moment) {
+        let why: String
+        switch rejection.reason {
+        case .expiredProviderToken: why = "The provider token expired on it."
+        case .tooManyProviderTokenUpdates: why = "The service refuses its provider tokens."
+        default: return
+        }
+        if let lastReplacement, now - lastReplacement < .seconds(60) { return }
+        lastReplacement = now
+        for link in links where link.channel != nil { retire(link, why) }
+    }
+
+    /// The refusal that other pushes share; nil when it is about one push alone, or when other pushes have another connection,
+    /// token or key.
+    func sharedRefusal(
+        _ answer: RawAnswer, _ rejection: APNsRejection, of submission: Submission, on link: Link, _ now: Moment
+    ) -> SharedRefusal? {
+        guard link.machine.phase == .open else { return nil }
+        if rejection.concernsCredentials {
+            if let tokens {
+                guard let token = submission.token, tokens.source.isCurrent(token, now) else { return nil }
+            }
+            return SharedRefusal(answer: answer, topic: nil, isOfFreshConnection: true)
+        }
+        guard rejection.reason == .topicDisallowed, let topic = submission.topic else { return nil }
+        return SharedRefusal(
+            answer: answer, topic: topic, isOfFreshConnection: submission.moves > 0 || link.machine.isProven)
+    }
+
+    /// Ends the pushes that wait and would only be refused like one before them. What may have been processed is not ended: it is
+    /// sent again to be answered.
+    func endRefused() {
+        guard !refusals.isEmpty else { return }
+        for refusal in refusals {
+            var answer = refusal.answer
+            (answer.id, answer.uniqueID, answer.requestID) = (nil, nil, nil)
+            let waiting = pushes.pushes { submission in
+                guard case .queued = submission.place, submission.lostCount == 0 else { return false }
+                guard let topic = refusal.topic else { return true }
+                return submission.topic == topic && (refusal.isOfFreshConnection || submission.moves == 0)
+            }
+            for push in waiting {
+                machine.removed(push)
+                finish(push, .success(answer))
+            }
+        }
+        refusals = []
+    }
+}
+
+extension APNsRejection {
+    /// Whether every push with the same credentials would be refused for the same reason.
+    var concernsCredentials: Bool {
+        switch reason {
+        case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .invalidProviderToken,
+            .missingProviderToken, .badEnvironmentKeyIDInToken, .badEnvironmentKeyInToken, .tooManyProviderTokenUpdates:
+            true
+        default: false
+        }
+    }
+}

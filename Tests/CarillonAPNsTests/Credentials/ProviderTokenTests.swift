@@ -1,0 +1,155 @@
+import Testing
+
+@testable import CarillonAPNs
+
+/// When a provider token is signed, which connections may carry it, and who shares it.
+struct ProviderTokenTests {
+    private static let start = Moment(nanoseconds: 0)
+
+    @Test func `a token is renewed at fifty minutes, and not before`() {
+        var machine = ProviderTokenMachine()
+        #expect(machine.wanted(Self.start, wall: 1000) == .sign(generation: 1))
+        machine.signed(Self.start, wall: 1000)
+        for minutes in [0, 20, 49] {
+            #expect(machine.wanted(Self.start + .seconds(minutes * 60), wall: 1000 + Int64(minutes) * 60) == .keep)
+        }
+        #expect(machine.wanted(Self.start + .seconds(50 * 60), wall: 1000 + 3000) == .sign(generation: 2))
+    }
+
+    @Test func `a young token that is refused is replaced at once, a minute apart, and twice an hour`() {
+        var machine = ProviderTokenMachine()
+        func at(_ seconds: Int) -> Moment { Self.start + .seconds(seconds) }
+        machine.signed(at(0), wall: 0)
+        machine.refused(generation: 1, at(1))
+        #expect(machine.wanted(at(1), wall: 1) == .sign(generation: 2, isForFreshConnections: true))
+        machine.signed(at(1), wall: 1)
+        machine.refused(generation: 1, at(70))
+        #expect(machine.wanted(at(70), wall: 70) == .keep)
+        machine.refused(generation: 2, at(60))
+        #expect(machine.wanted(at(70), wall: 70) == .keep)
+        machine.refused(generation: 2, at(61))
+        #expect(machine.wanted(at(61), wall: 61) == .sign(generation: 3, isForFreshConnections: true))
+        machine.signed(at(61), wall: 61)
+        for seconds in stride(from: 62, to: 3000, by: 30) {
+            machine.refused(generation: 3, at(seconds))
+            #expect(machine.wanted(at(seconds), wall: Int64(seconds)) == .keep)
+        }
+        machine.signed(at(3061), wall: 3061)
+        machine.refused(generation: 4, at(3600))
+        #expect(machine.wanted(at(3600), wall: 3600) == .keep)
+        machine.refused(generation: 4, at(3601))
+        #expect(machine.wanted(at(3601), wall: 3601) == .sign(generation: 5, isForFreshConnections: true))
+    }
+
+    @Test func `a wall clock that was set renews the token at once, at most three times in an hour`() {
+        var machine = ProviderTokenMachine()
+        var wall: Int64 = 100_000
+        machine.signed(Self.start, wall: wall)
+        for step in [-120, 120] as [Int64] {
+            #expect(machine.wanted(Self.start + .seconds(60), wall: wall + 60 + step) == .keep)
+        }
+        for step in [-121, 121] as [Int64] {
+            #expect(
+                machine.wanted(Self.start + .seconds(60), wall: wall + 60 + step)
+                    == .sign(generation: 2, isForFreshConnections: true))
+        }
+        for generation in 2...4 {
+            wall += 1000
+            let now = Self.start + .seconds(generation)
+            #expect(machine.wanted(now, wall: wall) == .sign(generation: generation, isForFreshConnections: true))
+            machine.signed(now, wall: wall)
+        }
+        #expect(machine.wanted(Self.start + .seconds(5), wall: wall + 1000) == .keep)
+        machine.refused(generation: 4, Self.start + .seconds(600))
+        #expect(machine.wanted(Self.start + .seconds(600), wall: wall + 596) == .keep)
+        #expect(machine.wanted(Self.start + .seconds(3005), wall: wall) == .sign(generation: 5))
+        #expect(
+            machine.wanted(Self.start + .seconds(3602), wall: wall) == .sign(generation: 5, isForFreshConnections: true))
+    }
+
+    @Test func `a clock that is set right helps after the service refused two tokens`() {
+        var machine = ProviderTokenMachine()
+        machine.signed(Self.start, wall: 0)
+        for (generation, seconds) in [(1, 0), (2, 60)] {
+            machine.refused(generation: generation, Self.start + .seconds(seconds))
+            machine.signed(Self.start + .seconds(seconds), wall: Int64(seconds))
+        }
+        #expect(machine.generation == 3)
+        #expect(
+            machine.wanted(Self.start + .seconds(70), wall: 7270) == .sign(generation: 4, isForFreshConnections: true))
+    }
+
+    @Test func `a connection carries a second token twenty minutes after its first push with the first`() {
+        let (first, second) = (ProviderToken(bearer: "1", generation: 1), ProviderToken(bearer: "2", generation: 2))
+        var history = TokenHistory()
+        #expect(history.mayCarry(first, Self.start))
+        history.carried(first, Self.start)
+        // The time counts from the first push, and not from the last.
+        history.carried(first, Self.start + .seconds(1199))
+        #expect(history.mayCarry(first, Self.start + .seconds(1199)))
+        #expect(!history.mayCarry(second, Self.start + .seconds(1199)))
+        #expect(history.mayCarry(second, Self.start + TokenHistory.leastUse))
+        #expect(TokenHistory.leastUse >= .seconds(1200))
+        history.carried(second, Self.start + .seconds(1800))
+        let third = ProviderToken(bearer: "3", generation: 3)
+        #expect(!history.mayCarry(third, Self.start + .seconds(2999)))
+        #expect(history.mayCarry(third, Self.start + .seconds(1800) + TokenHistory.leastUse))
+    }
+
+    @Test func `a token for fresh connections is for no connection that carried another`() {
+        let token = ProviderToken(bearer: "2", generation: 2, isForFreshConnections: true)
+        var history = TokenHistory()
+        #expect(history.mayCarry(token, Self.start))
+        history.carried(ProviderToken(bearer: "1", generation: 1), Self.start)
+        #expect(!history.mayCarry(token, Self.start + .seconds(86_400)))
+        history = TokenHistory()
+        history.carried(token, Self.start)
+        #expect(history.mayCarry(token, Self.start))
+    }
+
+    @Test func `all connections share one token`() throws {
+        let clock = ManualTime()
+        let key = try APNsTokenKey(pem: Samples.keyPEM, keyID: "ABCDEFGHIJ", teamID: "KLMNOPQRST")
+        let source = ProviderTokenSource(key: key, time: clock.source)
+        let first = try source.current(clock.source.now())
+        #expect(first.isNew)
+        let again = try source.current(clock.source.now())
+        #expect(again.token === first.token && !again.isNew)
+        clock.advance(.seconds(49 * 60))
+        #expect(try source.current(clock.source.now()).token === first.token)
+        clock.advance(.seconds(60))
+        let second = try source.current(clock.source.now())
+        #expect(second.token !== first.token && second.isNew)
+        #expect(!second.token.isForFreshConnections)
+        #expect(source.isCurrent(second.token, clock.source.now()))
+        #expect(!source.isCurrent(first.token, clock.source.now()))
+        #expect(source.refused(first.token, clock.source.now()))
+        #expect(source.refused(second.token, clock.source.now()))
+        #expect(!source.isCurrent(second.token, clock.source.now()))
+        let third = try source.current(clock.source.now()).token
+        #expect(third.isForFreshConnections)
+        #expect(!source.refused(third, clock.source.now()))
+    }
+
+    @Test func `clients with the same key, team and clock share one source as long as one of them lives`() throws {
+        let clock = ManualTime().source
+        func key(_ keyID: String = "ABCDEFGHIJ", _ teamID: String = "KLMNOPQRST") throws -> APNsTokenKey {
+            try APNsTokenKey(pem: Samples.keyPEM, keyID: keyID, teamID: teamID)
+        }
+        let source = ProviderTokenSource.shared(for: try key(), time: clock)
+        let same = ProviderTokenSource.shared(for: try key(), time: clock)
+        #expect(same === source)
+        let others = [
+            ProviderTokenSource.shared(for: try key("ZZZZZZZZZZ"), time: clock),
+            ProviderTokenSource.shared(for: try key("ABCDEFGHIJ", "ZZZZZZZZZZ"), time: clock),
+            ProviderTokenSource.shared(for: try key(), time: ManualTime().source),
+        ]
+        #expect(others.allSatisfy { $0 !== source })
+        let lonely = try key("LONELYKEY1")
+        func bearer() throws -> String {
+            try ProviderTokenSource.shared(for: lonely, time: clock).current(clock.now()).token.bearer
+        }
+        let bearers = [try bearer(), try bearer()]
+        #expect(bearers[0] != bearers[1])
+    }
+}
