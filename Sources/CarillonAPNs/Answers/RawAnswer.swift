@@ -67,7 +67,7 @@ struct RawAnswer: Equatable, Sendable {
     var showsThatCredentialsAreTaken: Bool {
         if isSuccess { return id != nil || requestID != nil }
         let rejection = self.rejection ?? APNsRejection(self)
-        guard let reason = rejection.reason, !(500...599).contains(status) else { return false }
+        guard let reason = rejection.reason, (400...499).contains(status) else { return false }
         return rejection.kind != .fixCredentials && rejection.kind != .unknown && reason != .tooManyProviderTokenUpdates
     }
 

@@ -108,7 +108,7 @@ struct PeerFaultTests {
 
     @Test(arguments: [
         [("apns-id", "x"), (":status", "200")], [(":status", "200"), (":status", "200")],
-        [(":status", "200"), ("Apns-Id", "x")], [(":status", "200"), ("X", "y")], [(":status", "200"), (":path", "/")],
+        [(":status", "200"), ("Thread-Id", "x")], [(":status", "200"), ("X", "y")], [(":status", "200"), (":path", "/")],
         [(":status", "20")], [(":status", "2000")], [(":status", "+20")], [(":status", "099")], [("apns-id", "x")], [],
     ])
     func `a malformed head ends that stream alone, and nobody knows what became of its push`(head: [(String, String)]) {
