@@ -101,6 +101,7 @@ struct ServiceTests {
                 told.append("file")
             case .didReceive: told.append("receive")
             case .identityChanged: told.append("identity")
+            case .resultRemoved: told.append("removed")
             }
             if told.last == "receive" { break }
         }

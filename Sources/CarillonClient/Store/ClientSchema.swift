@@ -4,7 +4,7 @@ import GRDB
 enum ClientSchema {
     /// In the header of the file (`PRAGMA application_id`): "CrCl".
     static let applicationID = 0x4372_436C
-    static let version = 9
+    static let version = 11
 
     /// Brings the tables of an earlier version to this one; refuses, without a change, a file that is damaged, foreign or
     /// newer, and one without tables: no store is ever without.
@@ -78,6 +78,12 @@ enum ClientSchema {
         if found < 9 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: UpdateInboxSchema.serverTime + "PRAGMA user_version = 9;")
+                return .commit
+            }
+        }
+        if found < 11 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: ServiceKeepingSchema.sql + "PRAGMA user_version = 11;")
                 return .commit
             }
         }
@@ -194,6 +200,7 @@ enum ClientSchema {
                     \(UpdateInboxSchema.absorbed)
                     \(ServiceBoxSchema.sql)
                     \(UpdateInboxSchema.serverTime)
+                    \(ServiceKeepingSchema.sql)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);
                     """)

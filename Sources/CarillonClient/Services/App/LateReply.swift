@@ -9,35 +9,58 @@ public struct LateReply: Sendable {
     public let result: Result<ServiceReply, ServiceError>
     let done: @Sendable () async -> Void
 
-    /// Says that the app has it: until then it comes again in the next run.
+    /// Confirms that the app has the result. Until then it comes again in each run, for up to seven days: see ``ServiceClient/replies``.
     public func confirm() async { await done() }
 }
 
-/// Those that nobody had yet, for one reader at a time.
+/// The results that nobody read yet, for one reader at a time. The store limits their number and size.
 final class LateReplies: Sendable {
     private struct State {
         var waiting: [LateReply] = []
-        var reader: AsyncStream<LateReply>.Continuation?
+        /// The number of the present reader.
+        var reader = 0
+        var waiter: CheckedContinuation<LateReply?, Never>?
     }
 
     private let state = Mutex(State())
 
     func add(_ reply: LateReply) {
-        let reader = state.withLock { state in
-            if state.reader == nil { state.waiting.append(reply) }
-            return state.reader
+        let waiter = state.withLock { state -> CheckedContinuation<LateReply?, Never>? in
+            if let waiter = state.waiter.take() { return waiter }
+            if !state.waiting.contains(where: { $0.id == reply.id }) { state.waiting.append(reply) }
+            return nil
         }
-        reader?.yield(reply)
+        waiter?.resume(returning: reply)
     }
 
+    func remove(_ id: String) { state.withLock { $0.waiting.removeAll { $0.id == id } } }
+
+    func removeAll() { state.withLock { $0.waiting = [] } }
+
+    /// Ends the stream before it.
     func stream() -> AsyncStream<LateReply> {
-        let (stream, continuation) = AsyncStream.makeStream(of: LateReply.self)
-        let before = state.withLock { state in
-            defer { (state.reader, state.waiting) = (continuation, []) }
-            for reply in state.waiting { continuation.yield(reply) }
-            return state.reader
+        let (number, before) = state.withLock { state in
+            state.reader += 1
+            return (state.reader, state.waiter.take())
         }
-        before?.finish()
-        return stream
+        before?.resume(returning: nil)
+        return AsyncStream(unfolding: { await self.next(for: number) })
+    }
+
+    private func next(for number: Int) async -> LateReply? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready: LateReply?? = state.withLock { state in
+                    guard state.reader == number, !Task.isCancelled else { return .some(nil) }
+                    if !state.waiting.isEmpty { return .some(state.waiting.removeFirst()) }
+                    state.waiter = continuation
+                    return nil
+                }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { $0.reader == number ? $0.waiter.take() : nil }
+            waiter?.resume(returning: nil)
+        }
     }
 }

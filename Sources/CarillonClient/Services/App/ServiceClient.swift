@@ -116,8 +116,12 @@ public final class ServiceClient: Sendable {
     }
 
     /// Results that no ``call(_:of:_:attachments:deadline:foreground:)`` waits for: of an earlier run, and of
-    /// ``send(_:to:_:attachments:deadline:foreground:)``. Each comes again in the next run until it is confirmed. One iteration at a
-    /// time.
+    /// ``send(_:to:_:attachments:deadline:foreground:)``. One iteration at a time.
+    ///
+    /// Each comes again in the next run until it is confirmed: by ``LateReply/confirm()``, or by a ``ServiceClientDelegate`` that returned from
+    /// `didReceiveFrom`. Without a confirmation a result is kept for seven days. At most 1,000 results are kept, and 64 MiB with their
+    /// files; beyond that the oldest are removed with their files, and ``ServiceClientEvent/resultRemoved(from:id:)`` names each. The newest
+    /// result is kept whatever its size.
     public var replies: AsyncStream<LateReply> { engine.late.stream() }
 
     /// Takes a request back. True: it was not delivered, and has no result. False: it was delivered before, its provider is told, and its

@@ -1,4 +1,4 @@
-/// AppKinetics' consumer, as a delegate: called one after the other, on no particular thread. The last is required.
+/// AppKinetics' consumer, as a delegate: called one after the other, on no particular thread. `didReceiveFrom` is required.
 public protocol ServiceClientDelegate: AnyObject, Sendable {
     /// A file of a request begins to be sent.
     func serviceClient(
@@ -14,10 +14,12 @@ public protocol ServiceClientDelegate: AnyObject, Sendable {
     func serviceClient(
         _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String)
-    /// The one result of a request.
+    /// The one result of a request. When this returns, the result counts as confirmed: it is not told in the next run.
     func serviceClient(
         _ client: ServiceClient, didReceiveFrom application: ServiceApplication,
         _ result: Result<ServiceReply, ServiceError>, id: String)
+    /// A result that nobody confirmed was removed: see ``ServiceClientEvent/resultRemoved(from:id:)``.
+    func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String)
 }
 
 /// Those that are optional do nothing.
@@ -36,6 +38,7 @@ extension ServiceClientDelegate {
         _ client: ServiceClient, willStartReceivingFrom application: ServiceApplication, path: String, fileSize: UInt64,
         id: String
     ) {}
+    public func serviceClient(_ client: ServiceClient, didRemoveResultFrom application: ServiceApplication, id: String) {}
 }
 
 /// The provider's side of it; called in the same way. All are optional: a request is answered by its handler.
@@ -122,6 +125,9 @@ extension ServiceClientDelegate {
             serviceClient(client, willStartReceivingFrom: application, path: path, fileSize: size, id: id)
         case .didReceive(let application, let result, let id):
             serviceClient(client, didReceiveFrom: application, result, id: id)
+            client.engine.delegateReturned(id)
+        case .resultRemoved(let application, let id):
+            serviceClient(client, didRemoveResultFrom: application, id: id)
         // Told to listeners of events alone.
         case .identityChanged: break
         }

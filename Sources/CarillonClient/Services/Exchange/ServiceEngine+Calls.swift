@@ -230,7 +230,8 @@ extension ServiceEngine {
             case .value(let value):
                 let method = call.serviceMethod
                 try await router.definition(of: method)?.check(reply: value, attachments: paths.count, of: method.name)
-                await finish(id, .success(ServiceReply(value, attachments: paths)), stored)
+                await finish(
+                    id, .success(ServiceReply(value, attachments: paths)), stored, fileBytes: payload.fileBytes)
             case .error(let error): await finish(id, .failure(error), stored)
             case .attached: break
             }
@@ -277,31 +278,6 @@ extension ServiceEngine {
         let bytes = try ServiceSeal.open(
             .init(encapsulated: content.encapsulated, body: content.body), with: key.key, from: content.sender.key, context)
         return try await payload(bytes, number, content)
-    }
-
-    /// Gives a request its one result: to who waits for it, or to the next who reads late replies.
-    func finish(_ id: String, _ result: Result<ServiceReply, ServiceError>, _ stored: StoredServiceEvent?) async {
-        guard let call = try? await call(id) else {
-            if let stored { await forget(stored) }
-            return
-        }
-        let application = ServiceApplication(call.peer)
-        let done: @Sendable () async -> Void = { [self] in
-            do {
-                try await finishCall(id, event: stored?.number)
-            } catch {
-                logger.error("A result could not be forgotten", metadata: ["reason": "\(error)"])
-            }
-        }
-        // What nobody fetched, or what was fetched by who could not say so, need not be kept.
-        removeAttachments(call.files)
-        clientListeners.tell([.didReceive(from: application, result, id: id)])
-        if let waiting = pending.removeValue(forKey: id) {
-            await done()
-            waiting.resume(result.mapError { $0 })
-        } else {
-            late.add(LateReply(id: id, provider: application, method: call.serviceMethod, result: result, done: done))
-        }
     }
 
     // MARK: Taking back

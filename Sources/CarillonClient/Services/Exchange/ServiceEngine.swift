@@ -39,6 +39,7 @@ actor ServiceEngine {
     var pending: [String: PendingResult<ServiceReply>] = [:]
     /// Results of requests that nobody in this process waits for.
     let late = LateReplies()
+    var unconfirmed = UnconfirmedResults()
     /// The requests that are worked on, by id.
     var requests: [String: RequestWork] = [:]
 
@@ -130,12 +131,14 @@ actor ServiceEngine {
         isRunning = true
         defer { isRunning = false }
         await clear()
+        await tellKeptResults()
         await keepTimes()
         await withDiscardingTaskGroup { group in
             group.addTask { await self.runOffers() }
             group.addTask { await self.sendUnsent() }
             group.addTask { await self.runProviders() }
             group.addTask { await self.runLocal() }
+            group.addTask { await self.runResultRemoval() }
             group.addTask { await self.runEvents() }
         }
     }
@@ -233,6 +236,8 @@ actor ServiceEngine {
         clearing = nil
         known.removeAll()
         memory = ServiceMemory(owner: present)
+        late.removeAll()
+        unconfirmed = UnconfirmedResults()
         // Whoever hears it finds nothing any more.
         for waiting in pending.values {
             waiting.resume(.failure(ServiceError(.userMismatch, "The device belongs to another user by now, or to none.")))

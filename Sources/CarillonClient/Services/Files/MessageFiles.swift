@@ -54,6 +54,21 @@ struct MessageFiles: Sendable {
 
     func isFinished(_ directory: String) -> Bool { FileManager.default.fileExists(atPath: directory) }
 
+    /// Returns a path below the directory for received files relative to it, and any other path as it is.
+    func relative(_ path: String) -> String { path.hasPrefix(root + "/") ? String(path.dropFirst(root.count + 1)) : path }
+
+    func absolute(_ relative: String) -> String { relative.hasPrefix("/") ? relative : "\(root)/\(relative)" }
+
+    /// Removes the directories of messages.
+    ///
+    /// - Parameter files: Files of these messages, relative to the directory for received files.
+    func removeMessages(of files: [String]) {
+        let messages = files.filter { !$0.hasPrefix("/") }.map { $0.split(separator: "/").prefix(2) }
+        for message in Set(messages) where message.count == 2 {
+            try? FileManager.default.removeItem(atPath: "\(root)/\(message.joined(separator: "/"))")
+        }
+    }
+
     /// Whose messages they were is not here any more.
     func removeAll() { try? FileManager.default.removeItem(atPath: root) }
 

@@ -434,7 +434,7 @@ struct ServiceBox: Sendable {
 
     // MARK: The store's queue
 
-    private func write<Value: Sendable>(
+    func write<Value: Sendable>(
         reachingDisk: Bool = true, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(PushError) -> Value {
         let result: Result<Value, PushError> = await withCheckedContinuation { continuation in

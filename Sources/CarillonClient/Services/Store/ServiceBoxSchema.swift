@@ -52,5 +52,6 @@ enum ServiceBoxSchema {
     static let erase = """
         DELETE FROM service_event; DELETE FROM service_identity; DELETE FROM service_key; DELETE FROM service_peer;
         DELETE FROM service_call; DELETE FROM service_seen; DELETE FROM service_upload;
+        \(ServiceKeepingSchema.erase)
         """
 }

@@ -1,0 +1,20 @@
+/// The results that the app has not confirmed: which there are, and which of them a delegate is being told.
+struct UnconfirmedResults {
+    private var ids: Set<String> = []
+    /// The results that were passed to a delegate that did not return. They must not be removed to make room.
+    private(set) var told: Set<String> = []
+
+    /// A result was stored.
+    ///
+    /// - Parameter isTold: Whether a delegate is told.
+    mutating func kept(_ id: String, isTold: Bool) {
+        ids.insert(id)
+        if isTold { told.insert(id) }
+    }
+
+    /// The result was confirmed or removed. Returns false for one that is not known.
+    mutating func ended(_ id: String) -> Bool {
+        told.remove(id)
+        return ids.remove(id) != nil
+    }
+}

@@ -1,0 +1,24 @@
+/// What version 11 of the client's store adds: what services keep until somebody is done with it.
+enum ServiceKeepingSchema {
+    static let sql = """
+        -- Results that the app has not confirmed, in the order in which they came. files is a JSON array of paths below the directory for
+        -- received files; payload is JSON; bytes is the size of the payload and the files.
+        CREATE TABLE IF NOT EXISTS service_result (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            app TEXT NOT NULL,
+            device TEXT NOT NULL,
+            service TEXT NOT NULL,
+            version TEXT NOT NULL,
+            method TEXT NOT NULL,
+            files TEXT NOT NULL,
+            bytes INTEGER NOT NULL,
+            received_at INTEGER NOT NULL,
+            payload BLOB NOT NULL
+        ) STRICT;
+
+        """
+
+    /// Deletes what belongs to a user.
+    static let erase = "DELETE FROM service_result;"
+}

@@ -1,0 +1,176 @@
+import CarillonWire
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// Results that the app has not confirmed.
+@Suite(.timeLimit(.minutes(1)))
+struct KeptResultTests {
+    private typealias Fixture = ServiceEngineFixture
+
+    private func keep(
+        _ number: Int, _ box: ServiceBox, at now: Int64 = 1, fileBytes: Int64 = 0, sparing: Set<String> = []
+    ) async throws -> [RemovedResult] {
+        let call = Fixture.call(Fixture.id(number))
+        try await box.save(call, body: [], claiming: [], keptUntil: 1_000_000)
+        let result = KeptResult(
+            call, .success(ServiceReply(.integer(Int64(number)))), files: ["a/\(number)/f"], fileBytes: fileBytes)
+        let ended = try await box.end(call.id, event: nil, keeping: result, sparing: sparing, at: now)
+        #expect(ended.isFirst)
+        return ended.removed
+    }
+
+    @Test func `a result is kept until it is confirmed, with its value, error and files`() async throws {
+        let fixture = try await Fixture()
+        let box = fixture.box
+        let call = Fixture.call(try await fixture.ask(1))
+        try await fixture.receive(.failed(try #require(ServiceRequestID(call.id)), code: "x"))
+        let number = try #require(try await box.events(after: 0, at: 1, limit: 1).last)
+        var error = ServiceError(number: 7, "why", details: ["a": 1])
+        error.domain = "com.example.x"
+        let kept = KeptResult(call, .failure(error), files: [], fileBytes: 0)
+        #expect(try await box.end(call.id, event: number, keeping: kept, at: 1) == EndedCall(isFirst: true))
+        #expect(try await box.events(after: 0, at: 1, limit: 1).events.isEmpty)
+        #expect(try await box.call(call.id) == nil)
+        let failure = try #require(try await box.results().first)
+        #expect(failure.result { $0 } == .failure(error))
+        #expect(try await box.end(call.id, event: nil, keeping: kept, at: 1) == EndedCall(isFirst: false))
+        _ = try await keep(2, box)
+        let success = try #require(try await box.results().last)
+        #expect(success.result { "/" + $0 } == .success(ServiceReply(2, attachments: ["/a/2/f"])))
+        #expect(success.serviceMethod == call.serviceMethod && success.application == ServiceApplication(call.peer))
+        try await box.confirmResult(call.id)
+        #expect(try await box.results().map(\.id) == [Fixture.id(2)])
+        try await fixture.store.inStep { try StoreChange.saveTakenUser("bob").apply(to: $0) }
+        #expect(try await box.results().isEmpty, "another user has none of it")
+    }
+
+    @Test func `beyond a thousand results the oldest is removed that no delegate is being told`() async throws {
+        let fixture = try await Fixture()
+        for number in 0..<1000 { #expect(try await keep(number, fixture.box).isEmpty) }
+        let removed = try await keep(1000, fixture.box, sparing: [Fixture.id(0)])
+        let application = ServiceApplication(Fixture.other)
+        #expect(removed == [RemovedResult(id: Fixture.id(1), application: application, files: ["a/1/f"])])
+        #expect(try await keep(1001, fixture.box).map(\.id) == [Fixture.id(0)])
+        #expect(try await fixture.box.results().count == 1000)
+    }
+
+    @Test func `beyond 64 MiB with files the oldest are removed, and the newest stays`() async throws {
+        let fixture = try await Fixture()
+        for number in 0..<2 { #expect(try await keep(number, fixture.box, fileBytes: 30 << 20).isEmpty) }
+        #expect(try await keep(2, fixture.box, fileBytes: 30 << 20).map(\.id) == [Fixture.id(0)])
+        #expect(try await keep(3, fixture.box, fileBytes: 1 << 40).map(\.id) == [Fixture.id(1), Fixture.id(2)])
+        #expect(try await fixture.box.results().map(\.id) == [Fixture.id(3)])
+    }
+
+    @Test func `a result is kept for seven days`() async throws {
+        let fixture = try await Fixture()
+        _ = try await keep(1, fixture.box, at: 1000)
+        let week: Int64 = 7 * 86_400_000
+        #expect(try await fixture.box.removeSurplusResults(sparing: [], at: 1000 + week).isEmpty)
+        #expect(try await fixture.box.removeSurplusResults(sparing: [], at: 1001 + week).map(\.id) == [Fixture.id(1)])
+        #expect(try await fixture.box.results().isEmpty)
+    }
+
+    @Test func `a delegate that returned has confirmed, and the next run tells nothing`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let ids = [try await fixture.ask(1), try await fixture.ask(2)]
+        try await fixture.running {
+            for id in ids { try await fixture.receive(.failed(try #require(ServiceRequestID(id)), code: "x")) }
+            try await eventually { try await fixture.box.results().isEmpty && delegate.ids.count == 2 }
+        }
+        try await fixture.running { try await Task.sleep(for: .milliseconds(50)) }
+        #expect(Set(delegate.ids) == Set(ids) && delegate.ids.count == 2)
+    }
+
+    @Test func `a result that nobody confirmed comes in each run, and once more to a delegate`() async throws {
+        let fixture = try await Fixture()
+        let id = try await fixture.ask(1)
+        let event = ServiceEvent.failed(try #require(ServiceRequestID(id)), code: "x")
+        for run in 0..<2 {
+            try await fixture.running {
+                if run == 0 { try await fixture.receive(event) }
+                for await reply in fixture.client.replies {
+                    #expect(reply.id == id)
+                    break
+                }
+            }
+        }
+        #expect(try await fixture.box.results().count == 1)
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        try await fixture.running { try await eventually { try await fixture.box.results().isEmpty } }
+        #expect(delegate.ids == [id])
+    }
+
+    @Test func `a reader that confirms ends a result for good`() async throws {
+        let fixture = try await Fixture()
+        let id = try await fixture.ask(1)
+        await fixture.engine.finish(id, .success(ServiceReply("late")), nil)
+        for await reply in fixture.client.replies {
+            #expect(try reply.result.get().value == "late")
+            await reply.confirm()
+            await reply.confirm()
+            break
+        }
+        #expect(try await fixture.box.results().isEmpty)
+        await fixture.engine.finish(id, .success(ServiceReply("again")), nil)
+        #expect(try await fixture.box.results().isEmpty)
+    }
+
+    @Test func `with a result that is removed its files go, and the app hears of it`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        var events = fixture.client.events.makeAsyncIterator()
+        let message = fixture.directory.path + "/Inbox/a/1"
+        try FileManager.default.createDirectory(atPath: message, withIntermediateDirectories: true)
+        try Data([1]).write(to: URL(filePath: message + "/f"))
+        _ = try await keep(1, fixture.box)
+        await fixture.engine.tellKeptResults()
+        guard case .resultRemoved(let application, Fixture.id(1))? = await events.next() else {
+            Issue.record("no event")
+            return
+        }
+        #expect(application == ServiceApplication(Fixture.other))
+        #expect(!FileManager.default.fileExists(atPath: message))
+        try await eventually { delegate.removed.withLock { $0 } == [Fixture.id(1)] }
+        #expect(delegate.ids.isEmpty)
+    }
+
+    @Test func `late replies are read by one reader at a time, each once`() async throws {
+        let replies = LateReplies()
+        func reply(_ id: String) -> LateReply {
+            LateReply(
+                id: id, provider: .init(app: "a"), method: .init("s", "1", "m"), result: .success(ServiceReply()), done: {})
+        }
+        for id in ["1", "2", "2", "3"] { replies.add(reply(id)) }
+        var first = replies.stream().makeAsyncIterator()
+        let one = await first.next()
+        #expect(one?.id == "1")
+        var second = replies.stream().makeAsyncIterator()
+        let none = await first.next()
+        #expect(none?.id == nil, "another reader came")
+        replies.remove("2")
+        let three = await second.next()
+        #expect(three?.id == "3")
+        let waiting = Task {
+            var iterator = replies.stream().makeAsyncIterator()
+            return await iterator.next()?.id
+        }
+        replies.add(reply("4"))
+        #expect(await waiting.value == "4")
+        replies.add(reply("5"))
+        replies.removeAll()
+        let cancelled = Task {
+            var iterator = replies.stream().makeAsyncIterator()
+            return await iterator.next()?.id
+        }
+        cancelled.cancel()
+        #expect(await cancelled.value == nil)
+    }
+}
