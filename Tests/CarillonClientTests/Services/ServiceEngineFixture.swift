@@ -71,6 +71,7 @@ final class ServiceEngineFixture: Sendable {
             },
             files: AttachmentStore(directory: directory.path + "/services", server: transfers),
             inbox: MessageFiles(root: directory.path + "/Inbox"), logger: logger)
+        runner.setScopeListener { [weak engine] in engine?.scopeChanged() }
         self.engine = engine
         client = ServiceClient(engine: engine)
     }
@@ -94,6 +95,14 @@ final class ServiceEngineFixture: Sendable {
         try await box.save(Self.call(id), body: [1], claiming: [], keptUntil: ServiceEngine.now + 1_000_000)
         try await box.sent(id)
         return id
+    }
+
+    /// The server says that the device belongs to a user.
+    func become(_ user: String) async throws {
+        try await engine.runner.perform { session, context in
+            guard let identity = session.identity else { return [] }
+            return session.userTaken(.signedIn("t"), of: identity, as: user, at: context.now)
+        }
     }
 
     func receive(_ event: ServiceEvent) async throws {

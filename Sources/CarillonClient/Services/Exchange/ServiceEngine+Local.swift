@@ -65,6 +65,8 @@ extension ServiceEngine {
             // It is sent by the server as well, in the next run, and is the same.
             logger.error("A request of this machine could not be noted", metadata: ["reason": "\(error)"])
         }
+        // The result may be here already.
+        guard ownMemory.calls[call.id] != nil else { return true }
         ownMemory.calls[call.id]?.localUntil = until
         keepTime(of: call.id, until: until)
         return true
@@ -74,8 +76,14 @@ extension ServiceEngine {
     func keepTime(of id: String, until: Int64) {
         localTimes[id] = Task {
             try await Task.sleep(for: .milliseconds(max(0, until - Self.now)))
-            await self.finish(id, .failure(ServiceError(.deadlineExceeded, "The request's time is over.")), nil)
+            await self.localTimeEnded(id)
         }
+    }
+
+    private func localTimeEnded(_ id: String) async {
+        // The end of the request cancels its timer, which is this task.
+        localTimes[id] = nil
+        await finish(id, .failure(ServiceError(.deadlineExceeded, "The request's time is over.")), nil)
     }
 
     func keepTimes() async {

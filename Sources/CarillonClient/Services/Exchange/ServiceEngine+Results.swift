@@ -4,7 +4,8 @@ import Logging
 
 /// The results of requests. A result is stored until the app confirms it, unless a task waits for it.
 extension ServiceEngine {
-    /// Gives a request its one result: to the task that waits for it, or to delegates and the next reader of late replies.
+    /// Gives a request its one result: to the task that waits for it, or to delegates and the next reader of late replies. The request ends
+    /// with its timer and its stored deadline; a second result is dropped.
     ///
     /// - Parameter fileBytes: The size of the files of the result.
     func finish(
@@ -15,8 +16,9 @@ extension ServiceEngine {
         let files = (try? result.get())?.attachments.map(inbox.relative) ?? []
         let kept = isAwaited ? nil : KeptResult(call, result, files: files, fileBytes: fileBytes)
         let ended: EndedCall
+        ownMemory.calls[id] = nil
+        localTimes.removeValue(forKey: id)?.cancel()
         do {
-            ownMemory.calls[id] = nil
             ended = try await box.end(
                 id, event: stored?.number, keeping: kept, sparing: unconfirmed.told, at: Self.now)
         } catch {

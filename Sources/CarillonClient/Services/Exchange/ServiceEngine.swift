@@ -64,7 +64,7 @@ actor ServiceEngine {
     }
     private var isRunning = false
     var lastTime: Int64 = 0
-    private var owner: ServiceMemory.Owner
+    private(set) var owner: ServiceMemory.Owner
     var memory: ServiceMemory
     /// Clears away what an earlier run left half done; once.
     var clearing: Task<Void, Never>?
