@@ -64,6 +64,15 @@ public final class PushClient: Sendable, Service {
         runner = SessionRunner(
             store: store, session: ClientSession(settings, restoring: stored),
             shared: configuration.sharedDirectory.map(SharedFolder.init), logger: configuration.logger)
+        store.health.setListener { [listeners = runner.deviceListeners, failures = runner.failures] change in
+            switch change {
+            case .failed(let message):
+                let error = PushError(.storageUnavailable, message)
+                failures.note(error)
+                listeners.tell([.storageFailed(error)])
+            case .recovered: listeners.tell([.storageRecovered])
+            }
+        }
         let transport = NIOTransport(tls: tls, timeout: configuration.connectTimeout)
         registrar = ClientRegistrar(
             server: server, app: configuration.app, clientKey: configuration.clientKey, transport: transport)

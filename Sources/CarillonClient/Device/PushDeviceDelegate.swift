@@ -22,6 +22,10 @@ public protocol PushDeviceDelegate: AnyObject, Sendable {
     func didResetBadge(of device: PushDevice)
     /// The server could not be told to begin anew.
     func didFailBadgeReset(of device: PushDevice, _ error: PushError)
+    /// The client's storage begins to fail: see ``PushDeviceEvent/storageFailed(_:)``.
+    func didFailStorage(of device: PushDevice, _ error: PushError)
+    /// The client's storage works again.
+    func didRecoverStorage(of device: PushDevice)
 }
 
 /// Each does nothing, so that a delegate has only what it needs.
@@ -36,4 +40,6 @@ extension PushDeviceDelegate {
     public func didUpdateSubscriptions(of device: PushDevice) {}
     public func didResetBadge(of device: PushDevice) {}
     public func didFailBadgeReset(of device: PushDevice, _ error: PushError) {}
+    public func didFailStorage(of device: PushDevice, _ error: PushError) {}
+    public func didRecoverStorage(of device: PushDevice) {}
 }

@@ -25,6 +25,8 @@ extension PushDeviceDelegate {
         case .subscriptionsUpdated: didUpdateSubscriptions(of: device)
         case .badgeReset: didResetBadge(of: device)
         case .badgeResetFailed(let error): didFailBadgeReset(of: device, error)
+        case .storageFailed(let error): didFailStorage(of: device, error)
+        case .storageRecovered: didRecoverStorage(of: device)
         }
     }
 }

@@ -50,6 +50,11 @@ public enum PushDeviceEvent: Sendable {
     case badgeReset
     /// The server could not be told to begin anew.
     case badgeResetFailed(PushError)
+    /// The client's storage begins to fail, as its disk is full or cannot be used. It is told once; what could not be stored is tried again
+    /// by itself, at the latest every 60 seconds.
+    case storageFailed(PushError)
+    /// The client's storage works again.
+    case storageRecovered
 }
 
 extension PushDeviceEvent: Equatable {
@@ -58,11 +63,12 @@ extension PushDeviceEvent: Equatable {
         switch (left, right) {
         case (.statusChanged(let one), .statusChanged(let other)): one == other
         case (.registered, .registered), (.resumed, .resumed), (.badgeReset, .badgeReset), (.userTaken, .userTaken),
-            (.subscriptionsUpdated, .subscriptionsUpdated):
+            (.subscriptionsUpdated, .subscriptionsUpdated), (.storageRecovered, .storageRecovered):
             true
         case (.suspended(let one), .suspended(let other)): one == other
         case (.registrationFailed(let one), .registrationFailed(let other)),
-            (.badgeResetFailed(let one), .badgeResetFailed(let other)), (.userRefused(let one), .userRefused(let other)):
+            (.badgeResetFailed(let one), .badgeResetFailed(let other)), (.userRefused(let one), .userRefused(let other)),
+            (.storageFailed(let one), .storageFailed(let other)):
             one.code == other.code && one.message == other.message
         default: false
         }

@@ -239,6 +239,8 @@ struct ConnectionLoop: Sendable {
         } catch {
             failures.note(error)
             logger.error("A step failed", metadata: ["fact": "\(name)", "error": "\(error)"])
+            // The loop comes to the same step again. Cancelled: the loop ends.
+            if PushError.storageFault(error) != nil { try? await runner.health.wait(atMost: .seconds(1)) }
         }
     }
 

@@ -83,9 +83,7 @@ final class SessionRunner: Sendable {
             own.runner?.begin({ session, _ in session.deviceWanted() }) { _ in }
         }
         asks = SocketAsks { request in own.runner?.send(.request(request)) }
-        firings = FiringQueue { firing in
-            own.runner?.begin({ session, _ in session.firingHandled(firing) }) { _ in }
-        }
+        firings = FiringQueue { firing in own.runner?.firingHandled(firing) }
         own.set(self)
         shareKeys(of: session, isFirst: true)
     }
@@ -229,16 +227,13 @@ final class SessionRunner: Sendable {
             defer { known = keys }
             return known != keys
         }
-        if isChanged || isFirst { share { try $0.replaceKeys(keys) } }
-    }
-
-    private func share(_ work: (SharedFolder) throws -> Void) {
-        guard let shared else { return }
+        guard isChanged || isFirst else { return }
         do {
-            try work(shared)
+            try shared?.replaceKeys(keys)
         } catch {
             logger.error(
-                "The directory that is shared with the extension cannot be written", metadata: ["reason": "\(error)"])
+                "cannot write the directory that is shared with the extension; retrying", metadata: ["reason": "\(error)"])
+            again { runner in runner.shareKeys(of: runner.session.withLock { $0 }, isFirst: true) }
         }
     }
 
@@ -254,6 +249,30 @@ final class SessionRunner: Sendable {
         }
         return try result.get()
     }
+
+    var health: StorageHealth { store.health }
+
+    /// The app is done with a firing. It is tried again until that is stored: the server sends no more than its window before.
+    private func firingHandled(_ firing: SubscriptionFiring) {
+        begin({ session, _ in session.firingHandled(firing) }) { [weak self] result in
+            guard let self, case .failure = result else { return }
+            again { $0.firingHandled(firing) }
+        }
+    }
+
+    /// Does something again that the storage prevented, once it may work.
+    private func again(_ body: @escaping @Sendable (SessionRunner) -> Void) {
+        // Ends after the wait.
+        Task { [health, weak self] in
+            try await health.wait(atMost: Self.retryInterval)
+            // On the queue of the storage, where files are written in their order.
+            self?.store.schedule { [weak self] _ in
+                if let self { body(self) }
+            }
+        }
+    }
+
+    private static let retryInterval = Duration.seconds(10)
 
     func setTokenDelivery(_ deliver: PushChannel.TokenDeliverer?, of identifier: String) {
         tokenDeliverers.withLock { $0[identifier] = deliver }
@@ -518,18 +537,24 @@ final class SessionRunner: Sendable {
         case .tellServicesRevision(let revision, let isRestored): servicesListener.withLock { $0 }?(revision, isRestored)
         case .openAsks: asks.connected()
         case .tellAsks(let answer): asks.answered(answer)
-        case .markInstall(let device):
-            do {
-                try store.marker.put(for: device)
-            } catch {
-                // The next run takes itself for one from a backup, and parts from nobody.
-                logger.warning("The install could not be marked", metadata: ["reason": "\(error)"])
-            }
+        case .markInstall(let device): markInstall(device)
         case .noteCaughtUp:
             catchUps.caughtUp()
             // What was said while nobody listened.
             providerChanges.send()
         case .wake: wakes.send()
+        }
+    }
+
+    private func markInstall(_ device: String) {
+        do {
+            try store.marker.put(for: device)
+        } catch {
+            // A run that begins without the mark takes itself for one from a backup.
+            logger.warning("cannot mark the install; retrying", metadata: ["reason": "\(error)"])
+            again { runner in
+                if runner.deviceID == device { runner.markInstall(device) }
+            }
         }
     }
 

@@ -24,6 +24,7 @@ final class ClientStore: Sendable {
 
     private let queue: DatabaseQueue
     let marker: InstallMarker
+    let health = StorageHealth()
 
     /// Opens the store, and makes it where there is none. A client that is just ending gets some seconds to let go.
     init(directory: String, patience: Double = 1) throws(PushError) {
@@ -66,6 +67,7 @@ final class ClientStore: Sendable {
     /// Makes what a closure changes durable, all of it or nothing. When it answers, the disk has it, unless that need
     /// not be.
     func transaction(reachingDisk: Bool, in database: Database, _ body: () throws -> Void) throws(PushError) {
+        let changes = database.totalChangesCount
         do {
             try database.run("PRAGMA synchronous = \(reachingDisk ? "FULL" : "NORMAL")")
             try database.inTransaction(.deferred) {
@@ -73,8 +75,11 @@ final class ClientStore: Sendable {
                 return .commit
             }
         } catch {
-            throw Self.error(for: error, at: queue.path)
+            let fault = Self.error(for: error, at: queue.path)
+            health.transactionFailed(fault)
+            throw fault
         }
+        if database.totalChangesCount != changes { health.transactionWrote() }
     }
 
     // MARK: Messages

@@ -59,6 +59,9 @@ public protocol ServiceProviderDelegate: AnyObject, Sendable {
     /// The server has a reply.
     func serviceProvider(
         _ provider: ServiceProvider, didFinishSendingTo application: ServiceApplication, attachments: [String], id: String)
+    /// A request ended without a result, as it could not be stored here: see ``ServiceProviderEvent/requestFailed(from:_:id:)``.
+    func serviceProvider(
+        _ provider: ServiceProvider, didFailRequestFrom application: ServiceApplication, _ error: ServiceError, id: String)
     /// The consumer does not want a request any more.
     func serviceProvider(_ provider: ServiceProvider, didCancel id: String)
     /// Another app asks this one to come to the front of the screen.
@@ -81,6 +84,9 @@ extension ServiceProviderDelegate {
     ) {}
     public func serviceProvider(
         _ provider: ServiceProvider, didFinishSendingTo application: ServiceApplication, attachments: [String], id: String
+    ) {}
+    public func serviceProvider(
+        _ provider: ServiceProvider, didFailRequestFrom application: ServiceApplication, _ error: ServiceError, id: String
     ) {}
     public func serviceProvider(_ provider: ServiceProvider, didCancel id: String) {}
     public func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication) {}
@@ -146,6 +152,8 @@ extension ServiceProviderDelegate {
             serviceProvider(provider, didStartSendingTo: application, filename: filename, id: id)
         case .didFinishSending(let application, let attachments, let id):
             serviceProvider(provider, didFinishSendingTo: application, attachments: attachments, id: id)
+        case .requestFailed(let application, let error, let id):
+            serviceProvider(provider, didFailRequestFrom: application, error, id: id)
         case .cancelled(let id): serviceProvider(provider, didCancel: id)
         case .frontRequested(let application): serviceProvider(provider, isAskedToFrontBy: application)
         // Told to listeners of events alone.

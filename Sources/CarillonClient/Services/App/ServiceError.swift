@@ -71,6 +71,8 @@ public struct ServiceError: Error, Hashable, Sendable {
         public static let pathInvalid = Code("path_invalid")
         /// An allowance is used up.
         public static let quotaExceeded = Code("quota_exceeded")
+        /// The storage of this device could not be written until the deadline: its disk is full, or cannot be used.
+        public static let storageUnavailable = Code("storage_unavailable")
         /// The request was cancelled.
         public static let cancelled = Code("cancelled")
         /// The server cannot be reached, or cannot serve now; a request that it may have is in ``ServiceClient/replies`` later.

@@ -28,6 +28,9 @@ public enum ServiceProviderEvent: Sendable {
     case didStartSending(to: ServiceApplication, filename: String, id: String)
     /// The server has a reply: its files may be changed or removed.
     case didFinishSending(to: ServiceApplication, attachments: [String], id: String)
+    /// A request ended at its deadline without a result, as it could not be stored here: ``ServiceError/Code/storageUnavailable``. The
+    /// consumer has ``ServiceError/Code/deadlineExceeded``.
+    case requestFailed(from: ServiceApplication, ServiceError, id: String)
     /// The consumer does not want a request any more. Its handler's task is cancelled.
     case cancelled(id: String)
     /// Another app asks this one to come to the front of the screen.

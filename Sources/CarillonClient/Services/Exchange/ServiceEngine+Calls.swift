@@ -27,7 +27,8 @@ extension ServiceEngine {
         let names = try Self.check(call)
         try await router.definition(of: call.method)?.check(
             call.parameters, attachments: names.count, of: call.method.name)
-        let (peer, keys) = try await provider(of: call)
+        let moment = Date.now + TimeInterval(call.deadlineSeconds)
+        let (peer, keys) = try await storing(until: { moment }) { try await provider(of: call) }
         do {
             try await send(call, names, to: peer, keys, result)
         } catch let error as ServiceError where Self.mayBeGone.contains(error.code) {
@@ -53,20 +54,25 @@ extension ServiceEngine {
             return
         }
         let lifetime = Duration.seconds(max(60, call.deadlineSeconds + 3600))
-        var left = try await leave(names, for: peer, lifetime: lifetime) { path in
+        let moment = Date.now + TimeInterval(call.deadlineSeconds)
+        var left = try await leave(names, for: peer, lifetime: lifetime, until: { moment }) { path in
             clientListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: call.id)])
         }
         do {
             let whole = SealedPayload(.value(call.parameters), files: left.files)
-            let payload = try await shortened(whole, call.id, for: peer, lifetime: lifetime, left: &left)
+            let payload = try await shortened(
+                whole, call.id, for: peer, lifetime: lifetime, left: &left, until: { moment })
             if let result { pending[call.id] = result }
             let uploads = left.ids
             try await withKeys(of: call, peer, keys) { keys in
-                let (body, stored) = try await seal(call, payload, whole, to: peer, keys)
+                let (body, stored) = try await storing(until: { moment }) {
+                    try await seal(call, payload, whole, to: peer, keys)
+                }
                 ownMemory.calls[call.id] = stored
-                try await box.save(
-                    stored, body: body, claiming: uploads,
-                    keptUntil: Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000)
+                let keptUntil = Self.now + (call.deadlineSeconds + ServiceBox.resultSeconds) * 1000
+                try await storing(until: { moment }) {
+                    try await box.save(stored, body: body, claiming: uploads, keptUntil: keptUntil)
+                }
                 if await askLocally(body, stored) { return }
                 try await post(body, call.id, until: .now + TimeInterval(call.deadlineSeconds))
             }
@@ -75,7 +81,7 @@ extension ServiceEngine {
             // A run that ends goes on with it in the next; whoever waits has the result by then.
             if error is CancellationError { takeBack(call.id) }
             pending[call.id] = nil
-            _ = try? await finishCall(call.id)
+            await forgetCall(call.id)
             takeAway(left)
             throw error
         }
@@ -183,12 +189,14 @@ extension ServiceEngine {
 
     private func post(_ body: [UInt8], _ id: String, until moment: Date) async throws {
         _ = try await server.persist(until: moment, .post, ServiceServer.path + "/requests", body)
-        try await box.sent(id)
+        // The server has the request, and the same again is the same request.
+        await change("note request as sent") { [box] in try await box.sent(id) }
     }
 
     /// What an earlier run stored, and the server may not have.
     func sendUnsent() async {
-        let unsent = (try? await box.unsent(at: Self.now)) ?? []
+        // Cancelled: the next run sends them.
+        guard let unsent = try? await storing({ try await box.unsent(at: Self.now) }) else { return }
         await withDiscardingTaskGroup { group in
             for (id, body) in unsent where pending[id] == nil {
                 group.addTask { await self.sendAgain(id, body) }
@@ -197,19 +205,28 @@ extension ServiceEngine {
     }
 
     private func sendAgain(_ id: String, _ body: [UInt8]) async {
-        guard let call = try? await call(id) else { return }
         do {
+            guard let call = try await storing({ try await self.call(id) }) else { return }
             try await post(body, id, until: .now + TimeInterval(call.deadlineSeconds))
         } catch let error as ServiceError {
             await finish(id, .failure(error), nil)
-        } catch {}
+        } catch {
+            // The next run sends it.
+            logger.info("a request waits for the next run", metadata: ["reason": "\(type(of: error))"])
+        }
     }
 
     // MARK: Results
 
     /// A reply came.
     func takeReply(_ stored: StoredServiceEvent, _ id: String, _ from: ServicePeer, _ content: SealedContent) async {
-        guard let call = try? await call(id), call.peer == from else {
+        let known: StoredCall?
+        do {
+            known = try await storing { try await call(id) }
+        } catch {
+            return logger.error("a reply waits for the next run", metadata: ["reason": "\(error)"])
+        }
+        guard let call = known, call.peer == from else {
             // Nobody asked, or somebody else was asked.
             logger.warning("A reply came that nobody waits for")
             return await forget(stored)
@@ -217,9 +234,13 @@ extension ServiceEngine {
         // The provider need not have said it before.
         await tellReceived(id, nil)
         do {
-            let payload = try await open(content, of: call, stored.number)
+            let payload = try await storing(until: { await lastMoment(of: call) }) {
+                try await open(content, of: call, stored.number)
+            }
             let application = ServiceApplication(call.peer)
-            let paths = try await receive(payload, stored, from: from) { count, files in
+            let paths = try await receive(
+                payload, stored, from: from, until: { await lastMoment(of: call) }
+            ) { count, files in
                 clientListeners.tell(
                     [.willStartReceiving(from: application, count: count, id: id)]
                         + files.map {
@@ -239,8 +260,8 @@ extension ServiceEngine {
             inbox.giveUp(stored.number)
             await finish(id, .failure(error), stored)
         } catch {
-            // The run ended, or the storage is away: the next one looks at it again.
-            logger.info("A reply waits", metadata: ["reason": "\(type(of: error))"])
+            // The run ended, or the server does not give a file: the next run looks at it again.
+            logger.info("a reply waits for the next run", metadata: ["reason": "\(type(of: error))"])
         }
     }
 
@@ -253,7 +274,14 @@ extension ServiceEngine {
             return tellReceived(call)
         }
         ownMemory.calls[id]?.isReceived = true
-        if let call = try? await box.received(id, event: event) { tellReceived(call) }
+        await change("note request as received") { [weak self, box] in
+            if let call = try await box.received(id, event: event) { await self?.tellReceived(call) }
+        }
+    }
+
+    /// The request ends without a result.
+    func forgetCall(_ id: String) async {
+        await change("forget request") { [weak self] in _ = try await self?.finishCall(id) }
     }
 
     private func tellReceived(_ call: StoredCall) {
@@ -295,7 +323,7 @@ extension ServiceEngine {
         } catch let error as ServiceError where error.code == .requestUnknown {
             // The server never had it.
         }
-        _ = try await finishCall(id)
+        await forgetCall(id)
         removeAttachments(call.files)
         pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
         return true
@@ -306,11 +334,11 @@ extension ServiceEngine {
         pending[id] = nil
         // Ends with one request, which has a time limit, though the task is cancelled that asked.
         Task {
-            let call = try? await call(id)
+            let call = try? await storing { try await self.call(id) }
             var isLocal = false
             if let call { isLocal = await cancelLocally(call) }
             let answer = isLocal ? .later(hint: nil) : await server.ask(.delete, "\(ServiceServer.path)/requests/\(id)")
-            _ = try? await finishCall(id)
+            await forgetCall(id)
             if case .done = answer, let call { removeAttachments(call.files) }
         }
     }
@@ -328,7 +356,7 @@ extension ServiceEngine {
         guard case .array(let ids)? = answer["cancelled"] else { return 0 }
         for case .string(let id) in ids {
             if let call = try await call(id) { removeAttachments(call.files) }
-            _ = try await finishCall(id)
+            await forgetCall(id)
             pending.removeValue(forKey: id)?.resume(.failure(ServiceError(.cancelled, "The request was cancelled.")))
         }
         return ids.count

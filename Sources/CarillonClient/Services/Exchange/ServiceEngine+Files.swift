@@ -13,26 +13,30 @@ extension ServiceEngine {
 
     /// Fetches the files of a message into a directory of its own, and says before of each where it will be.
     func receive(
-        _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer,
+        _ payload: SealedPayload, _ stored: StoredServiceEvent, from peer: ServicePeer, until moment: () async -> Date,
         telling tell: (_ count: Int, _ files: [(path: String, size: UInt64)]) -> Void
     ) async throws -> [String] {
         guard !payload.files.isEmpty else { return [] }
         await clear()
-        var directory = stored.directory ?? ""
-        if stored.directory == nil {
+        let directory: String
+        if let known = stored.directory {
+            directory = known
+        } else {
             lastTime = max(lastTime + 1, Self.now)
             directory = inbox.newDirectory(of: peer.app, at: lastTime)
-            try await box.setDirectory(directory, of: stored.number)
+            try await storing(until: moment) { try await box.setDirectory(directory, of: stored.number) }
         }
         let paths = payload.files.map { inbox.path(of: $0.path, in: directory) }
         tell(paths.count, zip(paths, payload.files).map { ($0, UInt64($1.manifest.length)) })
         if inbox.isFinished(directory) { return paths }
         for file in payload.files {
-            let draft = try await inbox.draft(of: file.path, for: stored.number)
-            if FileManager.default.fileExists(atPath: draft) { continue }
-            try await fetch(file.manifest, to: draft)
+            try await storing(until: moment) {
+                let draft = try await inbox.draft(of: file.path, for: stored.number)
+                if FileManager.default.fileExists(atPath: draft) { return }
+                try await fetch(file.manifest, to: draft)
+            }
         }
-        try await inbox.finish(stored.number, as: directory)
+        try await storing(until: moment) { try await inbox.finish(stored.number, as: directory) }
         return paths
     }
 
@@ -67,7 +71,8 @@ extension ServiceEngine {
 
     /// Leaves files with the server for another device. They are sealed and read when this returns.
     func leave(
-        _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration, starting: (String) -> Void
+        _ paths: [(path: String, name: RelativePath)], for peer: ServicePeer, lifetime: Duration,
+        until moment: () async -> Date, starting: (String) -> Void
     ) async throws -> Left {
         var left = Left()
         guard !paths.isEmpty else { return left }
@@ -75,9 +80,12 @@ extension ServiceEngine {
         do {
             for (path, name) in paths {
                 starting(path)
-                let upload = try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+                let upload = try await storing(until: moment) {
+                    try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+                }
                 left.uploads.append(upload)
-                left.files.append(SealedPayload.File(path: name, manifest: try await upload.value))
+                let manifest = try await storing(until: moment) { try await Self.manifest(of: upload) }
+                left.files.append(SealedPayload.File(path: name, manifest: manifest))
             }
             return left
         } catch {
@@ -87,15 +95,16 @@ extension ServiceEngine {
         }
     }
 
+    /// Waits for an upload, which goes on where it failed.
+    static func manifest(of upload: AttachmentUpload) async throws -> AttachmentManifest {
+        upload.resume()
+        return try await upload.value
+    }
+
     /// What names them is stored: the server keeps them until they are fetched.
     func confirm(_ left: Left) async {
         for upload in left.uploads { upload.confirm() }
-        do {
-            try await box.unclaim(left.ids)
-        } catch {
-            // The next run does it.
-            logger.info("Uploads are confirmed later", metadata: ["reason": "\(error)"])
-        }
+        await change("confirm uploads") { [box] in try await box.unclaim(left.ids) }
     }
 
     /// Nobody will name them.
@@ -115,23 +124,29 @@ extension ServiceEngine {
 
     /// Leaves a payload as a file of its own where it is too long for an envelope.
     func shortened(
-        _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, left: inout Left
+        _ payload: SealedPayload, _ id: String, for peer: ServicePeer, lifetime: Duration, left: inout Left,
+        until moment: () async -> Date
     ) async throws -> SealedPayload {
         let bytes = payload.bytes
         guard bytes.count > Self.inlineBytes else { return payload }
         guard bytes.count <= SealedPayload.mostBytes else {
             throw ServiceError(.requestTooLarge, "A value has up to \(SealedPayload.mostBytes) bytes.")
         }
+        await clear()
         let path = inbox.draftOfPayload(id)
-        try await DiskFile.work { () throws(PushError) in
-            try DiskFile.makeDirectory(DiskFile.directory(of: path))
-            try DiskFile.replace(path, with: Data(bytes))
+        try await storing(until: moment) {
+            try await DiskFile.work { () throws(PushError) in
+                try DiskFile.makeDirectory(DiskFile.directory(of: path))
+                try DiskFile.replace(path, with: Data(bytes))
+            }
         }
         defer { try? FileManager.default.removeItem(atPath: path) }
         do {
-            let upload = try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+            let upload = try await storing(until: moment) {
+                try await files.upload(path, for: [.device(peer.device)], lifetime: lifetime)
+            }
             left.uploads.append(upload)
-            return SealedPayload(.attached(try await upload.value))
+            return SealedPayload(.attached(try await storing(until: moment) { try await Self.manifest(of: upload) }))
         } catch {
             guard let fault = error as? PushError else { throw error }
             throw fault.code == .cancelled ? CancellationError() : ServiceError(fault)
@@ -145,6 +160,7 @@ extension ServiceEngine {
     func payload(_ bytes: [UInt8], _ number: Int64, _ content: SealedContent) async throws -> SealedPayload {
         var payload = try SealedPayload(bytes)
         if case .attached(let manifest) = payload.content {
+            await clear()
             let path = inbox.draftOfPayload(String(number))
             try await DiskFile.work { () throws(PushError) in
                 try DiskFile.makeDirectory(DiskFile.directory(of: path))
@@ -175,10 +191,13 @@ extension ServiceEngine {
         await task.value
     }
 
+    /// The run ends: clearing does not wait for the storage any more. What is left is cleared by the next process.
+    func stopClearing() { clearing?.cancel() }
+
     private func clearAway() async {
         do {
-            let claimed = try await box.claims()
-            for upload in try files.uploads() {
+            let claimed = try await storing { try await box.claims() }
+            for upload in try await storing({ try files.uploads() }) {
                 if claimed.contains(upload.id) {
                     _ = try? await upload.value
                     upload.confirm()
@@ -186,8 +205,8 @@ extension ServiceEngine {
                     Task { try? await upload.cancel() }
                 }
             }
-            try await box.unclaim(Array(claimed))
-            let numbers = try await box.eventNumbers()
+            await change("confirm uploads") { [box] in try await box.unclaim(Array(claimed)) }
+            let numbers = try await storing { try await box.eventNumbers() }
             inbox.sweep(except: numbers)
             for (download, path) in try files.downloadsWithPaths() where !inbox.isGathered(path, for: numbers) {
                 try? await download.cancel()
@@ -207,6 +226,7 @@ extension ServiceError {
         case (_, ErrorCode.quotaExceeded.rawValue?): self.init(.quotaExceeded, fault.message)
         case (.attachmentGone, _): self.init(.attachmentGone, fault.message)
         case (.attachmentDamaged, _): self.init(.attachmentDamaged, fault.message)
+        case (.storageUnavailable, _): self.init(.storageUnavailable, fault.message)
         default: self.init(.serviceFailed, fault.message)
         }
     }

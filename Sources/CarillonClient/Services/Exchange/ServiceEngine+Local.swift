@@ -19,6 +19,8 @@ extension ServiceEngine {
 
     func runLocal() async {
         guard let local else { return }
+        var schedule = ClientReconnectSchedule(server.backOff)
+        var isFailing = false
         while !Task.isCancelled {
             guard let device = ownPeer?.device else {
                 await localChanges.wait()
@@ -26,12 +28,19 @@ extension ServiceEngine {
             }
             do {
                 let listener = try await local.listen(as: device) { [weak self] in await self?.takeLocal($0) ?? false }
+                isFailing = false
+                schedule.succeeded()
                 while ownPeer?.device == device, !Task.isCancelled { await localChanges.wait() }
                 try? await listener.close()
                 local.remove(device)
             } catch {
-                logger.warning("Apps of this machine are reached by the server alone", metadata: ["reason": "\(error)"])
-                await localChanges.wait()
+                if !isFailing {
+                    logger.warning(
+                        "cannot listen for apps of this machine; retrying", metadata: ["reason": "\(error)"])
+                }
+                isFailing = true
+                // Cancelled: the loop ends.
+                try? await health.wait(atMost: schedule.storageFailed())
             }
         }
     }
@@ -59,12 +68,8 @@ extension ServiceEngine {
         let until = Self.now + call.deadlineSeconds * 1000
         let event = ServiceEvent.request(header, from: own, expiresAt: until, content)
         guard await local.send(event.body, to: call.device) else { return false }
-        do {
-            try await box.sentLocally(call.id, until: until)
-        } catch {
-            // It is sent by the server as well, in the next run, and is the same.
-            logger.error("A request of this machine could not be noted", metadata: ["reason": "\(error)"])
-        }
+        // Until that is stored, the next run sends it by the server as well, and it is the same.
+        await change("note request as sent") { [box] in try await box.sentLocally(call.id, until: until) }
         // The result may be here already.
         guard ownMemory.calls[call.id] != nil else { return true }
         ownMemory.calls[call.id]?.localUntil = until
@@ -87,7 +92,11 @@ extension ServiceEngine {
     }
 
     func keepTimes() async {
-        for (id, until) in (try? await box.localCalls()) ?? [] where localTimes[id] == nil { keepTime(of: id, until: until) }
+        await change("read deadlines") { [weak self, box] in await self?.keepTimes(of: try await box.localCalls()) }
+    }
+
+    private func keepTimes(of calls: [(id: String, until: Int64)]) {
+        for (id, until) in calls where localTimes[id] == nil { keepTime(of: id, until: until) }
     }
 
     /// The provider is told that a request is not wanted. Answers false for one that went by the server.

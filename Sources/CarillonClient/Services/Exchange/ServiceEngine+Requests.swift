@@ -29,6 +29,10 @@ extension ServiceEngine {
         } catch is CancellationError {
             // The run ended: the next one goes on.
             guard Date.now >= deadline else { return }
+            if requests[id]?.isKeptByStorage == true {
+                let error = ServiceError(.storageUnavailable, "The request could not be stored until its deadline.")
+                providerListeners.tell([.requestFailed(from: ServiceApplication(from), error, id: id)])
+            }
             inbox.giveUp(stored.number)
             await forget(stored)
         } catch let error as ServiceError {
@@ -37,7 +41,7 @@ extension ServiceEngine {
             inbox.giveUp(stored.number)
             await forget(stored)
         } catch {
-            logger.error("A request of a service waits", metadata: ["reason": "\(error)"])
+            logger.error("a request waits for the next run", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -45,13 +49,21 @@ extension ServiceEngine {
     func cancelled(_ id: String) async {
         guard let work = requests[id] else { return }
         requests[id]?.isUnwanted = true
-        do {
-            try await box.unwanted(work.number)
-        } catch {
-            logger.error("A cancellation could not be stored", metadata: ["reason": "\(error)"])
-        }
+        await change("note cancellation") { [box] in try await box.unwanted(work.number) }
         requests[id]?.handler?.cancel()
         providerListeners.tell([.cancelled(id: id)])
+    }
+
+    /// Repeats work of a request that fails because of the storage, until the deadline of the request cancels it.
+    private func storing<Value: Sendable>(for id: String, _ work: () async throws -> Value) async throws -> Value {
+        let value = try await storing(until: { waitForStorage(id) }, work)
+        requests[id]?.isKeptByStorage = false
+        return value
+    }
+
+    private func waitForStorage(_ id: String) -> Date {
+        requests[id]?.isKeptByStorage = true
+        return .distantFuture
     }
 
     private func withDeadline<Value: Sendable>(
@@ -89,7 +101,8 @@ extension ServiceEngine {
             }
             let application = ServiceApplication(from)
             left = try await leave(
-                names, for: from, lifetime: .seconds(ServiceBox.resultSeconds)
+                names, for: from, lifetime: .seconds(ServiceBox.resultSeconds),
+                until: { waitForStorage(header.id.description) }
             ) { path in
                 providerListeners.tell([.didStartSending(to: application, filename: path, id: header.id.description)])
             }
@@ -114,21 +127,31 @@ extension ServiceEngine {
         let reply: [UInt8]
         do {
             let id = header.id.description
+            requests[id]?.isKeptByStorage = false
             let sealed: SealedPayload
             do {
                 sealed = try await shortened(
-                    payload, id, for: from, lifetime: .seconds(ServiceBox.resultSeconds), left: &left)
+                    payload, id, for: from, lifetime: .seconds(ServiceBox.resultSeconds), left: &left,
+                    until: { waitForStorage(id) })
             } catch let error as ServiceError {
                 takeAway(left)
                 (left, payload) = (Left(), SealedPayload(.error(error)))
                 sealed = payload
             }
-            reply = try await seal(sealed, payload, header, from, content)
+            let whole = payload
+            reply = try await storing(for: id) { try await seal(sealed, whole, header, from, content) }
             if left.ids.isEmpty, requests[id]?.isOnce == false {
                 // If this is lost, it is handled once more.
-                Task { try? await box.decided(stored.number, reply: reply, claiming: []) }
+                Task {
+                    await change("note reply") { [box] in
+                        try await box.decided(stored.number, reply: reply, claiming: [])
+                    }
+                }
             } else {
-                try await box.decided(stored.number, reply: reply, claiming: left.ids)
+                let uploads = left.ids
+                try await storing(for: id) {
+                    try await box.decided(stored.number, reply: reply, claiming: uploads)
+                }
             }
         } catch {
             takeAway(left)
@@ -152,12 +175,14 @@ extension ServiceEngine {
     ) async throws -> ServiceReply {
         let id = header.id.description
         let method = ServiceMethod(header.service.text, header.version.text, header.method.text)
-        try await believe(content.sender, of: from)
-        if !stored.isLocal { try await vouch(for: from) }
+        try await storing(for: id) {
+            try await believe(content.sender, of: from)
+            if !stored.isLocal { try await vouch(for: from) }
+        }
         guard requests[id]?.isOneTooMany == false else {
             throw ServiceError(.providerBusy, "The provider has too much to do.")
         }
-        let payload = try await open(header, from, content, stored.number)
+        let payload = try await storing(for: id) { try await open(header, from, content, stored.number) }
         guard case .value(let parameters) = payload.content else {
             throw ServiceError(.serviceParametersInvalid, "A request has parameters, and no error.")
         }
@@ -165,7 +190,9 @@ extension ServiceEngine {
         let definition = await router.definition(of: method)
         try definition?.check(parameters, attachments: payload.files.count, of: method.name)
         let application = ServiceApplication(from)
-        let paths = try await receive(payload, stored, from: from) { count, files in
+        let paths = try await receive(
+            payload, stored, from: from, until: { waitForStorage(id) }
+        ) { count, files in
             providerListeners.tell(
                 [.willStartReceiving(from: application, count: count, id: id)]
                     + files.map { .willStartReceivingFile(from: application, path: $0.path, size: $0.size, id: id) })
@@ -177,8 +204,9 @@ extension ServiceEngine {
                 throw ServiceError(.serviceFailed, "The provider was stopped while it handled the request.")
             }
             requests[id]?.isOnce = true
-            try await box.begun(stored.number)
+            try await storing(for: id) { try await box.begun(stored.number) }
         }
+        requests[id]?.isKeptByStorage = false
         let request = ServiceRequest(
             id: id, consumer: application, method: method, parameters: parameters, attachments: paths,
             foreground: .init(rawValue: header.foreground.rawValue) ?? .none, user: header.user,

@@ -11,7 +11,14 @@ extension ServiceEngine {
     func finish(
         _ id: String, _ result: Result<ServiceReply, ServiceError>, _ stored: StoredServiceEvent?, fileBytes: Int64 = 0
     ) async {
-        guard let call = try? await call(id) else { return await drop(result, of: id, stored) }
+        let known: StoredCall?
+        do {
+            known = try await storing { try await call(id) }
+        } catch {
+            return logger.error("a result waits for the next run", metadata: ["reason": "\(error)"])
+        }
+        guard let call = known, ending.insert(id).inserted else { return await drop(result, of: id, stored) }
+        defer { ending.remove(id) }
         let isAwaited = pending[id] != nil
         let files = (try? result.get())?.attachments.map(inbox.relative) ?? []
         let kept = isAwaited ? nil : KeptResult(call, result, files: files, fileBytes: fileBytes)
@@ -19,10 +26,14 @@ extension ServiceEngine {
         ownMemory.calls[id] = nil
         localTimes.removeValue(forKey: id)?.cancel()
         do {
-            ended = try await box.end(
-                id, event: stored?.number, keeping: kept, sparing: unconfirmed.told, at: Self.now)
+            ended = try await storing {
+                // The task that waits has the result, though its end cannot be stored yet.
+                defer { pending.removeValue(forKey: id)?.resume(result.mapError { $0 }) }
+                return try await box.end(
+                    id, event: stored?.number, keeping: kept, sparing: unconfirmed.told, at: Self.now)
+            }
         } catch {
-            return logger.error("A result could not be stored", metadata: ["reason": "\(error)"])
+            return logger.error("a result waits for the next run", metadata: ["reason": "\(error)"])
         }
         guard ended.isFirst else { return await drop(result, of: id, stored) }
         // The server need not keep files that nobody fetched, or that were fetched without a notice.
@@ -31,7 +42,6 @@ extension ServiceEngine {
             tell(kept)
         } else {
             clientListeners.tell([.didReceive(from: ServiceApplication(call.peer), result, id: id)])
-            pending.removeValue(forKey: id)?.resume(result.mapError { $0 })
         }
         removed(ended.removed)
     }
@@ -59,11 +69,7 @@ extension ServiceEngine {
     func confirm(_ id: String) async {
         guard unconfirmed.ended(id) else { return }
         late.remove(id)
-        do {
-            try await box.confirmResult(id)
-        } catch {
-            logger.error("A result could not be forgotten", metadata: ["reason": "\(error)"])
-        }
+        await change("confirm result") { [box] in try await box.confirmResult(id) }
     }
 
     /// A delegate returned from the result of a request.
@@ -74,12 +80,12 @@ extension ServiceEngine {
 
     /// Tells the results that earlier runs left.
     func tellKeptResults() async {
-        do {
-            await removeSurplusResults()
-            for kept in try await box.results() where !unconfirmed.told.contains(kept.id) { tell(kept) }
-        } catch {
-            logger.error("Results of requests cannot be read", metadata: ["reason": "\(error)"])
-        }
+        await removeSurplusResults()
+        await change("read results") { [weak self, box] in await self?.tell(try await box.results()) }
+    }
+
+    private func tell(_ results: [KeptResult]) {
+        for kept in results where !unconfirmed.told.contains(kept.id) { tell(kept) }
     }
 
     /// Removes results that are too old, once an hour.
@@ -91,10 +97,9 @@ extension ServiceEngine {
     }
 
     private func removeSurplusResults() async {
-        do {
-            removed(try await box.removeSurplusResults(sparing: unconfirmed.told, at: Self.now))
-        } catch {
-            logger.error("Old results could not be removed", metadata: ["reason": "\(error)"])
+        let told = unconfirmed.told
+        await change("remove old results") { [weak self, box] in
+            await self?.removed(try await box.removeSurplusResults(sparing: told, at: Self.now))
         }
     }
 

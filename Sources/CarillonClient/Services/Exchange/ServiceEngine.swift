@@ -40,6 +40,11 @@ actor ServiceEngine {
     /// Results of requests that nobody in this process waits for.
     let late = LateReplies()
     var unconfirmed = UnconfirmedResults()
+    /// The requests whose end is being stored.
+    var ending: Set<String> = []
+    /// Changes that could not be stored, in their order.
+    var unstored: [(name: String, change: @Sendable () async throws -> Void)] = []
+    let unstoredChanges = Signal()
     /// The requests that are worked on, by id.
     var requests: [String: RequestWork] = [:]
 
@@ -60,6 +65,8 @@ actor ServiceEngine {
         var isOneTooMany: Bool
         /// Its handler may be called once.
         var isOnce = false
+        /// The storage keeps it from being answered.
+        var isKeptByStorage = false
         var handler: Task<ServiceReply, any Error>?
     }
     private var isRunning = false
@@ -130,16 +137,22 @@ actor ServiceEngine {
         }
         isRunning = true
         defer { isRunning = false }
-        await clear()
         await tellKeptResults()
         await keepTimes()
-        await withDiscardingTaskGroup { group in
-            group.addTask { await self.runOffers() }
-            group.addTask { await self.sendUnsent() }
-            group.addTask { await self.runProviders() }
-            group.addTask { await self.runLocal() }
-            group.addTask { await self.runResultRemoval() }
-            group.addTask { await self.runEvents() }
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await self.clear() }
+                group.addTask { await self.runOffers() }
+                group.addTask { await self.sendUnsent() }
+                group.addTask { await self.runProviders() }
+                group.addTask { await self.runLocal() }
+                group.addTask { await self.runResultRemoval() }
+                group.addTask { await self.runUnstored() }
+                group.addTask { await self.runEvents() }
+            }
+        } onCancel: {
+            // Ends at once.
+            Task { await self.stopClearing() }
         }
     }
 
@@ -147,9 +160,10 @@ actor ServiceEngine {
         var place: Int64 = 0
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                do throws(PushError) {
-                    let (events, repeated, last) = try await box.events(
-                        after: place, at: Self.now, limit: Self.eventsAtOnce)
+                do {
+                    let (events, repeated, last) = try await storing {
+                        try await box.events(after: place, at: Self.now, limit: Self.eventsAtOnce)
+                    }
                     if repeated > 0 {
                         logger.warning("Requests came once more", metadata: ["count": "\(repeated)"])
                     }
@@ -162,6 +176,7 @@ actor ServiceEngine {
                         continue
                     }
                 } catch {
+                    if Task.isCancelled { break }
                     logger.error("Requests of services cannot be read", metadata: ["reason": "\(error)"])
                 }
                 await runner.serviceChanges.wait()
@@ -199,12 +214,7 @@ actor ServiceEngine {
     }
 
     func forget(_ stored: StoredServiceEvent) async {
-        do {
-            try await box.done(stored.number)
-        } catch {
-            // It is looked at again in the next run.
-            logger.error("A request of a service could not be forgotten", metadata: ["reason": "\(error)"])
-        }
+        await change("forget event") { [box] in try await box.done(stored.number) }
     }
 
     // MARK: Offering

@@ -336,6 +336,14 @@ struct ServiceBox: Sendable {
         try await write(reachingDisk: false) { db in try Self.call(id, db) }
     }
 
+    /// The moment of a request's deadline, in milliseconds; nil if nothing is known of the request.
+    func deadline(of id: String) async throws(PushError) -> Int64? {
+        try await write(reachingDisk: false) { db in
+            let keptUntil = try Int64.first(db, "SELECT kept_until FROM service_call WHERE id = ?", [id])
+            return keptUntil.map { $0 - Self.resultSeconds * 1000 }
+        }
+    }
+
     /// Those that the server may not have.
     func unsent(at now: Int64) async throws(PushError) -> [(id: String, body: [UInt8])] {
         try await write { db in

@@ -244,7 +244,9 @@ public final class PushUpdates: Sendable {
             return work
         } catch {
             runner.failures.note(error)
-            try? await Task.sleep(for: backOff.initial)
+            // Cancelled: the run ends.
+            try? await runner.health.wait(atMost: backOff.initial)
+            runner.updateChanges.send()
             return nil
         }
     }
@@ -268,7 +270,9 @@ public final class PushUpdates: Sendable {
             group.addTask { await self.tendMaintenance(worker) }
             group.addTask {
                 guard let content else { return }
-                for await event in await content.events() { await self.storing(worker) { try await worker.happened(event) } }
+                for await event in await content.events() {
+                    while !Task.isCancelled, await !self.storing(worker, { try await worker.happened(event) }) {}
+                }
             }
             for await job in worker.jobs { group.addTask { await job() } }
             group.cancelAll()
@@ -303,10 +307,11 @@ public final class PushUpdates: Sendable {
     private func tendMaintenance(_ worker: UpdateWorker) async {
         while !Task.isCancelled {
             var left: Double?
-            await storing(worker) {
+            let isDone = await storing(worker) {
                 left = nil
                 if let next = try await worker.tendMaintenance() { left = try await worker.seconds(until: next) }
             }
+            guard isDone else { continue }
             guard let left else {
                 await worker.maintenanceChanges.wait()
                 continue
@@ -322,16 +327,19 @@ public final class PushUpdates: Sendable {
         }
     }
 
-    /// What fails is told, and tried again after a while.
-    private func storing(_ worker: UpdateWorker, _ body: () async throws -> Void) async {
+    /// What fails is told, and tried again after a while. Returns false for work that its caller does again.
+    @discardableResult
+    private func storing(_ worker: UpdateWorker, _ body: () async throws -> Void) async -> Bool {
         do {
             try await body()
+            return true
         } catch {
-            if Task.isCancelled { return }
+            if Task.isCancelled { return false }
             let message = (error as? PushError)?.message ?? "\(type(of: error))"
             await worker.failed(UpdateFailure(error is PushError ? .storage : .processing, message))
             try? await Task.sleep(for: backOff.initial)
             worker.arrivals.send()
+            return false
         }
     }
 

@@ -1,0 +1,117 @@
+import Synchronization
+
+/// Whether the storage works. It tells when the storage begins to fail and when it works again, and wakes operations that wait to be repeated.
+///
+/// The storage fails after a transaction failed, until a transaction wrote something; and while an operation is repeated because of the
+/// storage, as for a file that does not fit on the disk.
+final class StorageHealth: Sendable {
+    enum Change: Equatable, Sendable {
+        case failed(String)
+        case recovered
+    }
+
+    private struct State {
+        var doTransactionsFail = false
+        var operations: Set<UInt64> = []
+        var waiting: [UInt64: AsyncStream<Void>.Continuation] = [:]
+        var next: UInt64 = 0
+        var listener: (@Sendable (Change) -> Void)?
+
+        var isFailing: Bool { doTransactionsFail || !operations.isEmpty }
+
+        mutating func makeNumber() -> UInt64 {
+            next += 1
+            return next
+        }
+    }
+
+    private let state = Mutex(State())
+
+    /// The longest wait between two attempts.
+    static let longestWait = Duration.seconds(60)
+
+    /// Sets who is told. The listener is called under a lock, so that it hears the changes in their order.
+    func setListener(_ listener: @escaping @Sendable (Change) -> Void) { state.withLock { $0.listener = listener } }
+
+    var isFailing: Bool { state.withLock { $0.isFailing } }
+
+    // MARK: Transactions
+
+    func transactionFailed(_ error: PushError) {
+        guard error.code == .storageUnavailable else { return }
+        change(error.message) { $0.doTransactionsFail = true }
+    }
+
+    /// A transaction succeeded and wrote something. After a failure, all that wait try again.
+    func transactionWrote() {
+        let waiting = change("") { state -> [AsyncStream<Void>.Continuation] in
+            guard state.doTransactionsFail else { return [] }
+            state.doTransactionsFail = false
+            defer { state.waiting = [:] }
+            return Array(state.waiting.values)
+        }
+        for waiter in waiting { waiter.finish() }
+    }
+
+    // MARK: Operations
+
+    /// An operation failed because of the storage, and is going to be repeated.
+    ///
+    /// - Returns: What ``operationEnded(_:)`` takes.
+    func operationFailed(_ error: PushError) -> UInt64 {
+        change(error.message) { state in
+            let number = state.makeNumber()
+            state.operations.insert(number)
+            return number
+        }
+    }
+
+    /// The operation succeeded, or was given up.
+    func operationEnded(_ number: UInt64) {
+        change("") { _ = $0.operations.remove(number) }
+    }
+
+    /// Waits until it is time to try again: for a while, or until a transaction succeeds again.
+    ///
+    /// - Throws: `CancellationError`.
+    func wait(atMost limit: Duration) async throws {
+        let (stream, waiter) = AsyncStream.makeStream(of: Void.self)
+        let number = state.withLock { state in
+            let number = state.makeNumber()
+            state.waiting[number] = waiter
+            return number
+        }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { for await _ in stream {} }
+            group.addTask { try? await Task.sleep(for: limit) }
+            await group.next()
+            group.cancelAll()
+        }
+        state.withLock { _ = $0.waiting.removeValue(forKey: number) }
+        try Task.checkCancellation()
+    }
+
+    private func change<Value: Sendable>(_ message: String, _ body: (inout State) -> Value) -> Value {
+        state.withLock { state in
+            let before = state.isFailing
+            let value = body(&state)
+            if state.isFailing != before { state.listener?(before ? .recovered : .failed(message)) }
+            return value
+        }
+    }
+}
+
+extension PushError {
+    /// The error, if it says that the storage cannot be written now.
+    static func storageFault(_ error: any Error) -> PushError? {
+        guard let error = error as? PushError, error.code == .storageUnavailable else { return nil }
+        return error
+    }
+}
+
+extension ClientReconnectSchedule {
+    /// The wait after a failure of the storage.
+    mutating func storageFailed() -> Duration {
+        min(StorageHealth.longestWait, failed(random: .random(in: 0..<1)))
+    }
+}

@@ -1,0 +1,183 @@
+import CarillonWire
+import Crypto
+import Foundation
+import GRDB
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+extension ServiceEngine {
+    fileprivate func expect(_ id: String, _ result: PendingResult<ServiceReply>) { pending[id] = result }
+
+    fileprivate func fail(within seconds: Double) async throws {
+        try await storing(until: { Date.now + seconds }) { () async throws -> Void in
+            throw PushError(.storageUnavailable, "full")
+        }
+    }
+}
+
+/// Requests whose storage fails for a while.
+@Suite(.timeLimit(.minutes(1)))
+struct ServiceStorageTests {
+    private typealias Fixture = ServiceEngineFixture
+
+    /// Has each change of a kind fail, as a full disk does.
+    private func fill(_ fixture: Fixture, _ change: String) async throws {
+        try await fixture.store.inStep {
+            try $0.execute(sql: "CREATE TRIGGER full BEFORE \(change) BEGIN SELECT raise(ABORT, 'full'); END")
+        }
+    }
+
+    private func free(_ fixture: Fixture) async throws {
+        try await fixture.store.inStep { try $0.execute(sql: "DROP TRIGGER full") }
+    }
+
+    @Test func `a result is told when it can be stored, and the app hears of the storage once`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let heard = Mutex<[String]>([])
+        fixture.store.health.setListener { change in
+            heard.withLock { $0.append(change == .recovered ? "recovered" : "failed") }
+        }
+        let id = try await fixture.ask(1)
+        try await fill(fixture, "INSERT ON service_result")
+        let ending = Task { [engine = fixture.engine] in await engine.finish(id, .success(ServiceReply("x")), nil) }
+        try await eventually { fixture.store.health.isFailing }
+        try await Task.sleep(for: .milliseconds(50))
+        await fixture.engine.finish(id, .success(ServiceReply("second")), nil)
+        #expect(delegate.ids.isEmpty)
+        #expect(try await fixture.box.call(id) != nil, "nothing of it was lost")
+        try await free(fixture)
+        await ending.value
+        try await eventually { delegate.ids == [id] }
+        #expect(delegate.results.withLock { try? $0.first?.result.get().value } == "x")
+        #expect(heard.withLock { $0 } == ["failed", "recovered"])
+    }
+
+    @Test func `a task that waits has its result though its end cannot be stored`() async throws {
+        let fixture = try await Fixture()
+        let id = try await fixture.ask(1)
+        let result = PendingResult<ServiceReply>()
+        await fixture.engine.expect(id, result)
+        try await fill(fixture, "DELETE ON service_call")
+        let ending = Task { [engine = fixture.engine] in await engine.finish(id, .success(ServiceReply("x")), nil) }
+        #expect(try await result.value.value == "x")
+        #expect(try await fixture.box.call(id) != nil)
+        try await free(fixture)
+        await ending.value
+        #expect(try await fixture.box.call(id) == nil)
+    }
+
+    @Test func `a reply whose request cannot be read is not taken for one that nobody asked for`() async throws {
+        let fixture = try await Fixture()
+        let delegate = NotingServiceClientDelegate()
+        fixture.client.addDelegate(delegate)
+        let id = try await fixture.ask(1)
+        try await fixture.store.inStep { try $0.execute(sql: "ALTER TABLE service_call RENAME TO away") }
+        try await fixture.running {
+            let reply = ServiceEvent.reply(
+                try #require(ServiceRequestID(id)), from: Fixture.other, ServiceStorageTests.content)
+            try await fixture.receive(reply)
+            try await eventually { fixture.store.health.isFailing }
+            try await Task.sleep(for: .milliseconds(50))
+            try await fixture.store.inStep { try $0.execute(sql: "ALTER TABLE away RENAME TO service_call") }
+            try await eventually { delegate.ids == [id] }
+        }
+    }
+
+    private static let content = SealedContent(
+        keyID: "00112233445566aa",
+        sender: KeyBundle(
+            identity: Array(repeating: 1, count: 32), id: "00112233445566aa", key: Array(repeating: 2, count: 32),
+            until: 2_000_000_000_000, signature: Array(repeating: 3, count: 64)),
+        encapsulated: Array(repeating: 4, count: 32), body: [1], files: 0, fileBytes: 0)
+
+    @Test func `events that could not be read are read when the storage works again`() async throws {
+        let fixture = try await Fixture()
+        let header = RequestHeader(
+            id: try #require(ServiceRequestID(Fixture.id(7))), service: try #require(ServiceID("com.example.a")),
+            version: try #require(ServiceVersion("1")), method: try #require(MethodName("m")), deadlineSeconds: 10)
+        try await fill(fixture, "INSERT ON service_seen")
+        try await fixture.running {
+            try await fixture.receive(.request(header, from: Fixture.other, expiresAt: 1, Self.content))
+            try await eventually { fixture.store.health.isFailing }
+            #expect(try await fixture.box.eventNumbers().count == 1)
+            try await free(fixture)
+            // Its seal is none, so that it has no answer.
+            try await eventually { try await fixture.box.eventNumbers().isEmpty }
+        }
+    }
+
+    @Test func `a confirmation that could not be stored is stored later`() async throws {
+        let fixture = try await Fixture()
+        let id = try await fixture.ask(1)
+        await fixture.engine.finish(id, .success(ServiceReply()), nil)
+        try await fill(fixture, "DELETE ON service_result")
+        await fixture.engine.confirm(id)
+        #expect(try await fixture.box.results().count == 1)
+        try await fixture.running {
+            try await Task.sleep(for: .milliseconds(50))
+            #expect(try await fixture.box.results().count == 1)
+            try await free(fixture)
+            try await eventually { try await fixture.box.results().isEmpty }
+        }
+    }
+
+    @Test func `work that cannot be stored until its moment ends with the reason`() async throws {
+        let fixture = try await Fixture()
+        do {
+            try await fixture.engine.fail(within: 0.05)
+            Issue.record("nothing was thrown")
+        } catch let error as ServiceError {
+            #expect(error == ServiceError(.storageUnavailable, "full"))
+        }
+        #expect(!fixture.store.health.isFailing)
+        #expect(ServiceError(PushError(.storageUnavailable, "full")).code == .storageUnavailable)
+        let waiting = Task { [engine = fixture.engine] in try await engine.fail(within: 1000) }
+        try await eventually { fixture.store.health.isFailing }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        #expect(!fixture.store.health.isFailing)
+    }
+
+    @Test func `a reply that cannot be stored is given up at the deadline, and a late one after a minute`() async throws {
+        let fixture = try await Fixture()
+        let call = Fixture.call(Fixture.id(1))
+        func moment(_ deadline: Int64) async throws -> Double {
+            try await fixture.box.save(
+                call, body: [], claiming: [], keptUntil: ServiceEngine.now + deadline + ServiceBox.resultSeconds * 1000)
+            return await fixture.engine.lastMoment(of: call).timeIntervalSinceNow
+        }
+        let inTime = try await moment(300_000)
+        #expect((250...300).contains(inTime))
+        let late = try await moment(-300_000)
+        #expect((10...60).contains(late))
+    }
+
+    @Test func `a request that cannot be stored ends at its deadline, and the provider hears why`() async throws {
+        let fixture = try await Fixture()
+        let header = RequestHeader(
+            id: try #require(ServiceRequestID(Fixture.id(7))), service: try #require(ServiceID("com.example.a")),
+            version: try #require(ServiceVersion("1")), method: try #require(MethodName("m")), deadlineSeconds: 1)
+        var content = Self.content
+        content.sender = try KeyBundle(
+            Curve25519.KeyAgreement.PrivateKey(), named: "0011223344556677", until: ServiceEngine.now + 1_000_000,
+            device: Fixture.other.device, by: Curve25519.Signing.PrivateKey())
+        let request = ServiceEvent.request(header, from: Fixture.other, expiresAt: 1, content)
+        try await fill(fixture, "INSERT ON service_peer")
+        let events = await fixture.engine.providerListeners.subscribe()
+        try await fixture.running {
+            try await fixture.receive(request)
+            for await event in events {
+                guard case .requestFailed(let application, let error, let id) = event else { continue }
+                #expect(application == ServiceApplication(Fixture.other) && id == Fixture.id(7))
+                #expect(error.code == .storageUnavailable)
+                break
+            }
+            try await eventually { try await fixture.box.eventNumbers().isEmpty }
+        }
+    }
+}

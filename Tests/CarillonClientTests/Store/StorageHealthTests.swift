@@ -1,0 +1,84 @@
+import GRDB
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// When the app hears that the storage fails, and who tries again.
+@Suite(.timeLimit(.minutes(1)))
+final class StorageHealthTests: Sendable {
+    private let health = StorageHealth()
+    private let heard = Mutex<[StorageHealth.Change]>([])
+
+    private let full = PushError(.storageUnavailable, "full")
+
+    init() {
+        health.setListener { [weak self] change in self?.heard.withLock { $0.append(change) } }
+    }
+
+    private var changes: [StorageHealth.Change] { heard.withLock { $0 } }
+
+    @Test func `failures are told once, and the recovery when everything works`() {
+        health.transactionWrote()
+        #expect(changes.isEmpty && !health.isFailing)
+        health.transactionFailed(PushError(.storageDamaged, "damaged"))
+        #expect(changes.isEmpty)
+        health.transactionFailed(full)
+        health.transactionFailed(full)
+        let first = health.operationFailed(full)
+        let second = health.operationFailed(full)
+        #expect(changes == [.failed("full")])
+        health.transactionWrote()
+        health.operationEnded(first)
+        #expect(changes == [.failed("full")] && health.isFailing)
+        health.operationEnded(second)
+        health.operationEnded(second)
+        #expect(changes == [.failed("full"), .recovered] && !health.isFailing)
+        health.operationEnded(health.operationFailed(full))
+        #expect(changes.count == 4)
+    }
+
+    @Test func `who waits tries again when a transaction writes after a failure, or when time is over`() async throws {
+        try await health.wait(atMost: .milliseconds(1))
+        health.transactionFailed(full)
+        let began = ContinuousClock.now
+        async let waiting: Void = health.wait(atMost: .seconds(50))
+        try await Task.sleep(for: .milliseconds(50))
+        health.transactionWrote()
+        try await waiting
+        #expect(began.duration(to: .now) < .seconds(40))
+        let cancelled = Task { [health] in try await health.wait(atMost: .seconds(50)) }
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        #expect(began.duration(to: .now) < .seconds(40))
+    }
+
+    @Test func `the waits grow up to a minute`() {
+        var schedule = ClientReconnectSchedule(.init(initial: .seconds(1), maximum: .seconds(3600), jitter: 0))
+        let waits = (0..<8).map { _ in schedule.storageFailed() }
+        let seconds: [Int64] = [1, 2, 4, 8, 16, 32, 60, 60]
+        #expect(waits == seconds.map { Duration.seconds($0) })
+    }
+
+    @Test func `a transaction that only reads does not show that the storage can be written`() async throws {
+        let directory = TemporaryDirectory()
+        let store = try ClientStore(directory: directory.path)
+        func run(_ sql: String) async throws -> Bool {
+            try await store.inStep { database in
+                do {
+                    try store.transaction(reachingDisk: false, in: database) { try database.execute(sql: sql) }
+                    return true
+                } catch {
+                    return false
+                }
+            }
+        }
+        #expect(try await !run("INSERT INTO service_upload VALUES (NULL)"))
+        #expect(store.health.isFailing)
+        #expect(try await run("SELECT * FROM service_upload"))
+        #expect(store.health.isFailing)
+        #expect(try await run("INSERT INTO service_upload VALUES ('a')"))
+        #expect(!store.health.isFailing)
+    }
+}
