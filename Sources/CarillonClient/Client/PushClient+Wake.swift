@@ -6,7 +6,7 @@
 
 /// What a wake came to, as a system that lets the app run in the background wants to know it.
 public enum PushWakeResult: Hashable, Sendable {
-    /// Messages came, and are in the storage; the channels' readers have them, or will.
+    /// Messages, requests or results of services, firings or events of the device came.
     case newData
     /// Nothing had waited.
     case noData
@@ -15,9 +15,12 @@ public enum PushWakeResult: Hashable, Sendable {
 }
 
 extension PushClient {
-    /// Fetches what waits, when a background push woke the app: connects, and returns when all that waited has come.
+    /// Fetches what waits, when a background push woke the app: connects, and returns when all that waited has come and the requests of
+    /// services that came are answered.
     ///
-    /// What came is durable, and acknowledged, when this returns. A client that did not run runs for the length of the call, or on
+    /// What came is durable, and acknowledged, when this returns. The call also lasts until replies and files of services that were
+    /// under way are finished. Beyond `limit` it returns all the same: the next run goes on with what is not finished, a transfer from
+    /// its offset. A client that did not run runs for the length of the call, or on
     /// when it is started meanwhile; one that does makes sure that its connection is alive. Call it from
     /// `application(_:didReceiveRemoteNotification:fetchCompletionHandler:)`, and leave it some of the 30 seconds that Apple gives
     /// an app.
@@ -28,15 +31,19 @@ extension PushClient {
     /// Updates are polled for as well, as ``PushUpdates/performBackgroundPoll(deadline:)`` does.
     public func handleWake(within limit: Duration = .seconds(20)) async -> PushWakeResult {
         async let updates = updates.isWanted ? updates.performBackgroundPoll(deadline: .now + limit.seconds) : .noData
-        let messages = await fetchMessages(within: limit)
+        let messages = await fetch(within: limit)
         let results = [messages, await updates]
         return results.contains(.newData) ? .newData : results.contains(.failed) ? .failed : .noData
     }
 
-    private func fetchMessages(within limit: Duration) async -> PushWakeResult {
-        let before = runner.catchUps.messages
-        let end = runner.catchUps.nextEnd()
+    private func fetch(within limit: Duration) async -> PushWakeResult {
+        let end = ContinuousClock.now + limit
+        let activity = runner.serviceActivity
+        let (items, events) = (runner.catchUps.items, activity.endedEvents)
+        let caughtUp = runner.catchUps.nextEnd()
         let started = startForWake()
+        // What an earlier run left is worked on as well.
+        runner.lookForServiceEvents()
         if started != .began {
             // It runs: what waits may have come, or come over a connection that is dead.
             do {
@@ -46,21 +53,28 @@ extension PushClient {
                 return .failed
             }
         }
-        let isInTime = await withTaskGroup(of: Bool.self) { group in
+        let isInTime = await Self.isDone(by: end) { for await _ in caughtUp {} }
+        if isInTime { _ = await Self.isDone(by: end) { await activity.idle() } }
+        if started != .runs { await stopForWake() }
+        guard isInTime else { return .failed }
+        return runner.catchUps.items > items || activity.endedEvents > events ? .newData : .noData
+    }
+
+    private static func isDone(
+        by end: ContinuousClock.Instant, _ work: @escaping @Sendable () async -> Void
+    ) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
             group.addTask {
-                for await _ in end {}
+                await work()
                 return !Task.isCancelled
             }
             group.addTask {
-                try? await Task.sleep(for: limit)
+                try? await Task.sleep(until: end, clock: .continuous)
                 return false
             }
             defer { group.cancelAll() }
             return await group.next() ?? false
         }
-        if started != .runs { await stopForWake() }
-        guard isInTime else { return .failed }
-        return runner.catchUps.messages > before ? .newData : .noData
     }
 }
 

@@ -3,15 +3,15 @@ import Synchronization
 /// Counts what came, and wakes those who wait for the end of what waited.
 final class CatchUps: Sendable {
     private struct State {
-        /// Messages that were stored.
-        var messages = 0
+        /// Messages, events of services, firings and events of the device.
+        var items = 0
         var waiting: [UInt64: AsyncStream<Void>.Continuation] = [:]
         var next: UInt64 = 0
     }
 
     private let state = Mutex(State())
 
-    func took() { state.withLock { $0.messages += 1 } }
+    func took() { state.withLock { $0.items += 1 } }
 
     func caughtUp() {
         let waiting = state.withLock { state in
@@ -21,7 +21,7 @@ final class CatchUps: Sendable {
         for waiter in waiting { waiter.finish() }
     }
 
-    var messages: Int { state.withLock { $0.messages } }
+    var items: Int { state.withLock { $0.items } }
 
     /// Ends when all that waited has come the next time.
     func nextEnd() -> AsyncStream<Void> {

@@ -205,6 +205,7 @@ struct ConnectionLoop: Sendable {
             }
             return session.received(frame, answered: answered, at: context.now, random: context.random)
         } done: { result in
+            if case .success = result, case .deviceStatus? = frame { runner.catchUps.took() }
             if case .failure(let error) = result {
                 // Nothing of the frame has happened; after a new connection it comes again.
                 failures.note(error)

@@ -57,6 +57,7 @@ final class SessionRunner: Sendable {
     let updateChanges = Signal()
     /// Says that something about requests of services came. Awaited by the run of services alone.
     let serviceChanges = Signal()
+    let serviceActivity = ServiceActivity()
     /// Says that others may provide services by now. Awaited by the run of services alone.
     let providerChanges = Signal()
     let asks: SocketAsks
@@ -252,6 +253,12 @@ final class SessionRunner: Sendable {
 
     var health: StorageHealth { store.health }
 
+    /// Something about requests of services may have come.
+    func lookForServiceEvents() {
+        serviceActivity.arrived()
+        serviceChanges.send()
+    }
+
     /// The app is done with a firing. It is tried again until that is stored: the server sends no more than its window before.
     private func firingHandled(_ firing: SubscriptionFiring) {
         begin({ session, _ in session.firingHandled(firing) }) { [weak self] result in
@@ -349,6 +356,7 @@ final class SessionRunner: Sendable {
         case .answered(let answer): subscriptions.answered(answer)
         case .fired(let firing):
             guard firings.add(firing) else { return }
+            catchUps.took()
             subscriptions.fired(firing.subscriptionID, at: firing.milliseconds)
         }
     }
@@ -532,7 +540,9 @@ final class SessionRunner: Sendable {
         case .reportUser(let word, let identity): report(word, identity)
         case .tellDevice(let events): deviceListeners.tell(events)
         case .tellSubscriptions(let fact): tell(fact)
-        case .tellServices: serviceChanges.send()
+        case .tellServices:
+            catchUps.took()
+            lookForServiceEvents()
         case .tellProviders: providerChanges.send()
         case .tellServicesRevision(let revision, let isRestored): servicesListener.withLock { $0 }?(revision, isRestored)
         case .openAsks: asks.connected()

@@ -24,6 +24,8 @@ extension ServiceEngine {
 
     /// Sends a request. Its one result is in `result` from then on, and in ``late`` for a later run.
     func send(_ call: ServiceCall, result: PendingResult<ServiceReply>?) async throws {
+        activity.began()
+        defer { activity.ended() }
         let names = try Self.check(call)
         try await router.definition(of: call.method)?.check(
             call.parameters, attachments: names.count, of: call.method.name)

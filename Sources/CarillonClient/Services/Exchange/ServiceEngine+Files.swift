@@ -95,10 +95,16 @@ extension ServiceEngine {
         }
     }
 
-    /// Waits for an upload, which goes on where it failed.
+    /// Waits for an upload, which goes on where it failed. When the task is cancelled the upload stops where it is.
     static func manifest(of upload: AttachmentUpload) async throws -> AttachmentManifest {
+        try Task.checkCancellation()
         upload.resume()
-        return try await upload.value
+        return try await withTaskCancellationHandler {
+            try await upload.value
+        } onCancel: {
+            // Ends with what is under way of it.
+            Task { await upload.pause() }
+        }
     }
 
     /// What names them is stored: the server keeps them until they are fetched.
@@ -154,7 +160,7 @@ extension ServiceEngine {
     }
 
     /// What fits an envelope, sealed and padded.
-    private static let inlineBytes = SealedContent.bodyBytes - 512
+    static let inlineBytes = SealedContent.bodyBytes - 512
 
     /// Reads a sealed payload, wherever it is.
     func payload(_ bytes: [UInt8], _ number: Int64, _ content: SealedContent) async throws -> SealedPayload {
@@ -184,7 +190,7 @@ extension ServiceEngine {
 
     // MARK: What a kill leaves
 
-    /// Confirms uploads that something stored names, takes away the others, and ends downloads that nothing waits for.
+    /// Confirms uploads that something stored names, takes away those that nothing goes on with, and ends downloads that nothing waits for.
     func clear() async {
         let task = clearing ?? Task { await clearAway() }
         clearing = task
@@ -197,7 +203,8 @@ extension ServiceEngine {
     private func clearAway() async {
         do {
             let claimed = try await storing { try await box.claims() }
-            for upload in try await storing({ try files.uploads() }) {
+            let drafted = try await storing { try await box.draftUploads() }
+            for upload in try await storing({ try files.uploads() }) where !drafted.contains(upload.id) {
                 if claimed.contains(upload.id) {
                     _ = try? await upload.value
                     upload.confirm()

@@ -54,7 +54,7 @@ extension ServiceEngine {
             logger.error("A request of this machine could not be stored", metadata: ["reason": "\(error)"])
             return false
         }
-        runner.serviceChanges.send()
+        runner.lookForServiceEvents()
         return true
     }
 

@@ -34,6 +34,7 @@ extension ServiceEngine {
                 providerListeners.tell([.requestFailed(from: ServiceApplication(from), error, id: id)])
             }
             inbox.giveUp(stored.number)
+            await abandonDraft(of: stored.number)
             await forget(stored)
         } catch let error as ServiceError {
             // There is nobody to answer to, or the server will not have it.
@@ -55,7 +56,7 @@ extension ServiceEngine {
     }
 
     /// Repeats work of a request that fails because of the storage, until the deadline of the request cancels it.
-    private func storing<Value: Sendable>(for id: String, _ work: () async throws -> Value) async throws -> Value {
+    func storing<Value: Sendable>(for id: String, _ work: () async throws -> Value) async throws -> Value {
         let value = try await storing(until: { waitForStorage(id) }, work)
         requests[id]?.isKeptByStorage = false
         return value
@@ -93,21 +94,21 @@ extension ServiceEngine {
         var left = Left()
         var attachments: [String] = []
         do {
-            let reply = try await handle(stored, header, from, expiresAt, content)
-            let names = try Self.names(of: reply.attachments)
-            guard reply.value.isValid else {
-                throw ServiceError(
-                    .serviceParametersInvalid, "A result is simple, or an array or object of simple values.")
+            let id = header.id.description
+            let draft: ReplyDraft
+            if let known = stored.draft {
+                guard requests[id]?.isUnwanted == false else {
+                    await abandonDraft(of: stored.number)
+                    throw CancellationError()
+                }
+                draft = known
+            } else {
+                let reply = try await handle(stored, header, from, expiresAt, content)
+                draft = try await self.draft(reply, of: stored.number, for: id)
             }
-            let application = ServiceApplication(from)
-            left = try await leave(
-                names, for: from, lifetime: .seconds(ServiceBox.resultSeconds),
-                until: { waitForStorage(header.id.description) }
-            ) { path in
-                providerListeners.tell([.didStartSending(to: application, filename: path, id: header.id.description)])
-            }
-            payload = SealedPayload(.value(reply.value), files: left.files)
-            attachments = reply.attachments
+            left = try await leave(draft, of: stored.number, for: id, to: from)
+            payload = SealedPayload(.value(try draft.value()), files: left.files)
+            attachments = draft.files.map { path(of: $0) }
         } catch is CancellationError {
             guard !Task.isCancelled, requests[header.id.description] != nil else { throw CancellationError() }
             payload = SealedPayload(.error(ServiceError(.cancelled, "The provider ended it, as it was cancelled.")))
@@ -125,6 +126,7 @@ extension ServiceEngine {
             throw CancellationError()
         }
         let reply: [UInt8]
+        let drafted = Set(left.ids)
         do {
             let id = header.id.description
             requests[id]?.isKeptByStorage = false
@@ -154,6 +156,8 @@ extension ServiceEngine {
                 }
             }
         } catch {
+            // When the run ended, the next one goes on with what is drafted.
+            if error is CancellationError { left.uploads.removeAll { drafted.contains($0.id) } }
             takeAway(left)
             throw error
         }

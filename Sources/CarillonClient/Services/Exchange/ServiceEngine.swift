@@ -130,6 +130,9 @@ actor ServiceEngine {
 
     // MARK: Running
 
+    /// What a wake waits for.
+    nonisolated var activity: ServiceActivity { runner.serviceActivity }
+
     func run() async {
         // Another run is just ending: two would handle the same.
         while isRunning {
@@ -137,13 +140,17 @@ actor ServiceEngine {
         }
         isRunning = true
         defer { isRunning = false }
+        activity.began()
         await tellKeptResults()
         await keepTimes()
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 group.addTask { await self.clear() }
                 group.addTask { await self.runOffers() }
-                group.addTask { await self.sendUnsent() }
+                group.addTask {
+                    await self.sendUnsent()
+                    self.activity.ended()
+                }
                 group.addTask { await self.runProviders() }
                 group.addTask { await self.runLocal() }
                 group.addTask { await self.runResultRemoval() }
@@ -161,6 +168,7 @@ actor ServiceEngine {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 do {
+                    let arrivals = activity.arrivals
                     let (events, repeated, last) = try await storing {
                         try await box.events(after: place, at: Self.now, limit: Self.eventsAtOnce)
                     }
@@ -168,13 +176,21 @@ actor ServiceEngine {
                         logger.warning("Requests came once more", metadata: ["count": "\(repeated)"])
                     }
                     for event in events {
-                        if await takeShort(event) { continue }
-                        group.addTask { await self.take(event) }
+                        activity.began()
+                        if await takeShort(event) {
+                            activity.ended(isEvent: true)
+                            continue
+                        }
+                        group.addTask {
+                            await self.take(event)
+                            self.activity.ended(isEvent: true)
+                        }
                     }
                     if let last {
                         place = last
                         continue
                     }
+                    activity.read(upTo: arrivals)
                 } catch {
                     if Task.isCancelled { break }
                     logger.error("Requests of services cannot be read", metadata: ["reason": "\(error)"])

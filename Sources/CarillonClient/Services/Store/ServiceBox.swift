@@ -23,6 +23,8 @@ struct StoredServiceEvent: Sendable {
     var isLocal: Bool
     /// What is posted, once it is decided.
     var reply: [UInt8]?
+    /// What the handler returned, while its files are on their way.
+    var draft: ReplyDraft?
 
     /// Nil for what this version cannot read.
     init?(_ row: Row) {
@@ -34,6 +36,7 @@ struct StoredServiceEvent: Sendable {
         isUnwanted = row["is_unwanted"]
         isLocal = row["is_local"]
         reply = (row["reply"] as Data?).map(Array.init)
+        draft = ReplyDraft(stored: row["draft_payload"], files: row["draft_files"])
     }
 }
 
@@ -147,7 +150,12 @@ struct ServiceBox: Sendable {
         // What is lost with the power is looked at again, and handled once more.
         try await write(reachingDisk: false) { db in
             let rows = try Row.all(
-                db, "SELECT * FROM service_event WHERE number > ? ORDER BY number LIMIT ?", [number, limit])
+                db,
+                """
+                SELECT service_event.*, service_draft.payload AS draft_payload, service_draft.files AS draft_files
+                FROM service_event LEFT JOIN service_draft ON service_draft.number = service_event.number
+                WHERE service_event.number > ? ORDER BY service_event.number LIMIT ?
+                """, [number, limit])
             var events: [StoredServiceEvent] = []
             var repeated = 0
             for row in rows {
@@ -198,13 +206,14 @@ struct ServiceBox: Sendable {
         // After a loss of power it is decided once more, and the server has the first. What names files must not forget them.
         try await write(reachingDisk: !uploads.isEmpty) { db in
             try Self.claim(uploads, db)
-            try db.run(
-                "UPDATE service_event SET reply = ? WHERE number = ?", [Data(reply), number])
+            try db.run("UPDATE service_event SET reply = ? WHERE number = ?", [Data(reply), number])
+            try db.run("DELETE FROM service_draft WHERE number = ?", [number])
         }
     }
 
     func done(_ number: Int64) async throws(PushError) {
         try await write(reachingDisk: false) { db in
+            try db.run("DELETE FROM service_draft WHERE number = ?", [number])
             try db.run("DELETE FROM service_event WHERE number = ?", [number])
         }
     }

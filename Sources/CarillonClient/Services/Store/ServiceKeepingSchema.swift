@@ -16,9 +16,16 @@ enum ServiceKeepingSchema {
             received_at INTEGER NOT NULL,
             payload BLOB NOT NULL
         ) STRICT;
+        -- Replies whose files are not with the server; number is that of the request's event. payload is JSON; files is a JSON array of objects:
+        -- path, received (the path is below the directory for received files), name, and upload once it is begun.
+        CREATE TABLE IF NOT EXISTS service_draft (
+            number INTEGER PRIMARY KEY,
+            payload BLOB NOT NULL,
+            files TEXT NOT NULL
+        ) STRICT;
 
         """
 
     /// Deletes what belongs to a user.
-    static let erase = "DELETE FROM service_result;"
+    static let erase = "DELETE FROM service_result; DELETE FROM service_draft;"
 }

@@ -1,0 +1,74 @@
+import CarillonBasics
+import CarillonWire
+
+/// Replies whose files are on their way. What one run does not finish, the next run goes on with, by the offset of the transfer.
+extension ServiceEngine {
+    /// Keeps what a handler returned, unless it is sent at once.
+    func draft(_ reply: ServiceReply, of number: Int64, for id: String) async throws -> ReplyDraft {
+        let names = try Self.names(of: reply.attachments)
+        guard reply.value.isValid else {
+            throw ServiceError(.serviceParametersInvalid, "A result is simple, or an array or object of simple values.")
+        }
+        let draft = ReplyDraft(
+            payload: SealedPayload(.value(reply.value)).bytes,
+            files: names.map { path, name in
+                let relative = inbox.relative(path)
+                return .init(path: relative, isReceived: relative != path, name: name)
+            })
+        if !draft.files.isEmpty || draft.payload.count > Self.inlineBytes {
+            try await storing(for: id) { try await box.save(draft, of: number) }
+        }
+        return draft
+    }
+
+    /// Leaves the files of a reply with the server. When the run ends, the uploads stop where they are.
+    func leave(_ known: ReplyDraft, of number: Int64, for id: String, to peer: ServicePeer) async throws -> Left {
+        var left = Left()
+        guard !known.files.isEmpty else { return left }
+        await clear()
+        var draft = known
+        do {
+            let earlier = try known.uploads.isEmpty ? [] : files.uploads()
+            for place in known.files.indices {
+                let path = self.path(of: known.files[place])
+                let upload: AttachmentUpload
+                if let begun = earlier.first(where: { $0.id == known.files[place].upload }) {
+                    upload = begun
+                } else {
+                    providerListeners.tell([.didStartSending(to: ServiceApplication(peer), filename: path, id: id)])
+                    upload = try await storing(for: id) {
+                        try await files.upload(
+                            path, for: [.device(peer.device)], lifetime: .seconds(ServiceBox.resultSeconds))
+                    }
+                    draft.files[place].upload = upload.id
+                }
+                left.uploads.append(upload)
+                let present = draft
+                if present != known { try await storing(for: id) { try await box.save(present, of: number) } }
+                let manifest = try await storing(for: id) { try await Self.manifest(of: upload) }
+                left.files.append(SealedPayload.File(path: known.files[place].name, manifest: manifest))
+            }
+            return left
+        } catch {
+            let fault = error as? PushError
+            if error is CancellationError || fault?.code == .cancelled { throw CancellationError() }
+            takeAway(left)
+            guard let fault else { throw error }
+            throw ServiceError(fault)
+        }
+    }
+
+    func path(of file: ReplyDraft.File) -> String { file.isReceived ? inbox.absolute(file.path) : file.path }
+
+    /// Nobody waits for the reply to a request: its uploads are removed.
+    func abandonDraft(of number: Int64) async {
+        await change("abandon reply") { [weak self, box] in
+            if let draft = try await box.draft(of: number) { try await self?.removeUploads(draft.uploads) }
+        }
+    }
+
+    private func removeUploads(_ ids: Set<String>) throws {
+        guard !ids.isEmpty else { return }
+        takeAway(Left(uploads: try files.uploads().filter { ids.contains($0.id) }))
+    }
+}

@@ -1,0 +1,97 @@
+import CarillonBasics
+import GRDB
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// A reply that a handler returned and whose files the server does not have. The next run goes on with it, and calls no handler.
+struct ReplyDraft: Equatable, Sendable {
+    struct File: Equatable, Sendable {
+        /// The path that the app returned; that of a received file is relative to the directory for received files.
+        var path: String
+        var isReceived: Bool
+        var name: RelativePath
+        /// The upload that was begun.
+        var upload: String?
+    }
+
+    /// The value: a ``SealedPayload`` without files.
+    var payload: [UInt8]
+    var files: [File]
+
+    var uploads: Set<String> { Set(files.compactMap(\.upload)) }
+
+    /// - Throws: ``ServiceError`` with ``ServiceError/Code/serviceFailed`` where there is none.
+    func value() throws(ServiceError) -> ServiceValue {
+        guard case .value(let value) = try SealedPayload(payload).content else {
+            throw ServiceError(.serviceFailed, "The stored reply has no value.")
+        }
+        return value
+    }
+}
+
+extension ReplyDraft {
+    /// Nil if there is none, or it cannot be read.
+    init?(stored payload: Data?, files text: String?) {
+        guard let payload, let text, case .array(let list)? = JSONValue(parsing: Array(text.utf8)) else { return nil }
+        self.payload = Array(payload)
+        files = []
+        for file in list {
+            guard case .string(let path)? = file["path"], case .bool(let isReceived)? = file["received"],
+                case .string(let text)? = file["name"], let name = RelativePath(text)
+            else { return nil }
+            var upload: String?
+            if case .string(let id)? = file["upload"] { upload = id }
+            files.append(File(path: path, isReceived: isReceived, name: name, upload: upload))
+        }
+    }
+
+    fileprivate var text: String {
+        let list = files.map { file -> JSONValue in
+            var members: [JSONValue.Member] = [
+                .init(name: "path", value: .string(file.path)), .init(name: "received", value: .bool(file.isReceived)),
+                .init(name: "name", value: .string(file.name.text)),
+            ]
+            if let upload = file.upload { members.append(.init(name: "upload", value: .string(upload))) }
+            return JSONValue.object(members)
+        }
+        return String(decoding: JSONValue.array(list).bytes, as: UTF8.self)
+    }
+}
+
+extension ServiceBox {
+    /// Stores the reply to a request, or how far it came.
+    func save(_ draft: ReplyDraft, of number: Int64) async throws(PushError) {
+        try await write { db in
+            // The request may be gone with its user.
+            try db.run(
+                """
+                INSERT OR REPLACE INTO service_draft (number, payload, files)
+                SELECT number, ?, ? FROM service_event WHERE number = ?
+                """, [Data(draft.payload), draft.text, number])
+        }
+    }
+
+    func draft(of number: Int64) async throws(PushError) -> ReplyDraft? {
+        try await write(reachingDisk: false) { db in
+            guard let row = try Row.first(db, "SELECT payload, files FROM service_draft WHERE number = ?", [number]) else {
+                return nil
+            }
+            return ReplyDraft(stored: row[0], files: row[1])
+        }
+    }
+
+    /// The uploads that replies go on with.
+    func draftUploads() async throws(PushError) -> Set<String> {
+        try await write(reachingDisk: false) { db in
+            var uploads: Set<String> = []
+            for row in try Row.all(db, "SELECT payload, files FROM service_draft") {
+                uploads.formUnion(ReplyDraft(stored: row[0], files: row[1])?.uploads ?? [])
+            }
+            return uploads
+        }
+    }
+}

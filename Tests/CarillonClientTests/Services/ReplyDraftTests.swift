@@ -1,0 +1,112 @@
+import CarillonWire
+import Crypto
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CarillonClient
+
+/// Replies that one run does not finish.
+@Suite(.timeLimit(.minutes(1)))
+struct ReplyDraftTests {
+    private typealias Fixture = ServiceEngineFixture
+
+    private static let method = ServiceMethod("com.example.x", "1", "m")
+
+    /// A request that another device sealed for the engine of a test.
+    private func request(_ fixture: Fixture) async throws -> ServiceEvent {
+        let own = try await fixture.box.keys(at: ServiceEngine.now).bundle(of: Fixture.own)
+        let key = Curve25519.KeyAgreement.PrivateKey()
+        let sender = try KeyBundle(
+            key, named: "0011223344556677", until: ServiceEngine.now + 1_000_000, device: Fixture.other.device,
+            by: Curve25519.Signing.PrivateKey())
+        let id = try #require(ServiceRequestID(Fixture.id(1)))
+        let header = RequestHeader(
+            id: id, service: try #require(ServiceID(Self.method.service)),
+            version: try #require(ServiceVersion(Self.method.version)), method: try #require(MethodName(Self.method.name)),
+            deadlineSeconds: 600)
+        let context = SealContext(
+            direction: .request, id: id.description, consumer: Fixture.other,
+            provider: ServicePeer(app: "com.example.app", device: Fixture.own), senderKey: sender.id, receiverKey: own.id,
+            method: Self.method, deadlineSeconds: 600, foreground: header.foreground.rawValue, files: 0, fileBytes: 0)
+        let sealed = try ServiceSeal.seal(SealedPayload(.value(.null)).bytes, to: own.key, from: key, context)
+        let content = SealedContent(
+            keyID: own.id, sender: sender, encapsulated: sealed.encapsulated, body: sealed.body, files: 0, fileBytes: 0)
+        return .request(header, from: Fixture.other, expiresAt: ServiceEngine.now + 600_000, content)
+    }
+
+    private func uploads(_ fixture: Fixture) throws -> [String] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: fixture.directory.path + "/services")
+        return names.filter { $0.hasSuffix(".upload") }
+    }
+
+    @Test func `a run goes on with the upload of a reply, and calls no handler again`() async throws {
+        let fixture = try await Fixture()
+        // A file that was received, and is sent back.
+        let path = fixture.directory.path + "/Inbox/a/1/report.pdf"
+        try FileManager.default.createDirectory(
+            atPath: fixture.directory.path + "/Inbox/a/1", withIntermediateDirectories: true)
+        try Data([1, 2, 3]).write(to: URL(filePath: path))
+        let calls = Mutex(0)
+        let provider = ServiceProvider(engine: fixture.engine)
+        await provider.handle(Self.method) { _ in
+            calls.withLock { $0 += 1 }
+            return ServiceReply("x", attachments: [path])
+        }
+        let event = try await request(fixture)
+        try await fixture.running {
+            try await fixture.receive(event)
+            try await eventually { try await fixture.box.draft(of: 1)?.uploads.count == 1 }
+        }
+        let draft = try #require(try await fixture.box.draft(of: 1))
+        #expect(try draft.value() == "x")
+        #expect(draft.files.map(\.name.text) == ["report.pdf"])
+        #expect(draft.files.map(\.path) == ["a/1/report.pdf"] && draft.files[0].isReceived)
+        #expect(try uploads(fixture).count == 1)
+        try FileManager.default.removeItem(atPath: path)
+        try await fixture.running { try await Task.sleep(for: .milliseconds(100)) }
+        #expect(calls.withLock { $0 } == 1)
+        #expect(try await fixture.box.draft(of: 1) == draft)
+        #expect(try uploads(fixture).count == 1)
+        #expect(try await fixture.box.draftUploads() == draft.uploads)
+        // What nobody waits for goes.
+        await fixture.engine.abandonDraft(of: 1)
+        try await eventually { try self.uploads(fixture).isEmpty }
+        try await fixture.box.done(1)
+        #expect(try await fixture.box.draft(of: 1) == nil)
+    }
+
+    @Test func `a draft ends with the decision, and with its user`() async throws {
+        let fixture = try await Fixture()
+        let body = ServiceEvent.received(try #require(ServiceRequestID(Fixture.id(1)))).body
+        for _ in 0..<2 {
+            try await fixture.store.inStep { try StoreChange.saveServiceEvent(body).apply(to: $0) }
+        }
+        var draft = ReplyDraft(payload: SealedPayload(.value(7)).bytes, files: [])
+        for name in ["a", "b"] {
+            draft.files.append(.init(path: "/" + name, isReceived: name == "b", name: try #require(RelativePath(name))))
+        }
+        for number in 1...3 as ClosedRange<Int64> { try await fixture.box.save(draft, of: number) }
+        #expect(try await fixture.box.draft(of: 3) == nil, "there is no such request")
+        draft.files[1].upload = "u"
+        try await fixture.box.save(draft, of: 1)
+        #expect(try await fixture.box.events(after: 0, at: 1, limit: 1).events.first?.draft == draft)
+        #expect(try await fixture.box.draftUploads() == ["u"])
+        try await fixture.box.decided(1, reply: [1], claiming: [])
+        #expect(try await fixture.box.draft(of: 1) == nil)
+        try await fixture.store.inStep { try StoreChange.saveTakenUser("bob").apply(to: $0) }
+        #expect(try await fixture.box.draft(of: 2) == nil)
+    }
+
+    @Test func `a firing counts as something that came, once`() async throws {
+        let fixture = try await Fixture()
+        let runner = await fixture.engine.runner
+        let body = #"{"subscription":"00000000000000000000000000000001","item":"a","at":1,"notification":{"title":"t"}}"#
+        let firing = try #require(SubscriptionFiring(FiredFrame(version: "v", body: Array(body.utf8))))
+        for _ in 0..<2 { try await runner.perform { _, _ in [.tellSubscriptions(.fired(firing))] } }
+        #expect(runner.catchUps.items == 1)
+        try await fixture.receive(try await request(fixture))
+        #expect(runner.catchUps.items == 2)
+    }
+}

@@ -1,0 +1,45 @@
+import CarillonClient
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+/// Requests that come while the app is woken in the background.
+@Suite(.timeLimit(.minutes(5)))
+struct ServiceWakeTests {
+    @Test func `a wake lasts until requests are answered, and the next one goes on with what its limit ended`() async throws
+    {
+        let house = try await ServiceHouse()
+        let provider = try await house.client(ServiceHouse.files)
+        let consumer = try await house.client()
+        let calls = Mutex(0)
+        await provider.serviceProvider.handle(ServiceHouse.transfer) { request in
+            let isFirst = calls.withLock { calls in
+                calls += 1
+                return calls == 1
+            }
+            try await Task.sleep(for: isFirst ? .seconds(600) : .milliseconds(500))
+            return ServiceReply("done", attachments: request.attachments)
+        }
+        try await provider.serviceProvider.offer(name: "Files", version: "1", [ServiceHouse.transfer])
+        try await house.found(ServiceHouse.files, by: consumer)
+        await provider.stop()
+        let sent = try house.file("a.bin", Data(count: 300_000))
+        let id = try await consumer.serviceClient.send(
+            ServiceHouse.transfer, to: .init(app: ServiceHouse.files), attachments: [sent])
+        #expect(await provider.handleWake(within: .seconds(5)) == .newData)
+        #expect(calls.withLock { $0 } == 1)
+        let began = ContinuousClock.now
+        #expect(await provider.handleWake(within: .seconds(120)) == .newData)
+        #expect(began.duration(to: .now) < .seconds(60), "it ends when there is nothing to do")
+        #expect(calls.withLock { $0 } == 2)
+        for await reply in consumer.serviceClient.replies {
+            #expect(reply.id == id)
+            #expect(try reply.result.get().value == "done")
+            await reply.confirm()
+            break
+        }
+        #expect(await provider.handleWake(within: .seconds(30)) == .noData)
+        await consumer.stop()
+    }
+}
