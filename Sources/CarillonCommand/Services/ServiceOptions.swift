@@ -72,6 +72,7 @@ extension CommandFault {
             case .serverUnavailable: ExitStatus.unreachable
             case .providerBusy, .deadlineExceeded, .providerSuspended: ExitStatus.tryAgain
             case .attachmentMissing: ExitStatus.noInput
+            case .storageUnavailable: ExitStatus.dataDirectory
             default: ExitStatus.refused
             }
         let name = error.number.map { "\(error.domain) \($0)" } ?? error.code.name
