@@ -81,6 +81,12 @@ enum ClientSchema {
                 return .commit
             }
         }
+        if found < 10 {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: UpdateInboxSchema.owners + "PRAGMA user_version = 10;")
+                return .commit
+            }
+        }
         if found < 11 {
             try database.inTransaction(.immediate) {
                 try database.execute(sql: ServiceKeepingSchema.sql + "PRAGMA user_version = 11;")
@@ -200,6 +206,7 @@ enum ClientSchema {
                     \(UpdateInboxSchema.absorbed)
                     \(ServiceBoxSchema.sql)
                     \(UpdateInboxSchema.serverTime)
+                    \(UpdateInboxSchema.owners)
                     \(ServiceKeepingSchema.sql)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);

@@ -35,6 +35,7 @@ extension StoreChange {
                     DELETE FROM handled;
                     DELETE FROM report;
                     DELETE FROM withdrawal;
+                    \(UpdateInboxSchema.eraseOwners)
                     \(ServiceBoxSchema.erase)
                     """)
         case .saveChannel(let identifier, let channel):

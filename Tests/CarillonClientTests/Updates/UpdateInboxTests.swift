@@ -104,7 +104,8 @@ struct UpdateInboxTests {
         try await store.inStep { db in
             for number in 0...UpdateInbox.rememberedDone {
                 try db.execute(
-                    sql: "INSERT INTO update_done (id, entry, result) VALUES (?, 1, '{}')", arguments: ["old\(number)"])
+                    sql: "INSERT INTO update_done (owner, number, id, entry, result) VALUES (1, ?, ?, 1, '{}')",
+                    arguments: [number, "old\(number)"])
             }
         }
         try await fixture.receive(Fixture.frame("a", "definitions"))

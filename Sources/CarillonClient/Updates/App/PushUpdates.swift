@@ -13,8 +13,11 @@ import Synchronization
 ///
 /// Give it the app's content and its user interface with ``process(content:presenter:parameters:custom:)``. From then on, while the client
 /// runs and a user is signed in, it polls the server, keeps what comes in the durable storage, processes each update once, and tells the
-/// server what became of it. It does so in offline mode and during a maintenance as well. When the user signs out it ends, and what was his
-/// is gone; when he comes back, the server gives again what he had not finished.
+/// server what became of it. It does so in offline mode and during a maintenance as well.
+///
+/// It ends when the user signs out or another profile is chosen, and the updates that were not finished are removed from the device. When the
+/// user returns, the server gives them again. Results that the server has not taken, and the names of finished updates, stay on the device for
+/// each device, user and profile, so that nothing is done twice: up to 10,000 of each, for the eight that were used last. They hold no payload.
 public final class PushUpdates: Sendable {
     /// How the server is asked, and where it is.
     public struct Settings: Equatable, Sendable {

@@ -8,7 +8,8 @@ import GRDB
     import Foundation
 #endif
 
-/// Whose updates they are. With another, nothing of the one before is left.
+/// The owner of updates. With another owner, the updates and the position of the former one are removed; its results and the names of its
+/// finished updates stay.
 struct UpdateOwner: Equatable, Sendable {
     var device: String
     /// Empty of nobody.
@@ -86,31 +87,9 @@ struct UpdateInbox: Sendable {
     var clock = DeviceClock.system
 
     static let mostWaiting = 2_500
+    /// The most finished updates, and the most results, that are stored for one owner.
     static let rememberedDone = 10_000
     static let rememberedFailed = 1_000
-
-    // MARK: Whose it is
-
-    /// Makes it somebody's: what another left is gone. Nil is nobody.
-    func belong(to owner: UpdateOwner?) async throws(PushError) {
-        try await write { db in
-            let row = try Row.fetchOne(db, sql: "SELECT device, user, profile FROM update_place")
-            let present = row.map { UpdateOwner(device: $0["device"], user: $0["user"], profile: $0["profile"]) }
-            guard present != owner else {
-                try db.execute(sql: "UPDATE update_inbox SET state = 'new' WHERE state NOT IN ('failed', 'absorbed')")
-                return
-            }
-            try db.execute(
-                sql: """
-                    DELETE FROM update_inbox; DELETE FROM update_done; DELETE FROM update_result; DELETE FROM update_place;
-                    DELETE FROM server_time;
-                    """)
-            guard let owner else { return }
-            try db.execute(
-                sql: "INSERT INTO update_place (id, device, user, profile) VALUES (1, ?, ?, ?)",
-                arguments: [owner.device, owner.user, owner.profile])
-        }
-    }
 
     // MARK: Polling
 
@@ -128,7 +107,8 @@ struct UpdateInbox: Sendable {
         try await write { db in
             let place = try Row.fetchOne(db, sql: "SELECT position, parameters FROM update_place")
             let results = try Row.fetchAll(
-                db, sql: "SELECT number, result FROM update_result ORDER BY number LIMIT ?", arguments: [limit])
+                db, sql: "SELECT number, result FROM update_result WHERE owner = ? ORDER BY number LIMIT ?",
+                arguments: [try Self.ownerNumber(db), limit])
             let waiting = try Int.fetchOne(db, sql: "SELECT count(*) FROM update_inbox WHERE state <> 'failed'") ?? 0
             return Word(
                 position: place?["position"], parameters: place?["parameters"],
@@ -195,9 +175,7 @@ struct UpdateInbox: Sendable {
             return
         }
         guard case .string(let name)? = json["kind"] else { return }
-        let done = try String.fetchOne(
-            db, sql: "SELECT result FROM update_done WHERE id = ? AND entry = ?", arguments: [id, frame.entry])
-        if let done { return try say(done, of: key, db) }
+        if let done = try result(of: key, db) { return try say(done, of: key, db) }
         guard let kind = UpdateKind(name), let payload = try? UpdatePayload(json["payload"], of: kind) else {
             // Of a later version: what was not understood is not done.
             return try say(UpdateOutcome.unsupported.json(of: key, frame.attempt), of: key, db)
@@ -329,12 +307,7 @@ struct UpdateInbox: Sendable {
         case .done:
             for absorbed in try absorbed(by: update.number, db) { try finish(absorbed, .done(code: "absorbed"), db) }
             try remove(update, db)
-            try db.execute(
-                sql: "INSERT INTO update_done (id, entry, result) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                arguments: [update.key.update, update.key.entry, result])
-            try db.execute(
-                sql: "DELETE FROM update_done WHERE number <= (SELECT max(number) FROM update_done) - ?",
-                arguments: [rememberedDone])
+            try remember(result, of: update.key, db)
         }
     }
 
@@ -348,14 +321,6 @@ struct UpdateInbox: Sendable {
         try db.execute(
             sql: "UPDATE update_inbox SET state = ?, condition = ? WHERE number = ?",
             arguments: [state.rawValue, condition?.rawValue, update.number])
-    }
-
-    /// The last word on an update counts; one that is said anew is not mistaken for one that was sent.
-    private static func say(_ result: String, of key: UpdateKey, _ db: Database) throws {
-        try db.execute(sql: "DELETE FROM update_result WHERE id = ? AND entry = ?", arguments: [key.update, key.entry])
-        try db.execute(
-            sql: "INSERT INTO update_result (id, entry, result) VALUES (?, ?, ?)",
-            arguments: [key.update, key.entry, result])
     }
 
     private static func waiting(_ row: Row) -> WaitingUpdate? {
@@ -425,7 +390,7 @@ struct UpdateInbox: Sendable {
 
     // MARK: One transaction
 
-    private func write<Value: Sendable>(
+    func write<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(PushError) -> Value {
         let result: Result<Value, PushError> = await withCheckedContinuation { continuation in

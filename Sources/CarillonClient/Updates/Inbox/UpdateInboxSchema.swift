@@ -73,4 +73,51 @@ enum UpdateInboxSchema {
         CREATE INDEX update_inbox_absorbed ON update_inbox (absorbed_by) WHERE absorbed_by NOT NULL;
 
         """
+
+    /// What version 10 added: results and finished updates belong to an owner.
+    static let owners = """
+        -- Device, user and profile of results and finished updates, at most eight. used grows with each change of the owner: the row with the
+        -- smallest number is removed first.
+        CREATE TABLE update_owner (
+            number INTEGER PRIMARY KEY,
+            device TEXT NOT NULL,
+            user TEXT NOT NULL,
+            profile TEXT NOT NULL,
+            used INTEGER NOT NULL,
+            UNIQUE (device, user, profile)
+        ) STRICT;
+        INSERT INTO update_owner SELECT 1, device, user, profile, 1 FROM update_place;
+        ALTER TABLE update_done RENAME TO update_done_9;
+        -- Finished updates, which are not processed again; number counts for each owner.
+        CREATE TABLE update_done (
+            owner INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            id TEXT NOT NULL,
+            entry INTEGER NOT NULL,
+            result TEXT NOT NULL,
+            PRIMARY KEY (owner, number),
+            UNIQUE (owner, id, entry)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO update_done
+            SELECT update_owner.number, done.number, id, entry, result FROM update_done_9 AS done, update_owner;
+        DROP TABLE update_done_9;
+        ALTER TABLE update_result RENAME TO update_result_9;
+        -- Results that the server has not taken.
+        CREATE TABLE update_result (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            owner INTEGER NOT NULL,
+            id TEXT NOT NULL,
+            entry INTEGER NOT NULL,
+            result TEXT NOT NULL,
+            UNIQUE (owner, id, entry)
+        ) STRICT;
+        CREATE INDEX update_result_of_owner ON update_result (owner);
+        INSERT INTO update_result
+            SELECT said.number, update_owner.number, id, entry, result FROM update_result_9 AS said, update_owner;
+        DROP TABLE update_result_9;
+
+        """
+
+    /// Removes the results and finished updates of a device that was deleted.
+    static let eraseOwners = "DELETE FROM update_result; DELETE FROM update_done; DELETE FROM update_owner;"
 }

@@ -1,0 +1,18 @@
+import GRDB
+
+/// Makes the tables of an earlier version, as a store of that version has them.
+enum ClientSchemaUndo {
+    static func version10(_ database: Database) throws {
+        try database.execute(sql: "DROP TABLE update_owner")
+        for table in ["update_done", "update_result"] {
+            try database.execute(
+                sql: """
+                    DROP TABLE \(table);
+                    CREATE TABLE \(table) (
+                        number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, entry INTEGER NOT NULL,
+                        result TEXT NOT NULL, UNIQUE (id, entry)) STRICT;
+                    """)
+        }
+        try database.execute(sql: "PRAGMA user_version = 9")
+    }
+}
