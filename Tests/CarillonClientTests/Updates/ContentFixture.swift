@@ -32,6 +32,7 @@ final class ContentFixture: ContentStore {
         /// Edits that come while definitions are being replaced.
         var editsMeanwhile = 0
         var downloads: [PushUpdate.Attachment: Result<Void, ContentFault>] = [:]
+        var downloadsEnded: [PushUpdate.Attachment: Int] = [:]
         var forgotten: [String] = []
         var die: (@Sendable () -> Void)?
     }
@@ -121,6 +122,7 @@ final class ContentFixture: ContentStore {
     }
 
     func download(_ attachment: PushUpdate.Attachment, progress: @escaping @Sendable (Double) -> Void) async throws {
+        defer { state.withLock { $0.downloadsEnded[attachment, default: 0] += 1 } }
         progress(0.5)
         while true {
             if let result = state.withLock({ $0.downloads[attachment] }) { return try result.get() }

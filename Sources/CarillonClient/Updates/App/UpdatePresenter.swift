@@ -20,7 +20,8 @@ public protocol UpdatePresenter: Sendable {
     /// Definitions wait until the user's changes are committed; told once for each update.
     func conflict(_ update: PushUpdate) async
     /// Asks the user whether to commit his changes before a maintenance. What is not answered by `deadline` is
-    /// ``CommitConsent/unanswered``; the task is cancelled then.
+    /// ``CommitConsent/unanswered``; the task is cancelled then. The task is also cancelled when the maintenance is over, its update is withdrawn,
+    /// or another maintenance is announced: a later answer changes nothing.
     func mayCommit(before update: PushUpdate, deadline: Date) async -> CommitConsent
     /// A popup that raises no dialog.
     func notify(_ popup: PushUpdate.Popup) async

@@ -249,9 +249,25 @@ struct UpdateInbox: Sendable {
         try await write { db in try Row.fetchOne(db, sql: "SELECT 1 FROM update_inbox WHERE state = 'new'") == nil }
     }
 
-    /// It is with the user, or with the app's own code.
-    func setAway(_ update: WaitingUpdate) async throws(PushError) {
-        try await write { db in try Self.set(.away, nil, update, db) }
+    /// The update is with the user, or with the app's own code. Returns false if it was taken back meanwhile.
+    @discardableResult
+    func setAway(_ update: WaitingUpdate) async throws(PushError) -> Bool {
+        try await write { db in
+            guard try Self.isThere(update, db) else { return false }
+            try Self.set(.away, nil, update, db)
+            return true
+        }
+    }
+
+    /// Whether the update was not taken back.
+    func isThere(_ update: WaitingUpdate) async throws(PushError) -> Bool {
+        try await write { db in try Self.isThere(update, db) }
+    }
+
+    private static func isThere(_ update: WaitingUpdate, _ db: Database) throws -> Bool {
+        try Int.fetchOne(
+            db, sql: "SELECT 1 FROM update_inbox WHERE number = ? AND id = ? AND entry = ?",
+            arguments: [update.number, update.key.update, update.key.entry]) != nil
     }
 
     func noteTold(_ update: WaitingUpdate) async throws(PushError) {
@@ -260,9 +276,24 @@ struct UpdateInbox: Sendable {
         }
     }
 
-    /// It is looked at again.
-    func lookAgain(at update: WaitingUpdate) async throws(PushError) {
-        try await write { db in try Self.set(.new, nil, update, db) }
+    /// The update is processed again. Returns false, and changes nothing, if it does not wait for the user any more.
+    func lookAgain(at update: WaitingUpdate) async throws(PushError) -> Bool {
+        try await write { db in
+            try db.execute(
+                sql: """
+                    UPDATE update_inbox SET state = 'new' WHERE number = ? AND id = ? AND entry = ? AND state = 'away'
+                    """, arguments: [update.number, update.key.update, update.key.entry])
+            return db.changesCount > 0
+        }
+    }
+
+    /// An update that waits for the user, or for the app's own code, is processed again.
+    func lookAgain(at key: UpdateKey) async throws(PushError) {
+        try await write { db in
+            try db.execute(
+                sql: "UPDATE update_inbox SET state = 'new' WHERE id = ? AND entry = ? AND state = 'away'",
+                arguments: [key.update, key.entry])
+        }
     }
 
     /// Something happened: what waited for it is looked at again.
@@ -278,17 +309,13 @@ struct UpdateInbox: Sendable {
     @discardableResult
     func finished(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) -> Bool {
         try await write { db in
-            let isThere =
-                try Int.fetchOne(
-                    db, sql: "SELECT 1 FROM update_inbox WHERE number = ? AND id = ?",
-                    arguments: [update.number, update.key.update]) != nil
-            guard isThere else { return false }
+            guard try Self.isThere(update, db) else { return false }
             try Self.finish(update, outcome, db)
             return true
         }
     }
 
-    private static func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome, _ db: Database) throws {
+    static func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome, _ db: Database) throws {
         let result = outcome.json(of: update.key, update.attempt)
         try say(result, of: update.key, db)
         switch outcome {
@@ -323,7 +350,7 @@ struct UpdateInbox: Sendable {
             arguments: [state.rawValue, condition?.rawValue, update.number])
     }
 
-    private static func waiting(_ row: Row) -> WaitingUpdate? {
+    static func waiting(_ row: Row) -> WaitingUpdate? {
         guard let json = JSONValue(parsing: Array(row["body"] as Data)), case .string(let name)? = json["kind"],
             let kind = UpdateKind(name), let payload = try? UpdatePayload(json["payload"], of: kind)
         else { return nil }
@@ -332,60 +359,6 @@ struct UpdateInbox: Sendable {
         return WaitingUpdate(
             number: row["number"], key: UpdateKey(update: row["id"], entry: row["entry"]), attempt: row["attempt"],
             kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasTold: row["was_told"])
-    }
-
-    // MARK: Maintenance
-
-    struct Maintenance: Equatable, Sendable {
-        var beginsAt: Int64
-        var endsAt: Int64?
-        /// Nil: the user chose one.
-        var modeBefore: SyncMode?
-        var hasBegun = false
-    }
-
-    func maintenance() async throws(PushError) -> Maintenance? {
-        try await write { db in
-            try Row.fetchOne(db, sql: "SELECT * FROM maintenance").map { row in
-                Maintenance(
-                    beginsAt: row["begins_at"], endsAt: row["ends_at"],
-                    modeBefore: (row["mode"] as String?).flatMap(SyncMode.init), hasBegun: row["has_begun"])
-            }
-        }
-    }
-
-    func setMaintenance(_ maintenance: Maintenance?) async throws(PushError) {
-        try await write { db in
-            try db.execute(sql: "DELETE FROM maintenance")
-            guard let maintenance else { return }
-            try db.execute(
-                sql: "INSERT INTO maintenance (id, begins_at, ends_at, mode, has_begun) VALUES (1, ?, ?, ?, ?)",
-                arguments: [
-                    maintenance.beginsAt, maintenance.endsAt, maintenance.modeBefore?.rawValue, maintenance.hasBegun,
-                ])
-        }
-    }
-
-    /// Stores the time of the server's clock from a frame that announces a maintenance.
-    private func noteTime(of frame: UpdateFrame, _ db: Database) throws {
-        guard frame.startsIn != nil || frame.endsIn != nil, let (from, until) = frame.maintenance,
-            let time = ServerTime([(from, frame.startsIn), (until, frame.endsIn)], on: clock)
-        else { return }
-        try db.execute(
-            sql: """
-                INSERT OR REPLACE INTO server_time (id, server, wall, uptime, boot) VALUES (1, ?, ?, ?, ?)
-                """, arguments: [time.server, time.wall, time.uptime.milliseconds, time.uptime.boot])
-    }
-
-    /// The stored time of the server's clock; nil before the server announced a maintenance.
-    func serverTime() async throws(PushError) -> ServerTime? {
-        try await write { db in
-            try Row.fetchOne(db, sql: "SELECT * FROM server_time").map { row in
-                ServerTime(
-                    server: row["server"], wall: row["wall"],
-                    uptime: DeviceClock.Uptime(milliseconds: row["uptime"], boot: row["boot"]))
-            }
-        }
     }
 
     // MARK: One transaction

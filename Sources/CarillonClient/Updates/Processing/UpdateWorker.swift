@@ -17,8 +17,8 @@ actor UpdateWorker {
         var custom: [String: PushUpdates.CustomHandler]
     }
 
-    private let app: App
-    private let inbox: UpdateInbox
+    let app: App
+    let inbox: UpdateInbox
     private let settings: UpdateSituation.Settings
     private let logger: Logger
     /// The device's own clock, in milliseconds since 1970.
@@ -27,20 +27,22 @@ actor UpdateWorker {
     private let finished: @Sendable () -> Void
     /// What is done beside, and ends with the owner.
     nonisolated let jobs: AsyncStream<@Sendable () async -> Void>
-    private nonisolated let jobsIn: AsyncStream<@Sendable () async -> Void>.Continuation
+    nonisolated let jobsIn: AsyncStream<@Sendable () async -> Void>.Continuation
     /// Says that there may be something to process.
     nonisolated let arrivals = Signal()
     /// Says that the maintenance is another.
     nonisolated let maintenanceChanges = Signal()
 
-    private var popups = PopupQueue()
-    /// Updates of which popups are, and what the user was asked of.
-    private var waiting: [UpdateKey: WaitingUpdate] = [:]
+    var popups = PopupQueue()
+    /// Updates of which popups are.
+    var waiting: [UpdateKey: WaitingUpdate] = [:]
+    /// The question, the dialog or the handler of an update that is under way.
+    var sideWork: [UpdateKey: SideWork] = [:]
     private var consents: [UpdateKey: CommitConsent] = [:]
-    private var failures = FailureNotes()
-    private var ownMode: SyncMode?
+    var failures = FailureNotes()
+    var ownMode: SyncMode?
     /// Who changes the maintenance.
-    private var maintaining: Task<Void, Never>?
+    var maintaining: Task<Void, Never>?
     /// How many updates came.
     private(set) var received = 0
 
@@ -63,7 +65,7 @@ actor UpdateWorker {
     }
 
     /// The time by the server's clock, in milliseconds since 1970, as far as that is known: what the server announces is by that one.
-    private func now() async throws(PushError) -> Int64 {
+    func now() async throws(PushError) -> Int64 {
         let time = try await inbox.serverTime()
         let wall = wall()
         return time?.now(wall: wall, uptime: inbox.clock.uptime()) ?? wall
@@ -75,8 +77,10 @@ actor UpdateWorker {
         failures.succeeded()
         for key in arrival.retracted {
             waiting[key] = nil
-            consents[key] = nil
+            endSideWork(of: key)
             await perform(popups.removed(key))
+            // The same answer may have given it again, and its side work may have begun.
+            await storing { try await self.inbox.lookAgain(at: key) }
         }
         received += arrival.counts.values.reduce(0, +)
         if !arrival.counts.isEmpty { await app.presenter.received(arrival.counts) }
@@ -106,6 +110,7 @@ actor UpdateWorker {
     /// The owner is not there any more: no dialog of his stays.
     func left() async {
         waiting = [:]
+        for key in sideWork.keys { endSideWork(of: key) }
         await perform(popups.removedAll())
     }
 
@@ -136,7 +141,7 @@ actor UpdateWorker {
         }
     }
 
-    private static func reason(of error: any Error) -> (isPermanent: Bool, String) {
+    static func reason(of error: any Error) -> (isPermanent: Bool, String) {
         switch error as? ContentFault {
         case .permanent(let reason)?: (true, reason)
         case .retryable(let reason)?: (false, reason)
@@ -145,6 +150,7 @@ actor UpdateWorker {
     }
 
     private func carryOut(_ update: WaitingUpdate) async throws {
+        try await endEarlierMaintenance(update)
         var commit: CommitOutcome?
         for _ in 0..<Self.mostRounds {
             try Task.checkCancellation()
@@ -162,10 +168,15 @@ actor UpdateWorker {
             }
             try Task.checkCancellation()
             switch plan.end {
-            case .commit: commit = await app.content.commit()
+            case .commit:
+                commit = await app.content.commit()
+                // It may have been taken back meanwhile.
+                guard try await inbox.isThere(update) else { return }
             case .lookAgain: commit = nil
             case .ask: return try await ask(update)
-            case .finish(let outcome): return try await finish(update, outcome)
+            case .finish(let outcome):
+                try await finish(update, outcome)
+                return
             case .show(let popup): return try await show(popup, of: update)
             case .handOver: return try await handOver(update)
             }
@@ -225,19 +236,43 @@ actor UpdateWorker {
         }
     }
 
-    private func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) {
-        guard try await inbox.finished(update, outcome) else { return }
+    /// Stores the result of an update. Returns false, and stores nothing, if the update was taken back meanwhile.
+    @discardableResult
+    func finish(_ update: WaitingUpdate, _ outcome: UpdateOutcome) async throws(PushError) -> Bool {
+        guard try await inbox.finished(update, outcome) else { return false }
         consents[update.key] = nil
         finished()
-        guard case .done = outcome else { return }
+        guard case .done = outcome else { return true }
         let effects = Self.effects(of: update)
         if !effects.isEmpty { await app.content.forget(effects) }
+        return true
     }
 
     // MARK: Beside
 
+    /// Begins side work for an update, in place of the work that is under way for it.
+    func beginSideWork(of key: UpdateKey) -> SideWork {
+        let work = SideWork()
+        sideWork.updateValue(work, forKey: key)?.ended.send()
+        return work
+    }
+
+    func endSideWork(of key: UpdateKey) {
+        consents[key] = nil
+        sideWork.removeValue(forKey: key)?.ended.send()
+    }
+
+    /// Ends the announcements of maintenance that came before one, and before the news that it is over: an answer to a question about them
+    /// changes nothing any more.
+    private func endEarlierMaintenance(_ update: WaitingUpdate) async throws {
+        guard case .status(let status) = update.payload, !update.payload.isOver(at: try await now()) else { return }
+        let ended = try await inbox.endMaintenance(before: update, code: status == .over ? "over" : "replaced")
+        for key in ended { endSideWork(of: key) }
+        if !ended.isEmpty { finished() }
+    }
+
     private func ask(_ update: WaitingUpdate) async throws(PushError) {
-        try await inbox.setAway(update)
+        guard try await inbox.setAway(update) else { return }
         let maintenance = try await inbox.maintenance()
         let now = try await now()
         let left = maintenance.map { Double($0.beginsAt - now) / 1000 } ?? 0
@@ -245,31 +280,43 @@ actor UpdateWorker {
         let patience = left > 0 ? min(left, Self.patience) : Self.patience
         let deadline = Date(milliseconds: wall()) + patience
         let presenter = app.presenter
+        let question = beginSideWork(of: update.key)
         jobsIn.yield {
-            let consent = await withTaskGroup(of: CommitConsent.self) { group in
+            let consent = await withTaskGroup(of: CommitConsent?.self) { group -> CommitConsent? in
                 group.addTask { await presenter.mayCommit(before: update.update, deadline: deadline) }
                 group.addTask {
                     try? await Task.sleep(for: .seconds(patience))
                     return .unanswered
                 }
+                group.addTask {
+                    await question.ended.wait()
+                    return nil
+                }
                 defer { group.cancelAll() }
-                return await group.next() ?? .unanswered
+                return await group.next().flatMap { $0 }
             }
-            if !Task.isCancelled { await self.answered(update, consent) }
+            if let consent, !Task.isCancelled { await self.answered(update, question, consent) }
         }
     }
 
-    private func answered(_ update: WaitingUpdate, _ consent: CommitConsent) async {
+    private func answered(_ update: WaitingUpdate, _ question: SideWork, _ consent: CommitConsent) async {
+        guard sideWork[update.key] === question else { return }
+        sideWork[update.key] = nil
         consents[update.key] = consent
-        await storing { try await self.inbox.lookAgain(at: update) }
+        await storing {
+            // It may have been taken back, or given again, since it was asked about.
+            if try await !self.inbox.lookAgain(at: update) { self.consents[update.key] = nil }
+        }
         arrivals.send()
     }
 
     private func handOver(_ update: WaitingUpdate) async throws(PushError) {
         guard case .custom(let name, _) = update.update.kind, let handler = app.custom[name] else {
-            return try await finish(update, .unsupported)
+            try await finish(update, .unsupported)
+            return
         }
-        try await inbox.setAway(update)
+        guard try await inbox.setAway(update) else { return }
+        let work = beginSideWork(of: update.key)
         jobsIn.yield {
             let outcome: UpdateOutcome
             do {
@@ -281,8 +328,14 @@ actor UpdateWorker {
             }
             // Who was cancelled may have done half of it.
             guard !Task.isCancelled else { return }
-            await self.storing { try await self.finish(update, outcome) }
+            await self.handled(update, work, outcome)
         }
+    }
+
+    private func handled(_ update: WaitingUpdate, _ work: SideWork, _ outcome: UpdateOutcome) async {
+        guard sideWork[update.key] === work else { return }
+        sideWork[update.key] = nil
+        await storing { try await self.finish(update, outcome) }
     }
 
     /// What cannot be stored comes again, when the app is started again.
@@ -293,167 +346,5 @@ actor UpdateWorker {
             let message = (error as? PushError)?.message ?? "\(error)"
             await failed(UpdateFailure(.storage, message))
         }
-    }
-
-    // MARK: Popups
-
-    private func show(_ popup: Popup, of update: WaitingUpdate) async throws(PushError) {
-        try await inbox.setAway(update)
-        waiting[update.key] = update
-        guard case .popup(let shown) = update.update.kind else { return }
-        await perform(popups.added(update.key, shown))
-    }
-
-    private nonisolated func press(_ key: UpdateKey) {
-        jobsIn.yield { await self.pressed(key) }
-    }
-
-    private func pressed(_ key: UpdateKey) async { await perform(popups.pressed(key)) }
-
-    private func perform(_ actions: [PopupQueue.Action]) async {
-        for action in actions {
-            switch action {
-            case .show(let key, let popup, let button):
-                await app.presenter.show(
-                    PopupDialog(id: .init(key: key), popup: popup, button: button) { [weak self] id in self?.press(id.key) })
-            case .dismiss(let key): await app.presenter.dismiss(.init(key: key))
-            case .download(let key, let attachment):
-                jobsIn.yield { await self.download(attachment, of: key) }
-            case .confirm(let key, let attachment):
-                guard await settle(key, .done()) else { continue }
-                await perform(popups.settled(key))
-                if let attachment { await app.presenter.open(attachment) }
-            case .giveUp(let key, let errors):
-                let reason = errors.joined(separator: "; ")
-                guard await settle(key, .failed(isPermanent: false, reason: reason)) else { continue }
-                await perform(popups.settled(key))
-                await app.presenter.failed(
-                    UpdateFailure(.processing, "What a popup brings along could not be downloaded: \(reason)"))
-            }
-        }
-    }
-
-    /// Answers false where it could not be stored.
-    private func settle(_ key: UpdateKey, _ outcome: UpdateOutcome) async -> Bool {
-        guard let update = waiting[key] else { return true }
-        do {
-            try await finish(update, outcome)
-            waiting[key] = nil
-            return true
-        } catch {
-            popups.unsettled(key)
-            await failed(UpdateFailure(.storage, error.message))
-            return false
-        }
-    }
-
-    private func download(_ attachment: PushUpdate.Attachment, of key: UpdateKey) async {
-        var errors: [String]?
-        let steps = ProgressSteps()
-        do {
-            try await app.content.download(attachment) { [jobsIn] part in
-                guard steps.isNew(part) else { return }
-                jobsIn.yield { await self.perform(progress: part, of: key) }
-            }
-        } catch {
-            errors = [Self.reason(of: error).1]
-        }
-        if Task.isCancelled { return }
-        await perform(popups.downloaded(key, errors: errors))
-    }
-
-    private func perform(progress part: Double, of key: UpdateKey) async { await perform(popups.progressed(key, to: part)) }
-
-    // MARK: Maintenance
-
-    private func setMode(_ mode: SyncMode) async throws {
-        guard try await app.content.mode() != mode else { return }
-        ownMode = mode
-        try await app.content.setMode(mode)
-    }
-
-    /// One change after the other: between a look at the maintenance and a change of it somebody else may come.
-    private func maintain<Value: Sendable, Fault: Error>(
-        _ body: () async throws(Fault) -> Value
-    ) async throws(Fault) -> Value {
-        while let maintaining { await maintaining.value }
-        let (done, isDone) = AsyncStream.makeStream(of: Never.self)
-        // Ends with the body.
-        maintaining = Task { for await _ in done {} }
-        defer {
-            maintaining = nil
-            isDone.finish()
-        }
-        return try await body()
-    }
-
-    private func enterMaintenance(_ from: Int64?, _ until: Int64?) async throws {
-        let now = try await now()
-        if let until, until <= now { return }
-        try await maintain { () async throws in
-            var maintenance = try await inbox.maintenance() ?? .init(beginsAt: from ?? now)
-            maintenance.beginsAt = from ?? now
-            maintenance.endsAt = until
-            try await inbox.setMaintenance(maintenance)
-            _ = try await doWhatIsDue(maintenance)
-        }
-        maintenanceChanges.send()
-    }
-
-    private func leaveMaintenance() async throws {
-        try await maintain { () async throws in
-            guard var maintenance = try await inbox.maintenance() else { return }
-            // What is killed from here on goes on leaving it.
-            maintenance.endsAt = try await now()
-            try await inbox.setMaintenance(maintenance)
-            _ = try await doWhatIsDue(maintenance)
-        }
-        maintenanceChanges.send()
-    }
-
-    /// The user chose a mode: it is not changed at the end of a maintenance.
-    private func modeChosen() async throws(PushError) {
-        try await maintain { () async throws(PushError) in
-            guard var maintenance = try await inbox.maintenance(), maintenance.hasBegun else { return }
-            maintenance.modeBefore = nil
-            try await inbox.setMaintenance(maintenance)
-        }
-    }
-
-    /// How long it is until a moment by the server's clock.
-    func seconds(until moment: Int64) async throws(PushError) -> Double { Double(moment - (try await now())) / 1000 }
-
-    /// Does what is due, and answers when something will be: by the server's clock, in milliseconds since 1970.
-    func tendMaintenance() async throws -> Int64? {
-        try await maintain { () async throws -> Int64? in
-            guard let maintenance = try await inbox.maintenance() else { return nil }
-            return try await doWhatIsDue(maintenance)
-        }
-    }
-
-    private func doWhatIsDue(_ known: UpdateInbox.Maintenance) async throws -> Int64? {
-        var maintenance = known
-        let now = try await now()
-        if let end = maintenance.endsAt, end <= now {
-            if maintenance.hasBegun, let mode = maintenance.modeBefore, try await app.content.mode() == .offline {
-                try await setMode(mode)
-            }
-            try await inbox.setMaintenance(nil)
-            failures.maintenanceEnded(at: .now)
-            try await inbox.happened(.maintenanceOver)
-            arrivals.send()
-            return nil
-        }
-        if !maintenance.hasBegun {
-            guard maintenance.beginsAt <= now else { return maintenance.beginsAt }
-            if try await app.content.mode() == .preparing { try await app.content.cancelPreparing() }
-            maintenance.hasBegun = true
-            maintenance.modeBefore = try await app.content.mode()
-            try await inbox.setMaintenance(maintenance)
-        }
-        failures.maintenanceBegan()
-        // Until the user chooses another: after a kill it may not have come to that.
-        if maintenance.modeBefore != nil { try await setMode(.offline) }
-        return maintenance.endsAt
     }
 }

@@ -1,0 +1,74 @@
+import CarillonWire
+import GRDB
+
+/// The maintenance that was announced, and the server's clock.
+extension UpdateInbox {
+    struct Maintenance: Equatable, Sendable {
+        var beginsAt: Int64
+        var endsAt: Int64?
+        /// Nil: the user chose one.
+        var modeBefore: SyncMode?
+        var hasBegun = false
+    }
+
+    func maintenance() async throws(PushError) -> Maintenance? {
+        try await write { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM maintenance").map { row in
+                Maintenance(
+                    beginsAt: row["begins_at"], endsAt: row["ends_at"],
+                    modeBefore: (row["mode"] as String?).flatMap(SyncMode.init), hasBegun: row["has_begun"])
+            }
+        }
+    }
+
+    func setMaintenance(_ maintenance: Maintenance?) async throws(PushError) {
+        try await write { db in
+            try db.execute(sql: "DELETE FROM maintenance")
+            guard let maintenance else { return }
+            try db.execute(
+                sql: "INSERT INTO maintenance (id, begins_at, ends_at, mode, has_begun) VALUES (1, ?, ?, ?, ?)",
+                arguments: [
+                    maintenance.beginsAt, maintenance.endsAt, maintenance.modeBefore?.rawValue, maintenance.hasBegun,
+                ])
+        }
+    }
+
+    /// Stores the time of the server's clock from a frame that announces a maintenance.
+    func noteTime(of frame: UpdateFrame, _ db: Database) throws {
+        guard frame.startsIn != nil || frame.endsIn != nil, let (from, until) = frame.maintenance,
+            let time = ServerTime([(from, frame.startsIn), (until, frame.endsIn)], on: clock)
+        else { return }
+        try db.execute(
+            sql: """
+                INSERT OR REPLACE INTO server_time (id, server, wall, uptime, boot) VALUES (1, ?, ?, ?, ?)
+                """, arguments: [time.server, time.wall, time.uptime.milliseconds, time.uptime.boot])
+    }
+
+    /// The stored time of the server's clock; nil before the server announced a maintenance.
+    func serverTime() async throws(PushError) -> ServerTime? {
+        try await write { db in
+            try Row.fetchOne(db, sql: "SELECT * FROM server_time").map { row in
+                ServerTime(
+                    server: row["server"], wall: row["wall"],
+                    uptime: DeviceClock.Uptime(milliseconds: row["uptime"], boot: row["boot"]))
+            }
+        }
+    }
+
+    /// Finishes the announcements of maintenance that came before a status, in any state. Returns their keys.
+    ///
+    /// - Parameter code: The reason that the server is told.
+    func endMaintenance(before update: WaitingUpdate, code: String) async throws(PushError) -> [UpdateKey] {
+        try await write { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT * FROM update_inbox WHERE number < ? ORDER BY number", arguments: [update.number])
+            var ended: [UpdateKey] = []
+            for earlier in rows.compactMap(Self.waiting) {
+                guard case .status(.maintenance) = earlier.payload else { continue }
+                try Self.finish(earlier, .done(code: code), db)
+                ended.append(earlier.key)
+            }
+            return ended
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import CarillonBasics
+import CarillonWire
+
+/// A maintenance, from its announcement to its end.
+extension UpdateWorker {
+    func setMode(_ mode: SyncMode) async throws {
+        guard try await app.content.mode() != mode else { return }
+        ownMode = mode
+        try await app.content.setMode(mode)
+    }
+
+    /// One change after the other: between a look at the maintenance and a change of it somebody else may come.
+    private func maintain<Value: Sendable, Fault: Error>(
+        _ body: () async throws(Fault) -> Value
+    ) async throws(Fault) -> Value {
+        while let maintaining { await maintaining.value }
+        let (done, isDone) = AsyncStream.makeStream(of: Never.self)
+        // Ends with the body.
+        maintaining = Task { for await _ in done {} }
+        defer {
+            maintaining = nil
+            isDone.finish()
+        }
+        return try await body()
+    }
+
+    func enterMaintenance(_ from: Int64?, _ until: Int64?) async throws {
+        let now = try await now()
+        if let until, until <= now { return }
+        try await maintain { () async throws in
+            var maintenance = try await inbox.maintenance() ?? .init(beginsAt: from ?? now)
+            maintenance.beginsAt = from ?? now
+            maintenance.endsAt = until
+            try await inbox.setMaintenance(maintenance)
+            _ = try await doWhatIsDue(maintenance)
+        }
+        maintenanceChanges.send()
+    }
+
+    func leaveMaintenance() async throws {
+        try await maintain { () async throws in
+            guard var maintenance = try await inbox.maintenance() else { return }
+            // What is killed from here on goes on leaving it.
+            maintenance.endsAt = try await now()
+            try await inbox.setMaintenance(maintenance)
+            _ = try await doWhatIsDue(maintenance)
+        }
+        maintenanceChanges.send()
+    }
+
+    /// The user chose a mode: it is not changed at the end of a maintenance.
+    func modeChosen() async throws(PushError) {
+        try await maintain { () async throws(PushError) in
+            guard var maintenance = try await inbox.maintenance(), maintenance.hasBegun else { return }
+            maintenance.modeBefore = nil
+            try await inbox.setMaintenance(maintenance)
+        }
+    }
+
+    /// How long it is until a moment by the server's clock.
+    func seconds(until moment: Int64) async throws(PushError) -> Double { Double(moment - (try await now())) / 1000 }
+
+    /// Does what is due, and answers when something will be: by the server's clock, in milliseconds since 1970.
+    func tendMaintenance() async throws -> Int64? {
+        try await maintain { () async throws -> Int64? in
+            guard let maintenance = try await inbox.maintenance() else { return nil }
+            return try await doWhatIsDue(maintenance)
+        }
+    }
+
+    private func doWhatIsDue(_ known: UpdateInbox.Maintenance) async throws -> Int64? {
+        var maintenance = known
+        let now = try await now()
+        if let end = maintenance.endsAt, end <= now {
+            if maintenance.hasBegun, let mode = maintenance.modeBefore, try await app.content.mode() == .offline {
+                try await setMode(mode)
+            }
+            try await inbox.setMaintenance(nil)
+            failures.maintenanceEnded(at: .now)
+            try await inbox.happened(.maintenanceOver)
+            arrivals.send()
+            return nil
+        }
+        if !maintenance.hasBegun {
+            guard maintenance.beginsAt <= now else { return maintenance.beginsAt }
+            if try await app.content.mode() == .preparing { try await app.content.cancelPreparing() }
+            maintenance.hasBegun = true
+            maintenance.modeBefore = try await app.content.mode()
+            try await inbox.setMaintenance(maintenance)
+        }
+        failures.maintenanceBegan()
+        // Until the user chooses another: after a kill it may not have come to that.
+        if maintenance.modeBefore != nil { try await setMode(.offline) }
+        return maintenance.endsAt
+    }
+}
