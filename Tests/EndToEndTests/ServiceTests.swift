@@ -116,7 +116,7 @@ struct ServiceTests {
             case .didReceive: told.append("receive")
             case .didStartSending: told.append("start")
             case .didFinishSending: told.append("finish")
-            case .cancelled, .frontRequested, .identityChanged, .requestFailed: told.append("other")
+            case .cancelled, .frontRequested, .identityChanged, .requestFailed, .handlerCrashed: told.append("other")
             }
             if told.last == "finish" { break }
         }

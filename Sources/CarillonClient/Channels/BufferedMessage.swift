@@ -9,12 +9,15 @@ struct BufferedMessage: Equatable, Sendable {
     var body: [UInt8]
     /// Nil exactly when the body is empty.
     var coding: ContentCoding?
+    /// The starts of the app's code for it that ended with the process.
+    var starts: Int
 
-    init(position: Int64, id: String, body: [UInt8], coding: ContentCoding?) {
+    init(position: Int64, id: String, body: [UInt8], coding: ContentCoding?, starts: Int = 0) {
         self.position = position
         self.id = id
         self.body = body
         self.coding = coding
+        self.starts = starts
     }
 
     init(_ frame: NotificationFrame, position: Int64) {

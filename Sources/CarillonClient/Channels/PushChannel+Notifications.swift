@@ -35,8 +35,8 @@ extension PushChannel {
             note(.pushChannelRecovered, [:])
         case .other(.moved):
             note(.pushChannelMoved, [.pushChannelTokenKey: token ?? "", .pushChannelHostKey: host ?? ""])
-        case .other:
-            nil
+        case .other(let other):
+            other.crashedMessage.map { note(.pushChannelMessageCrashed, [.pushChannelMessageIDKey: $0]) }
         }
     }
 
@@ -63,6 +63,9 @@ extension Notification.Name {
     /// The server has another address; the keys are ``Swift/String/pushChannelTokenKey`` and
     /// ``Swift/String/pushChannelHostKey``. BlackBerry's runtime had no such notification.
     public static let pushChannelMoved = Notification.Name("CarillonPushChannelMoved")
+    /// A message with which the process ended ten times is not shown again; the key is
+    /// ``Swift/String/pushChannelMessageIDKey``. BlackBerry's runtime had no such notification.
+    public static let pushChannelMessageCrashed = Notification.Name("CarillonPushChannelMessageCrashed")
 }
 
 extension String {
@@ -74,6 +77,8 @@ extension String {
     public static let pushChannelMessageKey = "CarillonPushChannelMessage"
     /// The key of the message as it was sent, a `Data`.
     public static let pushChannelMessageBytesKey = "CarillonPushChannelMessageBytes"
+    /// The key of the id of a message, a `String`.
+    public static let pushChannelMessageIDKey = "CarillonPushChannelMessageID"
     /// The key of the error code, an `Int`.
     public static let pushChannelErrorKey = "CarillonPushChannelError"
 }

@@ -33,12 +33,20 @@ public enum PushChannelEvent: Sendable {
     public struct Other: Hashable, Sendable, CustomStringConvertible {
         /// The stable name.
         public let description: String
+        /// The id of a message with which the process ended ten times before the next event was asked for; nil for anything else. The message is not
+        /// shown again, and its sender can see the code 301.
+        public let crashedMessage: String?
 
-        private init(_ description: String) { self.description = description }
+        private init(_ description: String, crashedMessage: String? = nil) {
+            self.description = description
+            self.crashedMessage = crashedMessage
+        }
 
         /// The server has another address, and so has the channel: give ``PushChannel/endpoint`` to your backend again.
         /// The token is the same, and is delivered again by ``PushChannel/setTokenDelivery(_:)``.
         public static let moved = Other("moved")
+
+        static func crashed(_ message: String) -> Other { Other("crashed", crashedMessage: message) }
     }
 
     /// Why a backend's address did not answer, in the numbers of the Push Channel.

@@ -1,4 +1,5 @@
 import ServiceLifecycle
+import Synchronization
 
 /// What happens on a channel, in order.
 ///
@@ -6,6 +7,9 @@ import ServiceLifecycle
 /// in the durable storage, up to ``PushClient/Configuration/channelBuffer``, changes of the channel in memory. An iteration
 /// that breaks off, by `break`, an error or cancellation, has not handled the event it was shown last: the next iteration
 /// begins with it.
+///
+/// A message with which the process ended ten times is not shown again: its sender can see the code 301, and the iteration has
+/// ``PushChannelEvent/Other/crashedMessage`` in its place.
 ///
 /// One iteration at a time: the first `next()` of another one throws ``PushError`` with
 /// ``PushError/Code/alreadyIterating``. The sequence ends when the task is cancelled, when the service group of the task
@@ -43,7 +47,7 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
         ) async throws(PushError) -> PushChannelEvent? {
             guard !Task.isCancelled else { return end() }
             if claim == nil {
-                guard let fresh = InboxClaim(channel.inbox) else {
+                guard let fresh = InboxClaim(channel.inbox, channel.runner) else {
                     throw PushError(
                         .alreadyIterating,
                         "The events of the channel \"\(channel.identifier)\" are being iterated already.")
@@ -55,11 +59,27 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
                     try await channel.runner.handled(message, on: channel.identifier, failure: nil)
                 }
                 channel.inbox.remove(shown)
+                claim?.isGiven(nil)
                 self.shown = nil
             }
+            var turn: Int64?
             while !Task.isShuttingDownGracefully {
                 switch await channel.inbox.next(inRun: run) {
                 case .entry(let entry):
+                    if case .message(let message) = entry {
+                        guard !HandlerStarts.isCrashing(message.starts) else {
+                            try await channel.runner.gaveUp(message, on: channel.identifier)
+                            return .other(.crashed(message.id))
+                        }
+                        claim?.isGiven(message)
+                        if message.starts > 0, turn != message.position {
+                            guard await channel.runner.starts.hasTurn(message) else { return end() }
+                            // The client may have stopped meanwhile.
+                            turn = message.position
+                            continue
+                        }
+                        try await channel.runner.started(message)
+                    }
                     shown = entry
                     return channel.event(for: entry)
                 case .notLoaded(let after, let upTo):
@@ -83,13 +103,23 @@ public struct PushChannelEvents: AsyncSequence, Sendable {
 /// The right to iterate, given back when the iteration is gone.
 private final class InboxClaim: Sendable {
     private let inbox: ChannelInbox
+    private let runner: SessionRunner
     private let holder: UInt64
+    /// The position of the message that the iteration was given last.
+    private let given = Mutex<Int64?>(nil)
 
-    init?(_ inbox: ChannelInbox) {
+    init?(_ inbox: ChannelInbox, _ runner: SessionRunner) {
         guard let holder = inbox.claim() else { return nil }
         self.inbox = inbox
+        self.runner = runner
         self.holder = holder
     }
 
-    deinit { inbox.release(holder) }
+    func isGiven(_ message: BufferedMessage?) { given.withLock { $0 = message?.position } }
+
+    deinit {
+        // What was not handled is given to the next iteration, and did not end the process.
+        if let position = given.withLock({ $0 }) { runner.startTakenBack(position) }
+        inbox.release(holder)
+    }
 }

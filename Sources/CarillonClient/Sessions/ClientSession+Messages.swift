@@ -78,6 +78,16 @@ extension ClientSession {
         return actions
     }
 
+    /// The app is about to be given a message. `isStored` is whether it had not been done with it before.
+    func messageStarts(_ message: BufferedMessage, isStored: Bool) -> [SessionAction] {
+        isStored ? [.write(.saveStarts(position: message.position, message.starts + 1))] : []
+    }
+
+    /// The app was given a message, and did not end the process with it.
+    func messageStartTakenBack(_ message: BufferedMessage) -> [SessionAction] {
+        [.write(.saveStarts(position: message.position, message.starts))]
+    }
+
     // MARK: Time
 
     /// What has waited long enough for a reader.

@@ -108,6 +108,8 @@ enum StoreChange: Equatable, Sendable {
     /// What the server was not told yet of the user; nil when it was.
     case saveUser(UserWord?)
     case saveMessage(BufferedMessage, of: String)
+    /// The starts of the app's code for a message that did not end.
+    case saveStarts(position: Int64, Int)
     case removeMessages(of: String)
     case removeMessage(position: Int64)
     /// Something about a request of a service, that is to be looked at.

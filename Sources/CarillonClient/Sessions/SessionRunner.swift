@@ -61,6 +61,7 @@ final class SessionRunner: Sendable {
     /// Says that others may provide services by now. Awaited by the run of services alone.
     let providerChanges = Signal()
     let asks: SocketAsks
+    let starts = MessageStarts()
 
     /// What the app shares with its notification service extension.
     private let shared: SharedFolder?
@@ -206,6 +207,7 @@ final class SessionRunner: Sendable {
             session.messageHandled(
                 message, of: identifier, failure: failure, isStored: try context.isStored(message))
         }
+        starts.handled(message)
         inbox(of: identifier).remove(.message(message))
         shared?.forgetShown(MessageHash.text(of: message.id))
     }
@@ -442,6 +444,8 @@ final class SessionRunner: Sendable {
 
     /// The client stopped. Answers what `endIterations` takes.
     func endRun() -> [(inbox: ChannelInbox, run: UInt64)] {
+        // The process may end now, in an orderly way.
+        for message in starts.takeAll() { takeBack(message) }
         inboxes.withLock { Array($0.values) }.map { ($0, $0.endRun()) }
     }
 

@@ -83,7 +83,7 @@ enum ClientSchema {
         }
         if found < 10 {
             try database.inTransaction(.immediate) {
-                try database.execute(sql: UpdateInboxSchema.owners + "PRAGMA user_version = 10;")
+                try database.execute(sql: UpdateInboxSchema.owners + HandlerStarts.schema + "PRAGMA user_version = 10;")
                 return .commit
             }
         }
@@ -207,6 +207,7 @@ enum ClientSchema {
                     \(ServiceBoxSchema.sql)
                     \(UpdateInboxSchema.serverTime)
                     \(UpdateInboxSchema.owners)
+                    \(HandlerStarts.schema)
                     \(ServiceKeepingSchema.sql)
                     PRAGMA application_id = \(applicationID);
                     PRAGMA user_version = \(version);

@@ -116,7 +116,8 @@ final class ClientStore: Sendable {
                     ContentCoding($0, encryption: row["encryption"], cryptoKey: row["crypto_key"])
                 }
                 return BufferedMessage(
-                    position: row["position"], id: row["id"], body: Array(row["body"] as Data), coding: coding)
+                    position: row["position"], id: row["id"], body: Array(row["body"] as Data), coding: coding,
+                    starts: row["starts"])
             }
         } catch {
             throw Self.error(for: error, at: fileName)

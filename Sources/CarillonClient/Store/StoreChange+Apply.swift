@@ -82,6 +82,8 @@ extension StoreChange {
             if let word {
                 try database.run("INSERT INTO push_user (id, token) VALUES (1, ?)", [word.token])
             }
+        case .saveStarts(let position, let starts):
+            try database.run("UPDATE message SET starts = ? WHERE position = ?", [starts, position])
         case .removeMessages(let identifier):
             try database.run("DELETE FROM message WHERE channel = ?", [identifier])
         case .removeMessage(let position):

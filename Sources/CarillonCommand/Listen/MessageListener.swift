@@ -83,7 +83,10 @@ struct MessageListener: Service {
                 printer.print(["event": "recovered"], otherwise: "recovered")
             case .other(.moved): reportOpen()
             case .other(let other):
-                printer.print(["event": .text(other.description)], otherwise: other.description)
+                var values: [String: OutputValue] = ["event": .text(other.description)]
+                values["id"] = other.crashedMessage.map { .text($0) }
+                printer.print(
+                    values, otherwise: other.description + (other.crashedMessage.map { "  \($0)" } ?? ""))
             case .error(let code):
                 printer.print(["event": "error", "code": .number(Int64(code))], otherwise: "error  \(code)")
                 throw client.lastFailure.map(CommandFault.init)

@@ -3,6 +3,7 @@ import CarillonWire
 import Crypto
 import Foundation
 import GRDB
+import Logging
 import TestSupport
 import Testing
 
@@ -180,6 +181,24 @@ struct ServiceBoxTests {
         try await box.save(call, body: [1], claiming: [], keptUntil: 1000)
         #expect(try await box.unsent(at: 1001).isEmpty, "nobody waits for it any more")
         #expect(try await box.call(call.id) == nil)
+    }
+
+    @Test func `a start of a handler is stored, and taken back once where it did not end with the process`() async throws {
+        let box = try box()
+        try await add(request(1).body, to: box)
+        func stored() async throws -> StoredServiceEvent {
+            try #require(try await box.events(after: 0, at: 1, limit: 1).events.first)
+        }
+        let first = try await stored()
+        #expect(first.starts == 0)
+        try await box.begun(first, atMostOnce: false)
+        let second = try await stored()
+        #expect(second.starts == 1 && !second.isBegun)
+        try await box.begun(second, atMostOnce: true)
+        let third = try await stored()
+        #expect(third.starts == 2 && third.isBegun)
+        for _ in 0..<2 { box.scheduleEnd(of: second, logger: Logger(label: "test")) }
+        #expect(try await stored().starts == 1)
     }
 
     @Test func `another user finds nothing of the one before`() async throws {

@@ -2,6 +2,10 @@ import GRDB
 
 /// Makes the tables of an earlier version, as a store of that version has them.
 enum ClientSchemaUndo {
+    static func version11(_ database: Database) throws {
+        try database.execute(sql: "DROP TABLE service_result; DROP TABLE service_draft; PRAGMA user_version = 10")
+    }
+
     static func version10(_ database: Database) throws {
         try database.execute(sql: "DROP TABLE update_owner")
         for table in ["update_done", "update_result"] {
@@ -12,6 +16,9 @@ enum ClientSchemaUndo {
                         number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, entry INTEGER NOT NULL,
                         result TEXT NOT NULL, UNIQUE (id, entry)) STRICT;
                     """)
+        }
+        for table in ["message", "update_inbox", "service_event"] {
+            try database.execute(sql: "ALTER TABLE \(table) DROP COLUMN starts")
         }
         try database.execute(sql: "PRAGMA user_version = 9")
     }

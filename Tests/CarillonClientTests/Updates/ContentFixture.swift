@@ -34,6 +34,8 @@ final class ContentFixture: ContentStore {
         var downloads: [PushUpdate.Attachment: Result<Void, ContentFault>] = [:]
         var downloadsEnded: [PushUpdate.Attachment: Int] = [:]
         var forgotten: [String] = []
+        var beforeApply: (@Sendable () async -> Void)?
+        var beforeDownload: (@Sendable () async -> Void)?
         var die: (@Sendable () -> Void)?
     }
 
@@ -93,6 +95,7 @@ final class ContentFixture: ContentStore {
     func hasApplied(_ effect: UpdateEffect) async throws -> Bool { content.effects.contains(effect.name) }
 
     func apply(_ change: PushUpdate.Content, as effect: UpdateEffect) async throws {
+        await state.withLock { $0.beforeApply }?()
         try act { state in
             #expect(!state.content.effects.contains(effect.name), "twice")
             state.content.effects.append(effect.name)
@@ -123,6 +126,7 @@ final class ContentFixture: ContentStore {
 
     func download(_ attachment: PushUpdate.Attachment, progress: @escaping @Sendable (Double) -> Void) async throws {
         defer { state.withLock { $0.downloadsEnded[attachment, default: 0] += 1 } }
+        await state.withLock { $0.beforeDownload }?()
         progress(0.5)
         while true {
             if let result = state.withLock({ $0.downloads[attachment] }) { return try result.get() }
@@ -147,6 +151,9 @@ final class PresenterFixture: UpdatePresenter {
         var dismissed = 0
         var opened: [PushUpdate.Attachment] = []
         var questions: [String] = []
+        var crashed: [String] = []
+        var beforeShow: (@Sendable () async -> Void)?
+        var beforeQuestion: (@Sendable () async -> Void)?
         /// Nil: nobody answers.
         var consent: CommitConsent? = .unanswered
     }
@@ -160,6 +167,7 @@ final class PresenterFixture: UpdatePresenter {
     func conflict(_ update: PushUpdate) async { state.withLock { $0.conflicts.append(update.id) } }
 
     func mayCommit(before update: PushUpdate, deadline: Date) async -> CommitConsent {
+        await state.withLock { $0.beforeQuestion }?()
         state.withLock { $0.questions.append(update.id) }
         while !Task.isCancelled {
             if let consent = state.withLock({ $0.consent }) { return consent }
@@ -171,6 +179,7 @@ final class PresenterFixture: UpdatePresenter {
     func notify(_ popup: PushUpdate.Popup) async { state.withLock { $0.notified.append(popup) } }
 
     func show(_ dialog: PopupDialog) async {
+        await state.withLock { $0.beforeShow }?()
         state.withLock { state in
             state.shown = dialog
             state.all.append(dialog)
@@ -185,4 +194,6 @@ final class PresenterFixture: UpdatePresenter {
     }
 
     func open(_ attachment: PushUpdate.Attachment) async { state.withLock { $0.opened.append(attachment) } }
+
+    func crashed(_ update: PushUpdate) async { state.withLock { $0.crashed.append(update.id) } }
 }

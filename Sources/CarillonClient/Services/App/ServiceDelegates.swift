@@ -62,6 +62,10 @@ public protocol ServiceProviderDelegate: AnyObject, Sendable {
     /// A request ended without a result, as it could not be stored here: see ``ServiceProviderEvent/requestFailed(from:_:id:)``.
     func serviceProvider(
         _ provider: ServiceProvider, didFailRequestFrom application: ServiceApplication, _ error: ServiceError, id: String)
+    /// The process ended ten times while the handler of a request ran: the handler is not called again for it.
+    func serviceProvider(
+        _ provider: ServiceProvider, handlerCrashedFor method: ServiceMethod, from application: ServiceApplication,
+        id: String)
     /// The consumer does not want a request any more.
     func serviceProvider(_ provider: ServiceProvider, didCancel id: String)
     /// Another app asks this one to come to the front of the screen.
@@ -87,6 +91,10 @@ extension ServiceProviderDelegate {
     ) {}
     public func serviceProvider(
         _ provider: ServiceProvider, didFailRequestFrom application: ServiceApplication, _ error: ServiceError, id: String
+    ) {}
+    public func serviceProvider(
+        _ provider: ServiceProvider, handlerCrashedFor method: ServiceMethod, from application: ServiceApplication,
+        id: String
     ) {}
     public func serviceProvider(_ provider: ServiceProvider, didCancel id: String) {}
     public func serviceProvider(_ provider: ServiceProvider, isAskedToFrontBy application: ServiceApplication) {}
@@ -154,6 +162,8 @@ extension ServiceProviderDelegate {
             serviceProvider(provider, didFinishSendingTo: application, attachments: attachments, id: id)
         case .requestFailed(let application, let error, let id):
             serviceProvider(provider, didFailRequestFrom: application, error, id: id)
+        case .handlerCrashed(let method, let application, let id):
+            serviceProvider(provider, handlerCrashedFor: method, from: application, id: id)
         case .cancelled(let id): serviceProvider(provider, didCancel: id)
         case .frontRequested(let application): serviceProvider(provider, isAskedToFrontBy: application)
         // Told to listeners of events alone.

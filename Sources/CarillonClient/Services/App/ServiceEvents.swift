@@ -31,6 +31,9 @@ public enum ServiceProviderEvent: Sendable {
     /// A request ended at its deadline without a result, as it could not be stored here: ``ServiceError/Code/storageUnavailable``. The
     /// consumer has ``ServiceError/Code/deadlineExceeded``.
     case requestFailed(from: ServiceApplication, ServiceError, id: String)
+    /// The process ended ten times while the handler of a request ran. The handler is not called again for it, and the consumer is answered
+    /// ``ServiceError/Code/serviceFailed``.
+    case handlerCrashed(ServiceMethod, from: ServiceApplication, id: String)
     /// The consumer does not want a request any more. Its handler's task is cancelled.
     case cancelled(id: String)
     /// Another app asks this one to come to the front of the screen.

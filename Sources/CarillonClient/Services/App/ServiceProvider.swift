@@ -74,7 +74,9 @@ public final class ServiceProvider: Sendable {
     /// Sets the handler of a method, in place of the one before; nil removes it.
     ///
     /// The handler's task is cancelled at the request's deadline, and when the consumer does not want it any more. What it throws is the
-    /// consumer's result: a ``ServiceError`` as it is, another error as ``ServiceError/Code/serviceFailed``.
+    /// consumer's result: a ``ServiceError`` as it is, another error as ``ServiceError/Code/serviceFailed``. When the process ended ten times
+    /// while the handler ran for one request, the handler is not called again for it: the consumer is answered
+    /// ``ServiceError/Code/serviceFailed``, and the app hears ``ServiceProviderEvent/handlerCrashed(_:from:id:)``.
     /// - Parameters:
     ///   - method: What it answers.
     ///   - atMostOnce: It is not called again for a request whose handler a stop of the process interrupted; the consumer is

@@ -28,7 +28,7 @@ extension ServiceEngine {
             try await post(reply, to: id, stored, from, attachments, until: deadline)
         } catch is CancellationError {
             // The run ended: the next one goes on.
-            guard Date.now >= deadline else { return }
+            guard Date.now >= deadline else { return box.scheduleEnd(of: stored, logger: logger) }
             if requests[id]?.isKeptByStorage == true {
                 let error = ServiceError(.storageUnavailable, "The request could not be stored until its deadline.")
                 providerListeners.tell([.requestFailed(from: ServiceApplication(from), error, id: id)])
@@ -42,6 +42,7 @@ extension ServiceEngine {
             inbox.giveUp(stored.number)
             await forget(stored)
         } catch {
+            box.scheduleEnd(of: stored, logger: logger)
             logger.error("a request waits for the next run", metadata: ["reason": "\(error)"])
         }
     }
@@ -190,6 +191,7 @@ extension ServiceEngine {
         guard case .value(let parameters) = payload.content else {
             throw ServiceError(.serviceParametersInvalid, "A request has parameters, and no error.")
         }
+        try checkStarts(of: stored, header.id, method, from: from)
         let route = try await router.route(method)
         let definition = await router.definition(of: method)
         try definition?.check(parameters, attachments: payload.files.count, of: method.name)
@@ -208,8 +210,10 @@ extension ServiceEngine {
                 throw ServiceError(.serviceFailed, "The provider was stopped while it handled the request.")
             }
             requests[id]?.isOnce = true
-            try await storing(for: id) { try await box.begun(stored.number) }
         }
+        if stored.starts > 0 { try await suspects.wait(for: stored.number) }
+        defer { suspects.end(stored.number) }
+        try await storing(for: id) { try await box.begun(stored, atMostOnce: route.atMostOnce) }
         requests[id]?.isKeptByStorage = false
         let request = ServiceRequest(
             id: id, consumer: application, method: method, parameters: parameters, attachments: paths,
@@ -225,11 +229,14 @@ extension ServiceEngine {
                 try await handler.value
             } onCancel: {
                 handler.cancel()
+                box.scheduleEnd(of: stored, logger: logger)
             }
         } catch is PushError {
             // The app's own, of whatever it did.
             throw ServiceError(.serviceFailed, "The provider failed.")
         }
+        // Sending its files may take long, and is no work of the handler.
+        if !reply.attachments.isEmpty { box.scheduleEnd(of: stored, logger: logger) }
         try definition?.check(reply: reply.value, attachments: reply.attachments.count, of: method.name)
         return reply
     }

@@ -47,6 +47,7 @@ actor ServiceEngine {
     let unstoredChanges = Signal()
     /// The requests that are worked on, by id.
     var requests: [String: RequestWork] = [:]
+    let suspects = SuspectTurns()
 
     private struct SaidOffer {
         var offer: ServiceOffering?

@@ -25,6 +25,8 @@ struct StoredServiceEvent: Sendable {
     var reply: [UInt8]?
     /// What the handler returned, while its files are on their way.
     var draft: ReplyDraft?
+    /// The starts of its handler that ended with the process.
+    var starts: Int
 
     /// Nil for what this version cannot read.
     init?(_ row: Row) {
@@ -37,6 +39,7 @@ struct StoredServiceEvent: Sendable {
         isLocal = row["is_local"]
         reply = (row["reply"] as Data?).map(Array.init)
         draft = ReplyDraft(stored: row["draft_payload"], files: row["draft_files"])
+        starts = row["starts"]
     }
 }
 
@@ -190,9 +193,12 @@ struct ServiceBox: Sendable {
         }
     }
 
-    func begun(_ number: Int64) async throws(PushError) {
-        try await write { db in
-            try db.run("UPDATE service_event SET is_begun = 1 WHERE number = ?", [number])
+    /// Stores that the handler of a request is called. That it is called once must survive the loss of power.
+    func begun(_ event: StoredServiceEvent, atMostOnce: Bool) async throws(PushError) {
+        try await write(reachingDisk: atMostOnce) { db in
+            try db.run(
+                "UPDATE service_event SET is_begun = is_begun OR ?, starts = ? WHERE number = ?",
+                [atMostOnce, event.starts + 1, event.number])
         }
     }
 

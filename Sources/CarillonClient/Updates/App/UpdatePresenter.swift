@@ -31,6 +31,20 @@ public protocol UpdatePresenter: Sendable {
     func dismiss(_ dialog: PopupDialog.ID) async
     /// Opens what a popup brought along.
     func open(_ attachment: PushUpdate.Attachment) async
+    /// The process ended ten times while the app's code processed an update: its handler, the app's content, or this presenter. The update is not
+    /// started again, and the server is told that it failed for good, with the reason `crashed`.
+    func crashed(_ update: PushUpdate) async
+}
+
+extension UpdatePresenter {
+    /// Calls ``failed(_:)`` with ``UpdateFailure/Kind/processing``.
+    public func crashed(_ update: PushUpdate) async {
+        await failed(
+            UpdateFailure(
+                .processing,
+                "The app ended \(HandlerStarts.most) times while it processed the update \(update.id). The update is not started again."
+            ))
+    }
 }
 
 /// What keeps updates from the device, and what to mend.

@@ -40,6 +40,8 @@ struct WaitingUpdate: Equatable, Sendable {
     var publishedAt: Int64
     var orderKey: String?
     var wasTold: Bool
+    /// The starts of the app's code for it that ended with the process.
+    var starts = 0
 
     var update: PushUpdate {
         PushUpdate(
@@ -322,6 +324,7 @@ struct UpdateInbox: Sendable {
         case .deferred(let condition, _): try set(.deferred, condition, update, db)
         case .failed:
             try set(.failed, nil, update, db)
+            try db.execute(sql: "UPDATE update_inbox SET starts = 0 WHERE number = ?", arguments: [update.number])
             try revive(absorbedBy: update.number, db)
             try db.execute(
                 sql: """
@@ -358,19 +361,20 @@ struct UpdateInbox: Sendable {
         if case .string(let text)? = json["publishedAt"] { publishedAt = Timestamp3339.milliseconds(text) ?? 0 }
         return WaitingUpdate(
             number: row["number"], key: UpdateKey(update: row["id"], entry: row["entry"]), attempt: row["attempt"],
-            kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasTold: row["was_told"])
+            kind: kind, payload: payload, publishedAt: publishedAt, orderKey: orderKey(json), wasTold: row["was_told"],
+            starts: row["starts"])
     }
 
     // MARK: One transaction
 
     func write<Value: Sendable>(
-        _ body: @escaping @Sendable (Database) throws -> Value
+        reachingDisk: Bool = true, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(PushError) -> Value {
         let result: Result<Value, PushError> = await withCheckedContinuation { continuation in
             store.schedule { db in
                 var value: Value?
                 let result = Result { () throws(PushError) in
-                    try store.transaction(reachingDisk: true, in: db) { value = try body(db) }
+                    try store.transaction(reachingDisk: reachingDisk, in: db) { value = try body(db) }
                 }
                 continuation.resume(
                     returning: result.flatMap { value.map { .success($0) } ?? .failure(Self.nothing) })

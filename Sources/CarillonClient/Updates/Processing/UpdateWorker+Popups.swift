@@ -26,7 +26,7 @@ extension UpdateWorker {
             switch action {
             case .show(let key, let popup, let button):
                 guard let dialog = sideWork[key] else { continue }
-                await app.presenter.show(
+                await present(
                     PopupDialog(id: .init(key: key), popup: popup, button: button) { [weak self] id in
                         self?.press(id.key, dialog)
                     })
@@ -47,6 +47,21 @@ extension UpdateWorker {
                     UpdateFailure(.processing, "What a popup brings along could not be downloaded: \(reason)"))
             }
         }
+    }
+
+    /// The first time that a dialog is shown is a start of the app's code: what changes in it is not.
+    private func present(_ dialog: PopupDialog) async {
+        let presenter = app.presenter
+        guard let update = waiting[dialog.id.key], presented.insert(dialog.id.key).inserted else {
+            return await presenter.show(dialog)
+        }
+        guard await begin(update) else { return }
+        await withTaskCancellationHandler {
+            await presenter.show(dialog)
+        } onCancel: {
+            takeBack(update)
+        }
+        await end(update)
     }
 
     /// Stores what a press meant. Returns false if the update was taken back meanwhile, and nil if the result could not be stored.
@@ -74,29 +89,35 @@ extension UpdateWorker {
     }
 
     private func download(_ attachment: PushUpdate.Attachment, of key: UpdateKey, _ dialog: SideWork) async {
+        guard let update = waiting[key], await begin(update) else { return }
         let steps = ProgressSteps()
         let (content, jobsIn) = (app.content, jobsIn)
-        let end = await withTaskGroup(of: DownloadEnd.self) { group in
-            group.addTask {
-                do {
-                    try await content.download(attachment) { part in
-                        guard steps.isNew(part) else { return }
-                        jobsIn.yield { await self.progressed(key, to: part, dialog) }
+        let result = await withTaskCancellationHandler { () async -> DownloadEnd in
+            await withTaskGroup(of: DownloadEnd.self) { group -> DownloadEnd in
+                group.addTask {
+                    do {
+                        try await content.download(attachment) { part in
+                            guard steps.isNew(part) else { return }
+                            jobsIn.yield { await self.progressed(key, to: part, dialog) }
+                        }
+                        return .ready
+                    } catch {
+                        return .failed(reason: Self.reason(of: error).1)
                     }
-                    return .ready
-                } catch {
-                    return .failed(reason: Self.reason(of: error).1)
                 }
+                group.addTask {
+                    await dialog.ended.wait()
+                    return .unwanted
+                }
+                defer { group.cancelAll() }
+                return await group.next() ?? .unwanted
             }
-            group.addTask {
-                await dialog.ended.wait()
-                return .unwanted
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? .unwanted
+        } onCancel: {
+            takeBack(update)
         }
+        await end(update)
         guard !Task.isCancelled, sideWork[key] === dialog else { return }
-        switch end {
+        switch result {
         case .ready: await perform(popups.downloaded(key))
         case .failed(let reason): await perform(popups.downloaded(key, errors: [reason]))
         case .unwanted: break

@@ -20,7 +20,7 @@ actor UpdateWorker {
     let app: App
     let inbox: UpdateInbox
     private let settings: UpdateSituation.Settings
-    private let logger: Logger
+    let logger: Logger
     /// The device's own clock, in milliseconds since 1970.
     private let wall: @Sendable () -> Int64
     /// Says that there is something to tell the server.
@@ -39,6 +39,11 @@ actor UpdateWorker {
     /// The question, the dialog or the handler of an update that is under way.
     var sideWork: [UpdateKey: SideWork] = [:]
     private var consents: [UpdateKey: CommitConsent] = [:]
+    /// The parts of the app's code that are running for an update.
+    var running: [UpdateKey: Int] = [:]
+    let suspects = SuspectTurns()
+    /// The dialogs that the presenter was given.
+    var presented: Set<UpdateKey> = []
     var failures = FailureNotes()
     var ownMode: SyncMode?
     /// Who changes the maintenance.
@@ -124,8 +129,21 @@ actor UpdateWorker {
     }
 
     private func process(_ update: WaitingUpdate) async throws(PushError) {
+        if HandlerStarts.isCrashing(update.starts) { return try await giveUp(update) }
+        guard await begin(update) else { return }
+        let result = await withTaskCancellationHandler { () async -> Result<Void, any Error> in
+            do {
+                try await carryOut(update)
+                return .success(())
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            takeBack(update)
+        }
+        await end(update)
         do {
-            try await carryOut(update)
+            try result.get()
         } catch let error as PushError {
             throw error
         } catch {
@@ -259,6 +277,7 @@ actor UpdateWorker {
 
     func endSideWork(of key: UpdateKey) {
         consents[key] = nil
+        presented.remove(key)
         sideWork.removeValue(forKey: key)?.ended.send()
     }
 
@@ -282,19 +301,25 @@ actor UpdateWorker {
         let presenter = app.presenter
         let question = beginSideWork(of: update.key)
         jobsIn.yield {
-            let consent = await withTaskGroup(of: CommitConsent?.self) { group -> CommitConsent? in
-                group.addTask { await presenter.mayCommit(before: update.update, deadline: deadline) }
-                group.addTask {
-                    try? await Task.sleep(for: .seconds(patience))
-                    return .unanswered
+            guard await self.begin(update) else { return }
+            let consent = await withTaskCancellationHandler { () async -> CommitConsent? in
+                await withTaskGroup(of: CommitConsent?.self) { group -> CommitConsent? in
+                    group.addTask { await presenter.mayCommit(before: update.update, deadline: deadline) }
+                    group.addTask {
+                        try? await Task.sleep(for: .seconds(patience))
+                        return .unanswered
+                    }
+                    group.addTask {
+                        await question.ended.wait()
+                        return nil
+                    }
+                    defer { group.cancelAll() }
+                    return await group.next().flatMap { $0 }
                 }
-                group.addTask {
-                    await question.ended.wait()
-                    return nil
-                }
-                defer { group.cancelAll() }
-                return await group.next().flatMap { $0 }
+            } onCancel: {
+                self.takeBack(update)
             }
+            await self.end(update)
             if let consent, !Task.isCancelled { await self.answered(update, question, consent) }
         }
     }
@@ -318,14 +343,19 @@ actor UpdateWorker {
         guard try await inbox.setAway(update) else { return }
         let work = beginSideWork(of: update.key)
         jobsIn.yield {
-            let outcome: UpdateOutcome
-            do {
-                try await handler(update.update)
-                outcome = .done()
-            } catch {
-                let (isPermanent, reason) = Self.reason(of: error)
-                outcome = .failed(isPermanent: isPermanent, reason: reason)
+            guard await self.begin(update) else { return }
+            let outcome = await withTaskCancellationHandler { () async -> UpdateOutcome in
+                do {
+                    try await handler(update.update)
+                    return .done()
+                } catch {
+                    let (isPermanent, reason) = Self.reason(of: error)
+                    return .failed(isPermanent: isPermanent, reason: reason)
+                }
+            } onCancel: {
+                self.takeBack(update)
             }
+            await self.end(update)
             // Who was cancelled may have done half of it.
             guard !Task.isCancelled else { return }
             await self.handled(update, work, outcome)
@@ -339,7 +369,7 @@ actor UpdateWorker {
     }
 
     /// What cannot be stored comes again, when the app is started again.
-    private func storing(_ body: () async throws -> Void) async {
+    func storing(_ body: () async throws -> Void) async {
         do {
             try await body()
         } catch {

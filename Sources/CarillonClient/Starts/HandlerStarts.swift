@@ -1,0 +1,21 @@
+/// The starts of the app's code for an entry that the storage keeps: an update, a message of a channel, or a request of a service.
+///
+/// A start is stored before the code runs, and taken back when the code ends in any way: it returns, throws, or is cancelled with its task or with
+/// the client. The starts that stay are those that ended with the process.
+enum HandlerStarts {
+    /// The number of starts that ended with the process after which an entry is reported as failed. The server parks an update after as many
+    /// failures.
+    static let most = 10
+
+    /// Whether an entry ended the process too often to be started again.
+    static func isCrashing(_ starts: Int) -> Bool { starts >= most }
+
+    /// The columns that version 10 of the store added.
+    static let schema = """
+        -- Starts of the app's code for an entry that ended with the process.
+        ALTER TABLE message ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE update_inbox ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE service_event ADD COLUMN starts INTEGER NOT NULL DEFAULT 0;
+
+        """
+}

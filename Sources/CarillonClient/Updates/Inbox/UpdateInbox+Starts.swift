@@ -1,0 +1,36 @@
+import GRDB
+import Logging
+
+/// The starts of the app's code for an update. A start must survive the end of the process, and not the loss of power.
+extension UpdateInbox {
+    /// Stores that the app's code is started for an update.
+    func started(_ update: WaitingUpdate) async throws(PushError) {
+        try await write(reachingDisk: false) { db in
+            try db.execute(
+                sql: "UPDATE update_inbox SET starts = ? WHERE number = ? AND id = ? AND entry = ?",
+                arguments: [update.starts + 1, update.number, update.key.update, update.key.entry])
+        }
+    }
+
+    /// Takes back a start that did not end with the process; does nothing when it was taken back before, or the update is finished.
+    func ended(_ update: WaitingUpdate) async throws(PushError) {
+        try await write(reachingDisk: false) { db in try Self.takeBack(update, db) }
+    }
+
+    /// Does the same later, for code that was cancelled and did not end yet.
+    func scheduleEnd(of update: WaitingUpdate, logger: Logger) {
+        store.schedule { [store] db in
+            do throws(PushError) {
+                try store.transaction(reachingDisk: false, in: db) { try Self.takeBack(update, db) }
+            } catch {
+                logger.warning("cannot store that an update was cancelled", metadata: ["reason": "\(error.message)"])
+            }
+        }
+    }
+
+    private static func takeBack(_ update: WaitingUpdate, _ db: Database) throws {
+        try db.execute(
+            sql: "UPDATE update_inbox SET starts = ? WHERE number = ? AND id = ? AND entry = ? AND starts = ?",
+            arguments: [update.starts, update.number, update.key.update, update.key.entry, update.starts + 1])
+    }
+}
